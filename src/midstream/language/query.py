@@ -1,0 +1,124 @@
+"""A query, parsed, typed and classified: frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.language.expression import Expression
+from midstream.model.window import Window
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream in the FROM clause, under an alias. Only a query over one stream may leave the window out."""
+
+    alias: str
+    stream: str
+    window: Window | None
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer."""
+
+    name: str
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """A conjunct of the WHERE clause over two or more sources: a theta predicate unless it is of a better kind."""
+
+    expression: Expression
+
+    def aliases(self) -> frozenset[str]:
+        """The sources it binds together."""
+        return self.expression.aliases()
+
+
+@dataclass(frozen=True)
+class EquiPredicate(Predicate):
+    """`left = right`, each side over exactly one source, both of the same type."""
+
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True)
+class BandPredicate(Predicate):
+    """Implies `low <= left - right <= high`; each side a number (or time) over exactly one source.
+
+    The bounds are for searching only and may be wider than the predicate: `expression` decides. None is unbounded.
+    """
+
+    left: Expression
+    right: Expression
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class AggregateCall:
+    """`function` of `argument` within a group; the argument is None for COUNT(*)."""
+
+    function: str
+    argument: Expression | None
+    distinct: bool = False
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """GROUP BY and EVERY: evaluated at the multiples of `every` microseconds.
+
+    `Query.outputs` of an aggregate query read the pseudo-source `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls,
+    and `_ts` of alias '' the instant.
+    """
+
+    groups: tuple[Expression, ...]
+    calls: tuple[AggregateCall, ...]
+    every: int
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`A EXCEPT ON (cols) B [...] EXCEPT ON ...`: the minuend's rows that no row of a subtrahend matches."""
+
+    minuend: str
+    subtrahends: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A continuous query. `sources` are in FROM order, subtrahends of EXCEPT after them.
+
+    `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''.
+    For a difference, `predicates` tie the minuend to each subtrahend (one equi-predicate per column and subtrahend).
+    """
+
+    text: str
+    sources: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    selections: tuple[tuple[str, Expression], ...]
+    predicates: tuple[Predicate, ...]
+    aggregate: Aggregate | None = None
+    difference: Difference | None = None
+
+    def source(self, alias: str) -> Source:
+        """The source of an alias."""
+        return next(s for s in self.sources if s.alias == alias)
+
+    @property
+    def aliases(self) -> tuple[str, ...]:
+        """The aliases in FROM order."""
+        return tuple(s.alias for s in self.sources)
+
+    def columns_of(self, alias: str) -> tuple[str, ...]:
+        """The names of the columns the query reads from a source, sorted."""
+        read: set[str] = set()
+        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
+        parts += [e for _, e in self.selections]
+        if self.aggregate:
+            parts += [*self.aggregate.groups, *(c.argument for c in self.aggregate.calls if c.argument is not None)]
+        for part in parts:
+            read |= {c.name for c in part.columns() if c.alias == alias}
+        return tuple(sorted(read))

@@ -1,0 +1,76 @@
+"""What a user may ask of a running job; taken at the beginning of a step."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from midstream.model.errors import CheckpointError
+
+
+@dataclass(frozen=True)
+class Command:
+    """A wish, with its number in the command log (0: not logged)."""
+
+    kind: ClassVar[str] = "command"
+
+    def to_json(self) -> dict[str, Any]:
+        """The command as JSON values, its kind included."""
+        return {"command": self.kind, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Migrate(Command):
+    """Carry a query to another plan by a strategy."""
+
+    kind: ClassVar[str] = "migrate"
+    query: str
+    plan: str
+    strategy: str = "moving_state"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AddQuery(Command):
+    """Begin a query; it sees the rows from this step on. `sink` says where a job puts its results."""
+
+    kind: ClassVar[str] = "add_query"
+    query: str
+    sql: str
+    plan: str | None = None
+    sink: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class DropQuery(Command):
+    """End a query and unlist the state that nobody else reads."""
+
+    kind: ClassVar[str] = "drop_query"
+    query: str
+
+
+@dataclass(frozen=True)
+class Rescale(Command):
+    """Spread the state over another number of lanes."""
+
+    kind: ClassVar[str] = "rescale"
+    lanes: int
+
+
+KINDS: dict[str, type[Command]] = {kind.kind: kind for kind in (Migrate, AddQuery, DropQuery, Rescale)}
+
+
+def from_json(value: dict[str, Any]) -> Command:
+    """The command that `to_json` wrote.
+
+    >>> from_json({"command": "drop_query", "query": "q"})
+    DropQuery(query='q')
+    """
+    kind = KINDS.get(value.get("command", ""))
+    if kind is None:
+        raise CheckpointError(
+            f"unknown command {value.get('command')!r}",
+            place="command log",
+            remedy=f"use one of: {', '.join(KINDS)}",
+        )
+    return kind(**{k: v for k, v in value.items() if k not in ("command", "id")})

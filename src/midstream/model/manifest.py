@@ -1,0 +1,162 @@
+"""The whole state of a job after a step: the value that a step folds.
+
+Chunks hold the rows; a manifest lists them. To move a state is to list it elsewhere, to purge is to unlist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from midstream.model.commands import Command
+from midstream.model.commands import from_json as command_from_json
+from midstream.model.counters import Counters
+from midstream.model.schema import StreamSchema
+
+FORMAT_VERSION = 1
+"""Of manifests, chunks and events; a checkpoint of another version is refused."""
+
+
+@dataclass(frozen=True)
+class ChunkRef:
+    """One immutable chunk in the store, and what must be known of it without reading it.
+
+    `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each clock the
+    least and the greatest end of a row's lifetime, so that a chunk is purged or kept whole without a look inside.
+    """
+
+    name: str
+    rows: int
+    bytes: int
+    checksum: int
+    first: int = 0
+    lifetimes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The reference as JSON values."""
+        return {
+            "name": self.name, "rows": self.rows, "bytes": self.bytes, "checksum": self.checksum, "first": self.first,
+            "lifetimes": {clock: list(ends) for clock, ends in self.lifetimes.items()},
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> ChunkRef:
+        """The reference that `to_json` wrote."""
+        ends = {clock: (low, high) for clock, (low, high) in value["lifetimes"].items()}
+        return ChunkRef(value["name"], value["rows"], value["bytes"], value["checksum"], value["first"], ends)
+
+
+@dataclass(frozen=True)
+class StateListing:
+    """The chunks of one state, how many of their rows are alive, and the number the next row gets."""
+
+    chunks: tuple[ChunkRef, ...] = ()
+    live: int = 0
+    next_row: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The listing as JSON values."""
+        return {"chunks": [c.to_json() for c in self.chunks], "live": self.live, "next_row": self.next_row}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> StateListing:
+        """The listing that `to_json` wrote."""
+        return StateListing(tuple(map(ChunkRef.from_json, value["chunks"])), value["live"], value["next_row"])
+
+
+@dataclass(frozen=True)
+class LaneState:
+    """What one lane holds: listings by state id, and the snapshot of each query's box."""
+
+    states: Mapping[str, StateListing] = field(default_factory=dict)
+    boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The lane as JSON values."""
+        return {"states": {k: v.to_json() for k, v in self.states.items()}, "boxes": dict(self.boxes)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> LaneState:
+        """The lane that `to_json` wrote."""
+        return LaneState({k: StateListing.from_json(v) for k, v in value["states"].items()}, value["boxes"])
+
+
+@dataclass(frozen=True)
+class StreamProgress:
+    """How far a stream has come.
+
+    `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when this stream
+    last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late and rejected rows.
+    """
+
+    greatest: int | None = None
+    spoke_at: int | None = None
+    floor: int | None = None
+    rows: int = 0
+    late: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class QueryEntry:
+    """A running query: its text, where it stands, since which step it sees rows, and where its results go."""
+
+    sql: str
+    plan: str
+    since: int
+    lane_key: str = ""
+    sink: Mapping[str, Any] | None = None
+    counters: Counters = Counters()
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The job after `step` steps."""
+
+    job: str = ""
+    step: int = -1
+    seed: int = 0
+    sharing: str = "auto"
+    lanes: int = 1
+    streams: Mapping[str, StreamSchema] = field(default_factory=dict)
+    progress: Mapping[str, StreamProgress] = field(default_factory=dict)
+    queries: Mapping[str, QueryEntry] = field(default_factory=dict)
+    lane_states: Mapping[str, LaneState] = field(default_factory=dict)
+    last_command: int = 0
+    pending: tuple[Command, ...] = ()
+    published: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The manifest as JSON values, its format version included."""
+        return {
+            "format": FORMAT_VERSION,
+            "job": self.job, "step": self.step, "seed": self.seed, "sharing": self.sharing, "lanes": self.lanes,
+            "streams": {k: v.to_json() for k, v in self.streams.items()},
+            "progress": {k: vars(v) for k, v in self.progress.items()},
+            "queries": {k: {**vars(v), "counters": v.counters.to_json()} for k, v in self.queries.items()},
+            "lane_states": {k: v.to_json() for k, v in self.lane_states.items()},
+            "last_command": self.last_command,
+            "pending": [c.to_json() for c in self.pending],
+            "published": dict(self.published),
+        }  # fmt: skip
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Manifest:
+        """The manifest that `to_json` wrote; the caller has checked the format version."""
+        return Manifest(
+            job=value["job"], step=value["step"], seed=value["seed"], sharing=value["sharing"], lanes=value["lanes"],
+            streams={k: StreamSchema.from_json(v) for k, v in value["streams"].items()},
+            progress={k: StreamProgress(**v) for k, v in value["progress"].items()},
+            queries={
+                k: QueryEntry(**{**v, "counters": Counters(**v["counters"])}) for k, v in value["queries"].items()
+            },
+            lane_states={k: LaneState.from_json(v) for k, v in value["lane_states"].items()},
+            last_command=value["last_command"],
+            pending=tuple(map(command_from_json, value["pending"])),
+            published=value["published"],
+        )  # fmt: skip
+
+    def with_query(self, name: str, entry: QueryEntry) -> Manifest:
+        """The manifest with a query added or replaced."""
+        return replace(self, queries={**self.queries, name: entry})

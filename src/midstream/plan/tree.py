@@ -1,0 +1,77 @@
+"""Plans as pure values: join trees, probing orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a query's sources are brought together."""
+
+    def aliases(self) -> tuple[str, ...]:
+        """The sources, in the order the notation names them."""
+        raise NotImplementedError
+
+    def notation(self) -> str:
+        """The plan in plan notation; `language.plan_notation.parse_plan` reads it back."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Leaf(Plan):
+    """A source."""
+
+    alias: str
+
+    def aliases(self) -> tuple[str, ...]:
+        return (self.alias,)
+
+    def notation(self) -> str:
+        return self.alias
+
+
+@dataclass(frozen=True)
+class Join(Plan):
+    """A binary window join of two subplans.
+
+    >>> Join(Join(Leaf("A"), Leaf("B")), Leaf("C")).notation()
+    '((A B) C)'
+    """
+
+    left: Plan
+    right: Plan
+
+    def aliases(self) -> tuple[str, ...]:
+        return self.left.aliases() + self.right.aliases()
+
+    def notation(self) -> str:
+        return f"({self.left.notation()} {self.right.notation()})"
+
+
+@dataclass(frozen=True)
+class MultiJoin(Plan):
+    """A multi-way join without intermediate state: for each input, the order in which the others are probed.
+
+    >>> MultiJoin((("A", ("B", "C")), ("B", ("A", "C")), ("C", ("A", "B")))).notation()
+    '[A: B C | B: A C | C: A B]'
+    """
+
+    orders: tuple[tuple[str, tuple[str, ...]], ...]
+    brackets: ClassVar[str] = "[]"
+
+    def aliases(self) -> tuple[str, ...]:
+        return tuple(alias for alias, _ in self.orders)
+
+    def notation(self) -> str:
+        return "[" + " | ".join(f"{alias}: {' '.join(order)}" for alias, order in self.orders) + "]"
+
+
+def joins(plan: Plan) -> Iterator[Join]:
+    """Every join of a tree, children before parents."""
+    if isinstance(plan, Join):
+        yield from joins(plan.left)
+        yield from joins(plan.right)
+        yield plan
