@@ -1,0 +1,34 @@
+# Every target makes .venv with the pinned set first (once) and sees to Java 17 where Spark runs.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench soak venv clean
+
+bin := .venv/bin
+with_java = JAVA_HOME="$$(scripts/ensure_java.sh)"; export JAVA_HOME;
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+venv: ## the virtual environment .venv with the pinned set
+	@scripts/ensure_venv.sh
+
+demo: venv ## flights of 2013 through Spark, plans changed in mid-run, the answer checked against DuckDB
+	@$(with_java) $(bin)/midstream demo --out build/demo
+
+check: venv ## lint and types
+	$(bin)/ruff check
+	$(bin)/mypy
+
+test: check ## lint, types and all tests that take minutes (Spark included)
+	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest $(PYTEST_ARGS)
+
+bench: venv ## the measurements, side by side with Spark's own join and DuckDB
+	@$(with_java) $(bin)/python -m benchmarks.run
+
+soak: venv ## 2,000 random cases of each invariant, and 2,000 steps of flat state
+	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
+	@$(with_java) $(bin)/python benchmarks/soak.py
+
+clean: ## everything that the targets made
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
