@@ -5,7 +5,7 @@ SHELL := bash
 .PHONY: help demo test check bench soak venv clean
 
 bin := .venv/bin
-with_java = JAVA_HOME="$$(scripts/ensure_java.sh)"; export JAVA_HOME;
+with_java = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' Makefile
