@@ -1,0 +1,155 @@
+"""How a checkpoint's files are written and read: whole or not at all, sealed with a format version and a checksum."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import secrets
+import zlib
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.manifest import FORMAT_VERSION
+
+_HOST = secrets.token_hex(4)
+_NUMBERS = count()
+_SEAL = re.compile(rb'\{"format":(\d+),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_SPACE = "free some space there and start again"
+_RIGHTS = "let this user write there, or name another folder"
+_FOLDER = "name a folder: a part of this path is a file"
+_REMEDIES = {
+    errno.ENOSPC: _SPACE,
+    errno.EDQUOT: _SPACE,
+    errno.EFBIG: "raise the limit on the size of files and start again",
+    errno.EACCES: _RIGHTS,
+    errno.EPERM: _RIGHTS,
+    errno.EROFS: _RIGHTS,
+    errno.ENOTDIR: _FOLDER,
+    errno.EEXIST: _FOLDER,
+    errno.EMFILE: "raise the limit on open files (ulimit -n) and start again",
+    errno.ENAMETOOLONG: "name a folder with a shorter path, or shorten the name",
+}
+
+
+def cannot_write(error: OSError, path: str) -> SinkError:
+    """The error to raise where the operating system would not let a file be written."""
+    remedy = _REMEDIES.get(error.errno or 0, "check the folder and the disk, then start again")
+    return SinkError(f"cannot write: {error.strerror or error}", place=path, remedy=remedy)
+
+
+def cannot_read(error: OSError, path: str) -> CheckpointError:
+    """The error to raise where the operating system would not let a file be read."""
+    return CheckpointError(
+        f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it"
+    )
+
+
+def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> str:
+    """Write a new hidden file beside `path`, making its folder where it is missing; the file's own path.
+
+    Its name is `.<name>.<host>-<process>-<number>.tmp`, so no two writers meet. It is gone again if the write fails.
+    """
+    folder, _, name = path.rpartition("/")
+    temporary = f"{folder}/.{name}.{_HOST}-{os.getpid()}-{next(_NUMBERS)}.tmp"
+    handle = _create(temporary, folder)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(handle, rest) :]
+            if fsync:
+                os.fsync(handle)
+        finally:
+            os.close(handle)
+    except BaseException:
+        discard(temporary)
+        raise
+    return temporary
+
+
+def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> None:
+    """Put a file in place at once: a reader sees the old file, or none, or the whole new one.
+
+    With `fsync` it also survives the loss of power. Raises `SinkError`; then nothing has changed.
+    """
+    try:
+        temporary = write_temporary(path, data, fsync=fsync)
+        try:
+            os.replace(temporary, path)
+        except BaseException:
+            discard(temporary)
+            raise
+        if fsync:
+            sync_folder(path.rpartition("/")[0])
+    except OSError as error:
+        raise cannot_write(error, path) from error
+
+
+def sync_folder(folder: str) -> None:
+    """Make the names in a folder survive the loss of power."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def discard(path: str) -> None:
+    """Remove a file if it is there and can be removed."""
+    with suppress(OSError):
+        os.unlink(path)
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder; none where it does not exist yet."""
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise cannot_read(error, folder) from error
+
+
+def seal(value: Any) -> bytes:
+    """A JSON value as the bytes of a file: one JSON object with the format version and a checksum of the value.
+
+    >>> seal({"step": 3})
+    b'{"format":1,"crc32":"232fcf13","value":{"step":3}}\\n'
+    """
+    body = json.dumps(value, separators=(",", ":")).encode()
+    return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, zlib.crc32(body), body)
+
+
+def unseal(data: bytes, path: str, remedy: str) -> Any:
+    """The value that `seal` wrote; `path` and `remedy` are for the `CheckpointError` of a file that is damaged."""
+    match = _SEAL.fullmatch(data)
+    if match is not None and int(match[1]) != FORMAT_VERSION:
+        raise other_version(match[1].decode(), path)
+    if match is None or zlib.crc32(match[3]) != int(match[2], 16):
+        raise CheckpointError("the file is damaged: its checksum does not match", place=path, remedy=remedy)
+    return json.loads(match[3])
+
+
+def other_version(version: str, path: str) -> CheckpointError:
+    """The error to raise for a file that another version of midstream wrote."""
+    return CheckpointError(
+        f"the file has format version {version}, this midstream reads version {FORMAT_VERSION}",
+        place=path,
+        remedy="use the version of midstream that wrote it, or begin with another checkpoint",
+    )
+
+
+def _create(path: str, folder: str) -> int:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    for _ in range(8):
+        with suppress(FileNotFoundError):
+            return os.open(path, flags, 0o666)
+        # The sweep may take an empty folder away between these two lines, hence the loop.
+        os.makedirs(folder, exist_ok=True)
+    return os.open(path, flags, 0o666)

@@ -1,0 +1,43 @@
+"""What a chunk store promises."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef
+
+
+class ChunkStore(Protocol):
+    """A place for immutable chunks: whatever is put under a name stays as it is until it is taken away.
+
+    A name is a path of `/`-separated parts whose last part begins with the number of the step that made the chunk and a
+    dash: `A.lane0/000012-base`. The store may lengthen it, so that chunks of different content never share a name: a
+    manifest must list the name that `put` gives back. To put the same content under the same name again changes
+    nothing, so a step can be replayed.
+    """
+
+    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+        """Keep a batch; the name to list it by, its bytes and its checksum."""
+        ...
+
+    def get(self, ref: ChunkRef) -> pa.RecordBatch:
+        """The batch of a listed chunk, equal to the one that was put; it must not be written to.
+
+        Raises `CheckpointError` where the chunk is missing, damaged or of another format version.
+        """
+        ...
+
+
+def store_chunk(
+    store: ChunkStore,
+    name: str,
+    batch: pa.RecordBatch,
+    *,
+    first: int = 0,
+    lifetimes: dict[str, tuple[int, int]] | None = None,
+) -> ChunkRef:
+    """Put a batch and describe it for a manifest."""
+    kept_as, size, checksum = store.put(name, batch)
+    return ChunkRef(kept_as, batch.num_rows, size, checksum, first, lifetimes or {})

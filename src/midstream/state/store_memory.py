@@ -1,0 +1,57 @@
+"""Chunks in the memory of this process: the store of the embedded engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain, count
+
+import pyarrow as pa
+
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import ChunkRef
+
+
+class MemoryStore:
+    """A `ChunkStore` that holds on to the batches it is given; nothing is copied, nothing checked.
+
+    A batch cut out of a larger table keeps the whole table alive: put compact batches. The checksum is always 0.
+
+    >>> store = MemoryStore()
+    >>> batch = pa.record_batch({"k": [1, 2]})
+    >>> name, size, checksum = store.put("A.lane0/000012-base", batch)
+    >>> store.get(ChunkRef(name, 2, size, checksum)) is batch
+    True
+    """
+
+    def __init__(self) -> None:
+        self._chunks: dict[str, pa.RecordBatch] = {}
+
+    def __len__(self) -> int:
+        return len(self._chunks)
+
+    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+        """Keep a batch; where its name is taken by one of other content, the nearest free name is used."""
+        # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
+        names = chain([name], (f"{name}~{number}" for number in count(1)))
+        final = next(free for free in names if _same(self._chunks.setdefault(free, batch), batch))
+        return final, batch.nbytes, 0
+
+    def get(self, ref: ChunkRef) -> pa.RecordBatch:
+        """The very batch that was put."""
+        try:
+            return self._chunks[ref.name]
+        except KeyError:
+            raise CheckpointError(
+                f"chunk {ref.name} is not in memory",
+                place="memory store",
+                remedy="keep the chunks of every manifest that is still used, or load the checkpoint again",
+            ) from None
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Let go of chunks that no manifest lists any more; unknown names are passed over."""
+        for name in names:
+            self._chunks.pop(name, None)
+
+
+def _same(held: pa.RecordBatch, batch: pa.RecordBatch) -> bool:
+    return held is batch or bool(held.equals(batch, check_metadata=True))
