@@ -5,16 +5,29 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import FORMAT_VERSION, Manifest
-from midstream.state.disk import cannot_read, cannot_write, discard, names_in, other_version, seal, unseal, write_whole
+from midstream.state.disk import (
+    cannot_read,
+    cannot_write,
+    discard,
+    names_in,
+    other_version,
+    seal,
+    sync_folder,
+    unseal,
+    write_whole,
+)
 
 _STEP = re.compile(r"-?\d+\.json")
 _TURN = "turn.json"
+_TURN_REMEDY = "restore the file, or remove it: the job is then where it was before it went back"
 _T = TypeVar("_T")
+_Identity = tuple[int, int, int]
 
 
 class ManifestLog:
@@ -24,7 +37,8 @@ class ManifestLog:
     log is afterwards as it was before the call or as it is after it. One writer at a time; any number of readers.
 
     To go back is atomic too, though many files go: the manifest gone back to is first written as `turn.json`. From then
-    on it is the newest one and later files do not count; the next call that writes ends what was left undone.
+    on it is the newest one and files of later steps do not count; at last it is renamed to its step's own name. The
+    next call that writes ends what was left undone.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -42,7 +56,7 @@ class ManifestLog:
         self._root = os.path.abspath(root)
         self._keep = keep
         self._fsync = fsync
-        self._seen: dict[int, tuple[tuple[int, int, int], Manifest]] = {}
+        self._seen: dict[int, tuple[_Identity, Manifest]] = {}
 
     @property
     def root(self) -> Path:
@@ -65,9 +79,11 @@ class ManifestLog:
             steps = {step for step in steps if step <= manifest.step}
         else:
             write_whole(self._path(manifest.step), seal(manifest.to_json()), fsync=self._fsync)
+            self._seen[manifest.step] = _identity(self._path(manifest.step)), manifest
         # The step is done: what cannot be cleaned away now is tried again with the next.
         for step in sorted(steps)[: -self._keep]:
             discard(self._path(step))
+            self._seen.pop(step, None)
         for name in names:
             if name.endswith(".tmp"):
                 discard(f"{self._root}/{name}")
@@ -99,18 +115,21 @@ class ManifestLog:
         return self._settled(self._kept_steps)
 
     def kept(self) -> tuple[Manifest, ...]:
-        """All kept manifests, in order of step; those this object has read or published before cost little."""
-        return self._settled(lambda: tuple(map(self._load, self._kept_steps())))
+        """All kept manifests, in order of step, for the sweep; those this object has read or published cost little.
+
+        Raises `CheckpointError` where one of them is damaged; then nothing may be swept, for it may list anything.
+        """
+        return self._settled(self._all)
 
     def _latest(self) -> Manifest | None:
         steps = self._kept_steps()
-        return self._read_kept(steps[-1]) if steps else None
+        return self._read_whole(steps[-1], steps) if steps else None
 
     def _kept_steps(self) -> tuple[int, ...]:
         names = names_in(self._root)
         steps = _steps(names)
         if _TURN in names:
-            turned = self._parse(f"{self._root}/{_TURN}").step
+            turned = self._parse(self._turn_path, _TURN_REMEDY).step
             steps = {step for step in steps if step < turned} | {turned}
         return tuple(sorted(steps))
 
@@ -119,6 +138,9 @@ class ManifestLog:
         if step not in steps:
             kept = f"{steps[0]} to {steps[-1]}" if steps else "none"
             raise CheckpointError(f"step {step} is not kept", place=self._root, remedy=f"choose a kept step: {kept}")
+        return self._read_whole(step, steps)
+
+    def _read_whole(self, step: int, steps: tuple[int, ...]) -> Manifest:
         try:
             return self._parse(self._where(step))
         except CheckpointError as error:
@@ -127,21 +149,25 @@ class ManifestLog:
             remedy = self._way_out([older for older in steps if older < step])
             raise CheckpointError(error.message, place=error.place, remedy=remedy) from error
 
-    def _load(self, step: int) -> Manifest:
-        identity = _identity(self._where(step))
-        entry = self._seen.get(step)
-        if entry is None or entry[0] != identity:
-            entry = self._seen[step] = identity, self._read_kept(step)
-        return entry[1]
+    def _all(self) -> tuple[Manifest, ...]:
+        seen: dict[int, tuple[_Identity, Manifest]] = {}
+        steps = self._kept_steps()
+        for step in steps:
+            identity = _identity(self._where(step))
+            entry = self._seen.get(step)
+            seen[step] = entry if entry and entry[0] == identity else (identity, self._read_whole(step, steps))
+        self._seen = seen
+        return tuple(manifest for _, manifest in seen.values())
 
     def _where(self, step: int) -> str:
-        turn = f"{self._root}/{_TURN}"
-        return turn if os.path.exists(turn) and self._parse(turn).step == step else self._path(step)
+        turn = self._turn_path
+        turned = os.path.exists(turn) and self._parse(turn, _TURN_REMEDY).step == step
+        return turn if turned else self._path(step)
 
-    def _parse(self, path: str) -> Manifest:
+    def _parse(self, path: str, remedy: str = "") -> Manifest:
         try:
             with open(path, "rb") as file:
-                value = unseal(file.read(), path, remedy="")
+                value = unseal(file.read(), path, remedy)
         except FileNotFoundError:
             raise
         except OSError as error:
@@ -151,7 +177,8 @@ class ManifestLog:
                 raise other_version(str(value["format"]), path)
             return Manifest.from_json(value)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise CheckpointError(f"the file does not read as a manifest: {error!r}", place=path) from error
+            message = f"the file does not read as a manifest: {error!r}"
+            raise CheckpointError(message, place=path, remedy=remedy) from error
 
     def _way_out(self, older: list[int]) -> str:
         for step in reversed(older):
@@ -163,23 +190,27 @@ class ManifestLog:
         return "restore the file, or begin with another checkpoint: no older step is whole"
 
     def _turn(self, manifest: Manifest) -> None:
-        write_whole(f"{self._root}/{_TURN}", seal(manifest.to_json()), fsync=self._fsync)
-        self._finish_turn()
+        write_whole(self._turn_path, seal(manifest.to_json()), fsync=self._fsync)
+        with suppress(SinkError):  # It counts from here on.
+            self._finish_turn()
 
     def _finish_turn(self) -> None:
-        turn = f"{self._root}/{_TURN}"
-        manifest = self._parse(turn)
-        write_whole(self._path(manifest.step), seal(manifest.to_json()), fsync=self._fsync)
-        for step in _steps(names_in(self._root)):
-            if step > manifest.step:
-                self._unlink(self._path(step))
-        self._unlink(turn)
-
-    def _unlink(self, path: str) -> None:
+        turned = self._parse(self._turn_path, _TURN_REMEDY).step
         try:
-            os.unlink(path)
+            for step in _steps(names_in(self._root)):
+                if step > turned:
+                    os.unlink(self._path(step))
+            if self._fsync:
+                sync_folder(self._root)
+            os.replace(self._turn_path, self._path(turned))
+            if self._fsync:
+                sync_folder(self._root)
         except OSError as error:
-            raise cannot_write(error, path) from error
+            raise cannot_write(error, self._root) from error
+
+    @property
+    def _turn_path(self) -> str:
+        return f"{self._root}/{_TURN}"
 
     def _path(self, step: int) -> str:
         return f"{self._root}/{step:012d}.json"
@@ -198,6 +229,6 @@ def _steps(names: list[str]) -> set[int]:
     return {int(name[:-5]) for name in names if _STEP.fullmatch(name)}
 
 
-def _identity(path: str) -> tuple[int, int, int]:
+def _identity(path: str) -> _Identity:
     found = os.stat(path)
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -13,7 +13,7 @@ class ChunkStore(Protocol):
     """A place for immutable chunks: whatever is put under a name stays as it is until it is taken away.
 
     A name is a path of `/`-separated parts whose last part begins with the number of the step that made the chunk and a
-    dash: `A.lane0/000012-base`. The store may lengthen it, so that chunks of different content never share a name: a
+    dash: `A.lane0/000012-base`. The store may change it, so that chunks of different content never share a name: a
     manifest must list the name that `put` gives back. To put the same content under the same name again changes
     nothing, so a step can be replayed.
     """

@@ -20,18 +20,21 @@ SUFFIX = ".arrow"
 """How the name of a chunk's file ends."""
 
 _FORMAT_KEY = b"midstream.format"
+_WISH = re.compile(r"(?:(.+?)/)?(\d+)-(.+)", re.DOTALL)
 _NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
+_LONGEST = 100
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
 
 
 class FileStore:
     """A `ChunkStore` of files below a folder, which tasks in other processes share.
 
-    Writes are atomic, and content decides the name: `put` appends the CRC-32 of the file's bytes to it. Reads are
-    zero-copy: the columns of a batch are views of the mapped file, which stay valid when the file is removed. A chunk's
-    bytes are checked when this process first reads it; opened chunks are kept in a cache of bounded size that all
-    stores of the process share. With `fsync`, a chunk survives the loss of power once `put` returns. A store can be
-    pickled: it is no more than its folder's name.
+    Writes are atomic, and content decides the name: `put` makes it fit for a file (names carry what users call their
+    streams) and appends the CRC-32 of the file's bytes. Reads are zero-copy: the columns of a batch are views of the
+    mapped file, which stay valid when the file is removed. A chunk's bytes are checked when this process first reads
+    it; opened chunks are kept in a cache of bounded size that all stores of the process share. With `fsync`, a chunk
+    survives the loss of power once `put` returns. A store can be pickled: it is no more than its folder's name.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -58,7 +61,7 @@ class FileStore:
         """
         data = _serialize(batch)
         checksum = zlib.crc32(data)
-        final = f"{name}-{checksum:08x}"
+        final = f"{_for_files(name)}-{checksum:08x}"
         write_whole(self._path(final), data, fsync=self._fsync)
         return final, data.size, checksum
 
@@ -85,11 +88,7 @@ class FileStore:
 
     def _path(self, name: str) -> str:
         if _NAME.fullmatch(name) is None:
-            raise CheckpointError(
-                f"{name!r} cannot name a chunk",
-                place=self._root,
-                remedy="use parts separated by '/', none hidden, the last of them a step, a dash and a word",
-            )
+            raise CheckpointError(f"{name!r} cannot be the name of a chunk here", place=self._root, remedy=_REMEDY)
         return f"{self._root}/{name}{SUFFIX}"
 
 
@@ -144,6 +143,15 @@ def forget_opened(paths: Iterable[str]) -> None:
     """Let go of opened chunks whose files have been removed."""
     for path in paths:
         _OPENED.drop(path)
+
+
+def _for_files(name: str) -> str:
+    match = _WISH.fullmatch(name)
+    if match is None:
+        raise ValueError(f"the name of a chunk needs the number of its step and a dash: {name!r}")
+    folder, step, rest = match.groups()
+    parts = [*(folder or "").split("/"), f"{step}-{rest}"]
+    return "/".join(_UNSAFE.sub("_", part)[:_LONGEST] for part in parts if part)
 
 
 def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
