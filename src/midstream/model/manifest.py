@@ -100,12 +100,15 @@ class StreamProgress:
 
 @dataclass(frozen=True)
 class QueryEntry:
-    """A running query: its text, where it stands, since which step it sees rows, and where its results go."""
+    """A running query: its text, its plan, since which step it sees rows, its lane group and where its results go.
+
+    Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
+    """
 
     sql: str
     plan: str
     since: int
-    lane_key: str = ""
+    group: str = "single"
     sink: Mapping[str, Any] | None = None
     counters: Counters = Counters()
 
@@ -123,6 +126,8 @@ class Manifest:
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
     queries: Mapping[str, QueryEntry] = field(default_factory=dict)
     lane_states: Mapping[str, LaneState] = field(default_factory=dict)
+    operators: Mapping[str, Counters] = field(default_factory=dict)
+    totals: Counters = Counters()
     last_command: int = 0
     pending: tuple[Command, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
@@ -136,6 +141,8 @@ class Manifest:
             "progress": {k: vars(v) for k, v in self.progress.items()},
             "queries": {k: {**vars(v), "counters": v.counters.to_json()} for k, v in self.queries.items()},
             "lane_states": {k: v.to_json() for k, v in self.lane_states.items()},
+            "operators": {k: v.to_json() for k, v in self.operators.items()},
+            "totals": self.totals.to_json(),
             "last_command": self.last_command,
             "pending": [c.to_json() for c in self.pending],
             "published": dict(self.published),
@@ -152,6 +159,8 @@ class Manifest:
                 k: QueryEntry(**{**v, "counters": Counters(**v["counters"])}) for k, v in value["queries"].items()
             },
             lane_states={k: LaneState.from_json(v) for k, v in value["lane_states"].items()},
+            operators={k: Counters(**v) for k, v in value["operators"].items()},
+            totals=Counters(**value["totals"]),
             last_command=value["last_command"],
             pending=tuple(map(command_from_json, value["pending"])),
             published=value["published"],

@@ -1,0 +1,50 @@
+"""midstream: change the plan of a running streaming join without stopping it, every answer exact."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from midstream.engine import Engine
+from midstream.migration.discovery import strategies
+from midstream.model.errors import (
+    CheckpointError,
+    InputError,
+    LanguageError,
+    MidstreamError,
+    PlanError,
+    QueryError,
+    SinkError,
+    StrategyError,
+)
+
+if TYPE_CHECKING:
+    from midstream.spark import sinks
+    from midstream.spark.job import Job
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CheckpointError",
+    "Engine",
+    "InputError",
+    "Job",
+    "LanguageError",
+    "MidstreamError",
+    "PlanError",
+    "QueryError",
+    "SinkError",
+    "StrategyError",
+    "sinks",
+    "strategies",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """`Job` and `sinks` are imported when first asked for: they need Spark, the embedded engine does not."""
+    import importlib
+
+    if name == "Job":
+        return importlib.import_module("midstream.spark.job").Job
+    if name == "sinks":
+        return importlib.import_module("midstream.spark.sinks")
+    raise AttributeError(f"module 'midstream' has no attribute {name!r}")

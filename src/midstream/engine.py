@@ -1,0 +1,154 @@
+"""The embedded engine: the fold in memory, and the shortest way in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from os import PathLike
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.checkpoint import load_engine, save_engine
+from midstream.explain import explain, metrics, migration_progress
+from midstream.language.ddl import parse_ddl
+from midstream.language.duration import parse_duration
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.errors import InputError, QueryError
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.state.store_memory import MemoryStore
+from midstream.state.sweep import listed
+from midstream.step.fold import step
+from midstream.step.plan_step import check_lanes, take
+
+SHARING = ("auto", "off")
+
+
+class Engine:
+    """Continuous queries over pushed tables, in this process.
+
+    Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with them is
+    raised at once as a `MidstreamError`, and nothing has changed then. `sharing="off"` gives every query states of its own.
+
+    >>> engine = Engine()
+    >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    >>> engine.create_stream("B", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    >>> engine.add_query("pairs", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS")
+    >>> rows = pa.table({"k": [1, 2], "ts": pa.array([0, 1], pa.timestamp("us"))})
+    >>> engine.push({"A": rows, "B": rows.slice(1)})["pairs"].to_pylist()
+    [{'k': 2}]
+    """
+
+    def __init__(self, seed: int = 0, sharing: str = "auto", lanes: int = 1) -> None:
+        if sharing not in SHARING:
+            raise QueryError(f"unknown sharing {sharing!r}", place="Engine", remedy=f"use one of: {', '.join(SHARING)}")
+        check_lanes(lanes)
+        self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
+        self._store = MemoryStore()
+        self._events: list[Event] = []
+        self._late: dict[str, pa.Table] = {}
+        self._dead: dict[str, pa.Table] = {}
+
+    def create_stream(
+        self,
+        name: str,
+        schema: pa.Schema | str,
+        timestamp: str,
+        lateness: str | int = 0,
+        idle_timeout: str | int | None = None,
+    ) -> None:
+        """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds."""
+        if name in self._manifest.streams:
+            raise InputError(f"there is a stream {name!r} already", place="create_stream", remedy="use another name")
+        columns = parse_ddl(schema) if isinstance(schema, str) else schema
+        idle = None if idle_timeout is None else parse_duration(idle_timeout)
+        stream = StreamSchema(name, columns, timestamp, parse_duration(lateness), idle)
+        self._manifest = replace(self._manifest, streams={**self._manifest.streams, name: stream})
+
+    def add_query(self, name: str, sql: str, plan: str | None = None) -> None:
+        """Begin a query with the next step; it sees the rows that arrive from then on."""
+        self._command(AddQuery(name, sql, plan))
+
+    def drop_query(self, name: str) -> None:
+        """End a query; the next step no longer answers it."""
+        self._command(DropQuery(name))
+
+    def migrate(self, name: str, plan: str, strategy: str = "moving_state", **options: Any) -> None:
+        """Carry a query to another plan, beginning with the next step."""
+        self._command(Migrate(name, plan, strategy, options))
+
+    def rescale(self, lanes: int) -> None:
+        """Spread the state over another number of lanes, beginning with the next step."""
+        self._command(Rescale(lanes))
+
+    def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
+        """Do one step: rows in by stream, results out by query, each in order of result time."""
+        held = set(listed(self._manifest))
+        result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
+        self._manifest = result.manifest
+        self._store.forget(held - set(listed(self._manifest)))
+        self._events.extend(result.events)
+        for kept, added in ((self._late, result.late), (self._dead, result.dead_letters)):
+            for name, rows in added.items():
+                pieces = [kept[name], rows] if name in kept else [rows]
+                kept[name] = pa.concat_tables(pieces, promote_options="permissive")
+        return dict(result.results)
+
+    def migration(self, name: str) -> dict[str, Any] | None:
+        """The progress of a query's running migration, or None."""
+        return migration_progress(self._upcoming(), name)
+
+    def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
+        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
+        return explain(self._upcoming(), name, analyze=analyze, format=format)
+
+    def metrics(self) -> dict[str, Any]:
+        """Exact counters: state rows and bytes now, comparisons so far, and the same for each query."""
+        return metrics(self._upcoming())
+
+    @property
+    def manifest(self) -> Manifest:
+        """The state after the last step, as a frozen value."""
+        return self._manifest
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that happened, in order."""
+        return tuple(self._events)
+
+    @property
+    def late(self) -> Mapping[str, pa.Table]:
+        """Per stream the rows that came too late, with the `_watermark` they missed."""
+        return MappingProxyType(self._late)
+
+    @property
+    def dead_letters(self) -> Mapping[str, pa.Table]:
+        """Per stream the rows that could not be read, with the `_reason`."""
+        return MappingProxyType(self._dead)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the engine to a folder; an engine that was saved there before is replaced."""
+        save_engine(path, self._manifest, self._store, self._events, self._late, self._dead)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Engine:
+        """The engine that was saved in a folder."""
+        engine = cls()
+        loaded = load_engine(path, engine._store)
+        engine._manifest, engine._events = loaded.manifest, list(loaded.events)
+        engine._late, engine._dead = dict(loaded.late), dict(loaded.dead_letters)
+        return engine
+
+    def _command(self, command: Command) -> None:
+        take(self._upcoming(), command, {}, [])
+        self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
+
+    def _upcoming(self) -> Manifest:
+        """The manifest as the commands waiting for the next step will leave it."""
+        manifest = replace(self._manifest, step=self._manifest.step + 1)
+        for command in self._manifest.pending:
+            manifest = take(manifest, command, {}, [])
+        return manifest

@@ -1,0 +1,148 @@
+"""The contract between the step driver and the strategies that carry a running query from plan to plan.
+
+The driver owns time, order, watermark and commit; a strategy owns only the movement of state. Whatever runs a query is a
+`Box`: a plan, or a migration under way, which is nothing else to its surroundings. So one migration may begin while
+another runs: the running one is its old box.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from midstream.model.counters import Counters
+from midstream.model.errors import CheckpointError
+from midstream.model.events import StateRebuilt
+from midstream.operators.base import Operator
+from midstream.operators.match import keyed
+from midstream.plan.tree import Plan
+from midstream.state.combinations import Combinations, concatenate
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.specs import StateSpec
+
+Compile = Callable[[str], "PlanBox"]
+"""From plan notation to a box."""
+
+
+class Box(ABC):
+    """Anything that takes a step's rows and gives the step's results."""
+
+    @property
+    @abstractmethod
+    def results(self) -> tuple[Operator, ...]:
+        """The operators whose output is the query's result, should it have to be computed anew."""
+
+    @abstractmethod
+    def operators(self) -> tuple[Operator, ...]:
+        """The roots of all operators the box runs, old and new."""
+
+    @abstractmethod
+    def advance(self, lane: Lane) -> tuple[Combinations, ...]:
+        """The step's delta of each root of the query, exactly once each result."""
+
+    @abstractmethod
+    def snapshot(self) -> Mapping[str, Any]:
+        """The box as JSON values; its chunks are listed with the lane's states."""
+
+    def settled(self) -> Box:
+        """Called at the end of each step: the box to go on with, another one once a migration is done."""
+        return self
+
+
+@dataclass(frozen=True)
+class PlanBox(Box):
+    """A plan by itself."""
+
+    plan: Plan
+    notation: str
+    roots: tuple[Operator, ...]
+
+    @property
+    def results(self) -> tuple[Operator, ...]:
+        return self.roots
+
+    def operators(self) -> tuple[Operator, ...]:
+        return self.roots
+
+    def advance(self, lane: Lane) -> tuple[Combinations, ...]:
+        return tuple(root.delta(lane) for root in self.roots)
+
+    def snapshot(self) -> Mapping[str, Any]:
+        return {"box": "plan", "plan": self.notation}
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a strategy is asked to do, for it to accept or refuse before anything is touched."""
+
+    query: str
+    old: str
+    new: Plan
+    stateful: bool
+    options: Mapping[str, Any]
+
+
+class Strategy(ABC):
+    """One way to carry a running query to another plan; found by discovery, known to nobody by name."""
+
+    name: ClassVar[str]
+    options: ClassVar[frozenset[str]] = frozenset()
+
+    def refusal(self, move: Move) -> str | None:
+        """Why the strategy cannot carry this box, or None if it can."""
+        return None
+
+    @abstractmethod
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
+        """Take over at the beginning of a step, before its rows are seen; the box returned runs from this step on."""
+
+    def restore(self, snapshot: Mapping[str, Any], compiled: Compile) -> Box:
+        """The box that a migration of this strategy snapshot; only for strategies that last beyond their first step."""
+        raise CheckpointError(
+            f"a migration by {self.name!r} cannot be under way between steps",
+            place="manifest",
+            remedy="go back to an older manifest of the checkpoint",
+        )
+
+
+def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: bool = True) -> list[str]:
+    """See to it that the states are there: listed ones are loaded, missing ones computed from what lies below them.
+
+    The states come children first. A missing state whose signature is there under another index is only sorted anew;
+    otherwise it is joined from the states of the operator below (Zhu §4.1.2, Algorithm 1). A damaged chunk counts as missing,
+    since everything but base rows can be computed again. Gives the ids of the states that were computed.
+    """
+    computed = []
+    for producer, spec in states:
+        try:
+            if lane.holds(spec):
+                lane.join(spec)
+                continue
+        except CheckpointError:
+            lane.forget(spec)
+        before = comparisons(lane)
+        sibling = lane.sibling(spec)
+        content = producer.content(lane) if sibling is None else concatenate(sibling) if sibling else None
+        parts = [] if content is None else [keyed(lane, producer.rows, content, spec.index, spec.key)]
+        state = JoinState(spec, parts, 0)
+        lane.put(state)
+        if state.live:
+            computed.append(spec.id)
+            lane.count(f"state {spec.id}", Counters(inserted=state.live))
+            if event:
+                cost = comparisons(lane) - before
+                lane.events.append(StateRebuilt(lane.clock.step, lane.name, spec.id, state.live, cost))
+    return computed
+
+
+def states_of(roots: Sequence[Operator]) -> list[tuple[Operator, StateSpec]]:
+    """The states of all operators below the roots, children first."""
+    return [state for root in roots for operator in root.walk() for state in operator.states()]
+
+
+def comparisons(lane: Lane) -> int:
+    """The comparisons of the step so far."""
+    return sum(c.comparisons for c in lane.counters.values())

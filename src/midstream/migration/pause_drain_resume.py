@@ -1,0 +1,30 @@
+"""Pause, drain, resume (Zhu §1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from midstream.migration.base import Box, Move, PlanBox, Strategy
+from midstream.state.lane import Lane
+
+
+class PauseDrainResume(Strategy):
+    """Stop, let the queues run empty, swap the plans, go on.
+
+    Between two steps no tuple is in a queue, so draining is done before it begins. A stateful box is refused: its states are
+    purged only by new input, which the pause holds back, so it would wait for ever (the deadlock of Zhu §1).
+    """
+
+    name: ClassVar[str] = "pause_drain_resume"
+
+    def refusal(self, move: Move) -> str | None:
+        if not move.stateful:
+            return None
+        return (
+            "the box is stateful: draining waits until its old rows are purged, but only new rows purge them, "
+            "and the pause holds those back (the deadlock of Zhu §1)"
+        )
+
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
+        return new

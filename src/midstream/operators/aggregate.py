@@ -1,0 +1,148 @@
+"""The outlet of an aggregate query: CQL's relation at each instant, grouped and summed up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import Column
+from midstream.language.query import AggregateCall
+from midstream.model.window import EVENT_TIME
+from midstream.operators.outlet import Outlet, with_time
+from midstream.state.combinations import Combinations, Words, concatenate
+from midstream.state.keys import key_codes
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+
+GROUPED = "#"
+"""The pseudo-source of groups and aggregate values."""
+
+
+@dataclass(frozen=True)
+class AggregateOutlet(Outlet):
+    """Evaluates at the multiples of `every` that the watermark passes, over the results alive then.
+
+    The results with their lifetimes are its state; each (result, instant) pair is made by arithmetic, without a loop over
+    instants, so that a gap of years costs nothing.
+    """
+
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+        state = lane.join(self.kept[0])
+        state.insert(Part(None, deltas[0]))
+        alive = concatenate([*(part.combinations for part in state.old), deltas[0]])
+        at, instants = self._occurrences(lane, alive)
+        if not len(at):
+            return self.schema().empty_table()
+        return self._grouped(lane, alive, at, instants)
+
+    def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
+        """Every (index of a result, instant at which it is alive)."""
+        assert self.query.aggregate is not None
+        every = self.query.aggregate.every
+        begin, end = self.span(lane)
+        first = -(-np.maximum(alive.now[EVENT_TIME], begin) // every)
+        last = np.minimum(self.ends(lane, alive), end - 1) // every if end > begin else first - 1
+        counts = np.maximum(last - first + 1, 0)
+        at = np.repeat(np.arange(len(alive)), counts)
+        offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return at, (np.repeat(first, counts) + offset) * every
+
+    def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> pa.Table:
+        assert self.query.aggregate is not None
+        read = lane.reader(self.rows, alive)
+        take = pa.array(at)
+        groups = [evaluate(g, read, len(alive)).take(take) for g in self.query.aggregate.groups]
+        numbers, first = _group_numbers(pa.array(instants), groups)
+        values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
+        for i, call in enumerate(self.query.aggregate.calls):
+            argument = None if call.argument is None else evaluate(call.argument, read, len(alive)).take(take)
+            values[f"a{i}"] = aggregate(call, argument, numbers, len(first))
+
+        def grouped(column: Column) -> pa.Array:
+            value = values[column.name]
+            return value if value.type == column.type else pc.cast(value, column.type)
+
+        when = instants[first.to_numpy()]
+        return pa.Table.from_arrays(self.values(with_time(grouped, when), len(first)), schema=self.schema())
+
+
+def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int) -> pa.Array:
+    """One value per group; NULL arguments do not count."""
+    if argument is None:
+        return pa.array(np.bincount(numbers, minlength=groups))
+    valid = argument.is_valid()
+    kept, owner = argument.filter(valid), numbers[valid.to_numpy(zero_copy_only=False)]
+    name = call.function.lower()
+    if name == "count" and not call.distinct:
+        return pa.array(np.bincount(owner, minlength=groups))
+    if name == "median" or (name in ("min", "max") and pt.is_floating(kept.type)):
+        return _by_rank(name, kept, owner, groups)
+    function = {"avg": "mean", "count": "count_distinct"}.get(name, name)
+    if name == "avg":
+        kept = kept.cast(pa.float64())
+    if call.distinct and name != "count":
+        kept, owner = _distinct(kept, owner)
+    table = pa.table({"owner": owner, "value": kept})
+    summed = table.group_by("owner", use_threads=False).aggregate([("value", function)])
+    return _spread(summed["owner"].to_numpy(), summed[f"value_{function}"].combine_chunks(), groups)
+
+
+def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
+    """Values at their groups' places; NULL for a group that has none."""
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    place = np.full(groups, -1)
+    place[owner] = np.arange(len(owner))
+    return values.take(pa.array(place, mask=place < 0))
+
+
+def _by_rank(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """MIN, MAX and MEDIAN by position within the sorted group, NaN being the greatest number."""
+    numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    order = np.lexsort((numbers, owner))
+    numbers, owner = numbers[order], owner[order]
+    counts = np.bincount(owner, minlength=groups)
+    present = counts > 0
+    start = (np.cumsum(counts) - counts)[present]
+    size = counts[present]
+    if name == "median":
+        chosen = (numbers[start + (size - 1) // 2] + numbers[start + size // 2]) / 2
+    else:
+        chosen = numbers[start if name == "min" else start + size - 1]
+    kind = pa.float64() if name == "median" else values.type
+    return _spread(np.flatnonzero(present), pa.array(chosen).cast(kind), groups)
+
+
+def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
+    codes, _ = key_codes([pa.array(owner), values])
+    _, first = np.unique(codes, return_index=True)
+    return values.take(pa.array(first)), owner[first]
+
+
+def _group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words, pa.Array]:
+    """For each row the number of its group, and for each group its first row; groups in order of instant."""
+    numbers = np.zeros(len(instants), np.int64)
+    for column in (instants, *groups):
+        if pt.is_floating(column.type):
+            column = _canonical(column)
+        codes = column.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        joined = numbers * (int(codes.max()) + 1) + codes
+        numbers = np.unique(joined, return_inverse=True)[1].astype(np.int64)
+    first = np.unique(numbers, return_index=True)[1]
+    order = np.lexsort((first, instants.to_numpy()[first]))
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[numbers], pa.array(first[order])
+
+
+def _canonical(column: pa.Array) -> pa.Array:
+    """Floats with one zero and one NaN, so that SQL-equal values fall into one group."""
+    values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
+    values[np.isnan(values)] = np.nan
+    return pa.array(values, mask=~column.is_valid().to_numpy(zero_copy_only=False))

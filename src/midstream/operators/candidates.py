@@ -1,0 +1,119 @@
+"""Candidate pairs between two sorted columns of codes, block by block.
+
+The kernel of every join: `searchsorted` finds for each needle its range in the haystack; ranges expand with `repeat` and
+`arange`. Blocks bound the memory, however skewed the keys are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.state.keys import Codes
+
+Indices = npt.NDArray[np.int64]
+
+BLOCK = 1 << 22
+"""Pairs of one block, unless a single needle has more."""
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """For each left row a half-open range of right rows."""
+
+    start: Indices
+    end: Indices
+
+    def blocks(self) -> Iterator[tuple[Indices, Indices]]:
+        """The pairs (left index, right index) in ascending order of the left index, in blocks."""
+        counts = np.maximum(self.end - self.start, 0)
+        total = np.cumsum(counts)
+        begin = 0
+        while begin < len(counts):
+            done = int(total[begin - 1]) if begin else 0
+            stop = max(int(np.searchsorted(total, done + BLOCK, "right")), begin + 1)
+            size = int(total[stop - 1]) - done
+            if size:
+                here = counts[begin:stop]
+                left = np.repeat(np.arange(begin, stop), here)
+                shift = np.repeat(self.start[begin:stop] - (total[begin:stop] - here - done), here)
+                yield left, np.arange(size) + shift
+            begin = stop
+
+
+def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
+    """The pairs of equal code of two ascending columns; the shorter one is searched for in the longer one."""
+    if len(left) <= len(right):
+        yield from _equal_ranges(left, right).blocks()
+    else:
+        for b, a in _equal_ranges(right, left).blocks():
+            yield a, b
+
+
+def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
+    return Ranges(np.searchsorted(haystack, needles, "left"), np.searchsorted(haystack, needles, "right"))
+
+
+def band_pairs(
+    left: Codes, right: Codes, low: float | None, high: float | None
+) -> Iterator[tuple[Indices, Indices]]:
+    """Pairs with `low <= left - right <= high`, and perhaps some just outside: the predicate itself decides.
+
+    NaN counts as the greatest number, as in SQL, so that open bands meet it.
+    """
+    if left.dtype == np.int64 and right.dtype == np.int64:
+        yield from _integer_ranges(left, right, low, high).blocks()
+        return
+    a, b = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
+    start = np.zeros(len(a), np.int64) if high is None else np.searchsorted(b, _less(a, high), "left")
+    end = np.full(len(a), len(b)) if low is None else np.searchsorted(b, _more(a, low), "right")
+    numbers = int(np.searchsorted(b, np.nan, "left"))
+    if low is None or high is None:
+        # A NaN on either side makes the difference NaN, which an open band may accept.
+        start[np.isnan(a)], end[np.isnan(a)] = 0, len(b)
+        if numbers < len(b):
+            tail = Ranges(np.maximum(end, numbers), np.full(len(a), len(b)))
+            yield from tail.blocks()
+    yield from Ranges(start, end).blocks()
+
+
+def all_pairs(left: int, right: int) -> Iterator[tuple[Indices, Indices]]:
+    """Every pair of two columns of these lengths."""
+    if left and right:
+        yield from Ranges(np.zeros(left, np.int64), np.full(left, right)).blocks()
+
+
+def _less(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
+    return values - bound - _slack(values, bound)
+
+
+def _more(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
+    return values - bound + _slack(values, bound)
+
+
+def _slack(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
+    # Infinite values need no slack, and would make the difference NaN.
+    return np.where(np.isfinite(values), (np.abs(values) + abs(bound)) * 1e-15, 0.0)
+
+
+def _integer_ranges(left: Codes, right: Codes, low: float | None, high: float | None) -> Ranges:
+    start = np.zeros(len(left), np.int64)
+    end = np.full(len(left), len(right))
+    if high is not None:
+        start = np.searchsorted(right, _shifted(left, int(np.ceil(high))), "left")
+    if low is not None:
+        end = np.searchsorted(right, _shifted(left, int(np.floor(low))), "right")
+    return Ranges(start, end)
+
+
+def _shifted(values: Codes, bound: int) -> Codes:
+    """`values - bound`, held at the ends of int64 instead of wrapping."""
+    least, most = -(2**63), 2**63 - 1
+    if bound >= 0:
+        bound = min(bound, most)
+        return np.where(values < least + bound, least, values - bound)
+    bound = max(bound, least + 1)
+    return np.where(values > most + bound, most, values - bound)

@@ -1,0 +1,128 @@
+"""From a canonical query and a plan to operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from midstream.language.expression import Expression
+from midstream.language.query import Query
+from midstream.model.window import EVENT_TIME, row_clock
+from midstream.operators.base import Operator
+from midstream.operators.edge import edge
+from midstream.operators.multi_join import Hop, MultiJoinOperator, Route
+from midstream.operators.source import SourceOperator
+from midstream.operators.window_join import WindowJoin
+from midstream.plan.signature import Signature, signature
+from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.state.specs import Index, RowsSpec, StateSpec
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What compilation must know of a query beside its plan.
+
+    `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the lane's
+    input that feeds it.
+    """
+
+    query: Query
+    scope: str
+    columns: Mapping[str, tuple[str, ...]]
+    inputs: Mapping[str, str]
+
+    def signature(self, labels: Iterable[str]) -> Signature:
+        """The signature of the state over these sources."""
+        return signature(self.query, labels, self.scope)
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """The clocks that the query's windows are measured on."""
+        counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
+        return (EVENT_TIME, *(row_clock(stream) for stream in sorted(counted)))
+
+    def rows(self) -> dict[str, RowsSpec]:
+        """The base rows of every source."""
+        return {source.alias: self._rows(source.alias) for source in self.query.sources}
+
+    def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:
+        """The state over these sources, indexed so."""
+        ordered = tuple(sorted(labels))
+        return StateSpec(self.signature(ordered), ordered, self.clocks, index, key)
+
+    def _rows(self, label: str) -> RowsSpec:
+        source, sign = self.query.source(label), self.signature((label,))
+        columns = self.columns.get(sign.digest(), stored_columns(self.query, label))
+        kept = len(self.query.sources) > 1 or self.query.aggregate is not None
+        return RowsSpec(
+            sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream]
+        )
+
+
+def stored_columns(query: Query, label: str) -> tuple[str, ...]:
+    """The payload columns of a source that are read after its selection."""
+    parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
+    if query.aggregate:
+        calls = [c.argument for c in query.aggregate.calls if c.argument is not None]
+        parts += [*query.aggregate.groups, *calls]
+    return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
+
+
+def compile_plan(binding: Binding, plan: Plan) -> Operator:
+    """The operator of a plan over a canonical query's labels."""
+    rows = binding.rows()
+    match plan:
+        case Leaf(label):
+            return compile_source(binding, label)
+        case Join(left, right):
+            return _compile_join(binding, rows, compile_plan(binding, left), compile_plan(binding, right))
+        case MultiJoin(orders):
+            routes = tuple(_compile_route(binding, label, order) for label, order in orders)
+            return MultiJoinOperator(binding.signature(plan.aliases()), rows, routes)
+    raise TypeError(plan)
+
+
+def compile_source(binding: Binding, label: str) -> SourceOperator:
+    """The operator of one source."""
+    rows = binding.rows()
+    conditions = tuple(e for alias, e in binding.query.selections if alias in (label, ""))
+    return SourceOperator(rows[label].signature, rows, rows[label], conditions)
+
+
+def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
+    """The join of two sources, whatever the plan."""
+    return _compile_join(
+        binding, binding.rows(), compile_source(binding, left), compile_source(binding, right)
+    )
+
+
+def labels_of(operator: Operator) -> frozenset[str]:
+    """The sources below an operator."""
+    if isinstance(operator, SourceOperator):
+        return frozenset({operator.spec.label})
+    return frozenset[str]().union(*(labels_of(child) for child in operator.children()))
+
+
+def _compile_join(
+    binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator
+) -> WindowJoin:
+    one, other = labels_of(left), labels_of(right)
+    between = edge(binding.query, one, other)
+    return WindowJoin(
+        binding.signature(one | other),
+        rows,
+        left,
+        right,
+        binding.state(one, between.index, between.left_key),
+        binding.state(other, between.index, between.right_key),
+        between,
+    )
+
+
+def _compile_route(binding: Binding, label: str, order: tuple[str, ...]) -> Route:
+    seen, hops = frozenset({label}), []
+    for following in order:
+        between = edge(binding.query, seen, frozenset({following}))
+        hops.append(Hop(binding.state((following,), between.index, between.right_key), between))
+        seen |= {following}
+    return Route(compile_source(binding, label), tuple(hops))

@@ -1,0 +1,99 @@
+"""The outlet of `A EXCEPT ON (cols) B`: the rows of A that no row of B matches, as a log of changes (JISC §4.7).
+
+The paper's set difference keeps inner and outer states and moves rows between them. Here a matching row blocks its partner
+for exactly the lifetime of their pair, so the relation at any time follows from lifetimes alone: a row is in while it is
+alive and no block covers it. The log is what changes between two watermarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.operators.base import Operator
+from midstream.operators.outlet import Outlet, with_time
+from midstream.state.combinations import Combinations, Words, concatenate
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+
+OPERATION = "_op"
+
+
+@dataclass(frozen=True)
+class DifferenceOutlet(Outlet):
+    """Writes '+' when a row of the minuend enters the answer and '-' when it leaves; the last column is `_op`."""
+
+    roots: tuple[Operator, ...]
+
+    @property
+    def slack(self) -> int:
+        # What ended at the last watermark still has to be seen ending.
+        return 1
+
+    def schema(self) -> pa.Schema:
+        return super().schema().append(pa.field(OPERATION, pa.string()))
+
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+        assert self.query.difference is not None
+        label = self.query.difference.minuend
+        gathered = []
+        for spec, delta in zip(self.kept, deltas, strict=True):
+            state = lane.join(spec)
+            state.insert(Part(None, delta))
+            whole = concatenate([*(part.combinations for part in state.old), delta])
+            gathered.append((whole.refs[label], whole.now[EVENT_TIME], self.ends(lane, whole)))
+        rows, *blocks = gathered
+        blocked = [np.concatenate(column) for column in zip(*blocks, strict=True)]
+        refs, times, entering = changes(rows, (blocked[0], blocked[1], blocked[2]), self.span(lane))
+        changed = Combinations({label: refs}, {}, {})
+        read = with_time(lane.reader(self.rows, changed), times)
+        operations = pa.array(np.where(entering, "+", "-"), pa.string())
+        return pa.Table.from_arrays([*self.values(read, len(refs)), operations], schema=self.schema())
+
+
+Lifetimes = tuple[Words, Words, Words]
+"""Row numbers, first and last microsecond of each lifetime."""
+
+
+def changes(
+    rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]
+) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
+    """The changes within the half-open span: row number, time, whether it enters; in order of time.
+
+    >>> n = np.array
+    >>> out = changes((n([7]), n([10]), n([20])), (n([7]), n([12]), n([15])), (0, 100))
+    >>> [o.tolist() for o in out]
+    [[7, 7, 7, 7], [10, 12, 16, 21], [True, False, True, False]]
+    """
+    refs, times, alive, blocked = _breakpoints(rows, blocks)
+    order = np.lexsort((times, refs))
+    refs, times, alive, blocked = refs[order], times[order], np.cumsum(alive[order]), np.cumsum(blocked[order])
+    # Only the last breakpoint of one row and time shows the relation at that time.
+    last = np.ones(len(refs), np.bool_)
+    last[:-1] = (refs[1:] != refs[:-1]) | (times[1:] != times[:-1])
+    refs, times, inside = refs[last], times[last], (alive[last] > 0) & (blocked[last] == 0)
+    before = np.zeros(len(refs), np.bool_)
+    before[1:] = inside[:-1] & (refs[1:] == refs[:-1])
+    changed = (inside != before) & (times >= span[0]) & (times < span[1])
+    refs, times, inside = refs[changed], times[changed], inside[changed]
+    order = np.argsort(times, kind="stable")
+    return refs[order], times[order], inside[order]
+
+
+def _breakpoints(rows: Lifetimes, blocks: Lifetimes) -> tuple[Words, Words, Words, Words]:
+    (row, begin, end), (blocked, from_, to) = rows, blocks
+    after = np.minimum(end, FOREVER - 1) + 1
+    free = np.minimum(to, FOREVER - 1) + 1
+    one, two = np.ones(len(row), np.int64), np.ones(len(blocked), np.int64)
+    none, nothing = np.zeros(len(row), np.int64), np.zeros(len(blocked), np.int64)
+    return (
+        np.concatenate([row, row, blocked, blocked]),
+        np.concatenate([begin, after, from_, free]),
+        np.concatenate([one, -one, nothing, nothing]),
+        np.concatenate([none, none, two, -two]),
+    )

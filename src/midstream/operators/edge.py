@@ -1,0 +1,79 @@
+"""Between two sides of a join: which index serves, and which predicates are left over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from midstream.language.expression import Expression
+from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
+from midstream.plan.signature import predicate_text
+from midstream.state.keys import is_exact
+from midstream.state.specs import Index
+
+
+@dataclass(frozen=True)
+class Edge:
+    """How combinations of two disjoint sets of sources find each other.
+
+    `hash`: equal codes of `left_key` and `right_key`; `verify` holds the equalities that codes alone cannot prove.
+    `band`: `low <= left - right <= high` on the only key of each side. `scan`: every pair.
+    `residual` are the predicates that decide the pairs found.
+    """
+
+    index: Index
+    left_key: tuple[Expression, ...]
+    right_key: tuple[Expression, ...]
+    low: float | None
+    high: float | None
+    verify: tuple[Expression, ...]
+    residual: tuple[Expression, ...]
+
+    def describe(self) -> str:
+        """The edge in words, for `explain`."""
+        pairs = ", ".join(f"{a.text()} ~ {b.text()}" for a, b in zip(self.left_key, self.right_key, strict=True))
+        rest = f" where {' and '.join(e.text() for e in self.residual)}" if self.residual else ""
+        return f"{self.index}{f' {pairs}' if pairs else ''}{rest}"
+
+
+def edge(query: Query, left: frozenset[str], right: frozenset[str]) -> Edge:
+    """The edge between two sets of sources: all equalities as a hash key, else the best band, else a scan."""
+    both = left | right
+    crossing = [
+        p for p in query.predicates if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
+    ]
+    crossing = [_oriented(p, left) for p in sorted(crossing, key=predicate_text)]
+    equalities = [p for p in crossing if isinstance(p, EquiPredicate)]
+    if equalities:
+        left_key = tuple(p.left for p in equalities)
+        right_key = tuple(p.right for p in equalities)
+        exact = is_exact([e.type for e in left_key])
+        verify = () if exact else tuple(p.expression for p in equalities)
+        rest = tuple(p.expression for p in crossing if not isinstance(p, EquiPredicate))
+        return Edge("hash", left_key, right_key, None, None, verify, rest)
+    residual = tuple(p.expression for p in crossing)
+    bands = [p for p in crossing if isinstance(p, BandPredicate)]
+    if bands:
+        best = min(bands, key=_width)
+        return Edge("band", (best.left,), (best.right,), best.low, best.high, (), residual)
+    return Edge("scan", (), (), None, None, (), residual)
+
+
+def _oriented(predicate: Predicate, left: frozenset[str]) -> Predicate:
+    """The predicate with its left side in `left`."""
+    match predicate:
+        case EquiPredicate(expression, one, other) if not one.aliases() <= left:
+            return EquiPredicate(expression, other, one)
+        case BandPredicate(expression, one, other, low, high) if not one.aliases() <= left:
+            return BandPredicate(expression, other, one, _negated(high), _negated(low))
+    return predicate
+
+
+def _negated(bound: float | None) -> float | None:
+    return None if bound is None else -bound
+
+
+def _width(band: BandPredicate) -> float:
+    if band.low is None or band.high is None:
+        return math.inf
+    return band.high - band.low

@@ -1,0 +1,89 @@
+"""Two parts matched along an edge: candidates, equality, windows, residual predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.language.evaluate import evaluate, holds
+from midstream.language.expression import Expression
+from midstream.model.counters import Counters
+from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
+from midstream.operators.edge import Edge
+from midstream.state.combinations import Combinations, Words, concatenate, empty, pair
+from midstream.state.keys import Codes, Mask, band_codes, key_codes
+from midstream.state.lane import Lane
+from midstream.state.parts import Part, sorted_part
+from midstream.state.specs import Index, RowsSpec
+
+Rows = Mapping[str, RowsSpec]
+
+
+def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> Part:
+    """The combinations sorted by their code for an index; those with a NULL key are left out, for NULL joins nothing."""
+    if index == "scan":
+        return Part(None, combinations)
+    if not len(combinations):
+        return Part(np.zeros(0, np.int64), combinations)
+    read = lane.reader(rows, combinations)
+    values = [evaluate(e, read, len(combinations)) for e in key]
+    codes: Codes
+    valid: Mask | None
+    codes, valid = key_codes(values) if index == "hash" else band_codes(values[0])
+    if valid is not None:
+        codes, combinations = codes[valid], combinations.take(valid)
+    return sorted_part(codes, combinations)
+
+
+def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: Part) -> Combinations:
+    """The combinations of two parts that satisfy the edge and their windows; counts on behalf of the operator.
+
+    For a hash edge the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a scan all.
+    """
+    found = []
+    for left_at, right_at in _candidates(edge, left, right):
+        if edge.verify:
+            left_at, right_at = _verified(lane, rows, edge, left, left_at, right, right_at)
+        pairs = pair(left.combinations, left_at, right.combinations, right_at)
+        tested = 0
+        for condition in edge.residual:
+            if len(pairs):
+                tested += len(pairs)
+                mask = holds(condition, lane.reader(rows, pairs), len(pairs))
+                pairs = pairs if mask.all() else pairs.take(mask)
+        lane.count(operator, Counters(comparisons=len(left_at), predicates=tested, rows_out=len(pairs)))
+        if len(pairs):
+            found.append(pairs)
+    if found:
+        return concatenate(found)
+    return empty((*left.combinations.labels, *right.combinations.labels), left.combinations.now)
+
+
+def _candidates(edge: Edge, left: Part, right: Part) -> Iterator[tuple[Words, Words]]:
+    if edge.index == "scan":
+        return all_pairs(len(left), len(right))
+    assert left.codes is not None and right.codes is not None
+    if edge.index == "hash":
+        return equal_pairs(left.codes, right.codes)
+    return band_pairs(left.codes, right.codes, edge.low, edge.high)
+
+
+def _verified(
+    lane: Lane, rows: Rows, edge: Edge, left: Part, left_at: Words, right: Part, right_at: Words
+) -> tuple[Words, Words]:
+    refs = {label: words[left_at] for label, words in left.combinations.refs.items()}
+    refs.update({label: words[right_at] for label, words in right.combinations.refs.items()})
+    read = lane.reader(rows, Combinations(refs, {}, {}))
+    mask: npt.NDArray[np.bool_] = np.ones(len(left_at), np.bool_)
+    for condition in edge.verify:
+        mask &= holds(condition, read, len(left_at))
+    return left_at[mask], right_at[mask]
+
+
+def columns(lane: Lane, rows: Rows, combinations: Combinations, expressions: Sequence[Expression]) -> list[pa.Array]:
+    """The values of expressions for each combination."""
+    read = lane.reader(rows, combinations)
+    return [evaluate(e, read, len(combinations)) for e in expressions]

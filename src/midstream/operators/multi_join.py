@@ -1,0 +1,111 @@
+"""The multi-way join without intermediate state (M-Join: HybMig §2.3, Wang §11.1).
+
+Each input has a probing order: its new rows visit the base states of the other sources one after the other, and what they
+find goes on as it is. Changing an order costs nothing, for there is no state but the base rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.model.counters import Counters
+from midstream.operators.base import Operator
+from midstream.operators.edge import Edge
+from midstream.operators.match import keyed, match
+from midstream.operators.source import SourceOperator
+from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class Hop:
+    """A visit to the base state of one source, along the edge from everything visited before."""
+
+    state: StateSpec
+    edge: Edge
+
+
+@dataclass(frozen=True)
+class Route:
+    """The probing order of one input."""
+
+    source: SourceOperator
+    hops: tuple[Hop, ...]
+
+
+@dataclass(frozen=True)
+class MultiJoinOperator(Operator):
+    """Joins all sources by routes; a combination is made by the route of its last new source in the routes' order."""
+
+    routes: tuple[Route, ...]
+
+    @property
+    def id(self) -> str:
+        orders = " | ".join(
+            f"{r.source.spec.label}: {' '.join(h.state.id for h in r.hops)}" for r in self.routes
+        )
+        return f"multi_join {self.signature.digest()} {orders}"
+
+    def children(self) -> tuple[Operator, ...]:
+        return tuple(route.source for route in self.routes)
+
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        sources = {route.source.spec.label: route.source for route in self.routes}
+        specs = {hop.state.id: hop.state for route in self.routes for hop in route.hops}
+        return tuple((sources[spec.labels[0]], spec) for spec in specs.values())
+
+    def advance(self, lane: Lane) -> Combinations:
+        deltas = {r.source.spec.label: r.source.delta(lane) for r in self.routes}
+        lane.count(self.id, Counters(rows_in=sum(map(len, deltas.values()))))
+        new = {s.id: keyed(lane, self.rows, deltas[s.labels[0]], s.index, s.key) for _, s in self.states()}
+        earlier: set[str] = set()
+        found = []
+        for route in self.routes:
+            # New rows of earlier routes are met, new rows of later ones are not: each combination is made once.
+            found.append(self._follow(lane, route, deltas[route.source.spec.label], new, earlier))
+            earlier.add(route.source.spec.label)
+        for state_id, part in new.items():
+            lane.join(self._spec(state_id)).insert(part)
+        return _ordered(found)
+
+    def content(self, lane: Lane) -> Combinations:
+        route = self.routes[0]
+        return self._follow(lane, route, route.source.content(lane), {}, set())
+
+    def describe(self) -> str:
+        orders = " | ".join(
+            f"{r.source.spec.label}: {' '.join(h.state.labels[0] for h in r.hops)}" for r in self.routes
+        )
+        return f"multi_join [{orders}]"
+
+    def _follow(
+        self, lane: Lane, route: Route, start: Combinations, new: dict[str, Part], met: set[str]
+    ) -> Combinations:
+        so_far = start
+        for hop in route.hops:
+            if not len(so_far):
+                return empty(self._labels(), start.now)
+            probe = keyed(lane, self.rows, so_far, hop.edge.index, hop.edge.left_key)
+            lane.count(self.id, Counters(hops=len(so_far)))
+            parts = list(lane.join(hop.state).old)
+            if hop.state.labels[0] in met:
+                parts.append(new[hop.state.id])
+            found = [match(lane, self.rows, self.id, hop.edge, probe, part) for part in parts]
+            so_far = concatenate(found) if found else empty((*so_far.labels, *hop.state.labels), so_far.now)
+        return so_far
+
+    def _labels(self) -> tuple[str, ...]:
+        return tuple(r.source.spec.label for r in self.routes)
+
+    def _spec(self, state_id: str) -> StateSpec:
+        return next(s for _, s in self.states() if s.id == state_id)
+
+
+def _ordered(pieces: list[Combinations]) -> Combinations:
+    """The pieces together, whatever order their sources were visited in."""
+    first = pieces[0]
+    return concatenate(
+        [Combinations({label: p.refs[label] for label in first.refs}, p.now, p.until) for p in pieces]
+    )

@@ -1,0 +1,27 @@
+"""The outlet of a plain query: its select list over the results of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from midstream.model.window import EVENT_TIME
+from midstream.operators.outlet import Outlet, with_time
+from midstream.state.combinations import Combinations
+from midstream.state.keys import stable_order
+from midstream.state.lane import Lane
+
+
+@dataclass(frozen=True)
+class Project(Outlet):
+    """Fetches the payload of each result once, in order of result time (max ordering, HybMig §2.1)."""
+
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+        (results,) = deltas
+        times = results.now[EVENT_TIME]
+        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
+            results = results.take(stable_order(times))
+        read = with_time(lane.reader(self.rows, results), results.now[EVENT_TIME])
+        return pa.Table.from_arrays(self.values(read, len(results)), schema=self.schema())

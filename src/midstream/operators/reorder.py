@@ -1,0 +1,68 @@
+"""Rows put in order of event time before an operator sees them.
+
+At an instant, a `ROWS` window holds the last rows by event time (CQL). A query that asks about instants (EVERY, EXCEPT) and has
+such a window therefore takes its rows only once the watermark has passed them, in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.model.manifest import StateListing
+from midstream.model.window import row_clock
+from midstream.operators.number import number
+from midstream.state.base_state import TIME
+from midstream.state.lane import Lane
+from midstream.state.store import store_chunk
+
+
+def pending_id(query: str, stream: str) -> str:
+    """The state of rows that wait for the watermark."""
+    return f"{stream}.{query}.pending"
+
+
+def release(lane: Lane, query: str, inputs: Mapping[str, str], counted: Mapping[str, str]) -> None:
+    """Feed the query's own inputs with the rows that its watermark passes in this step, in order of event time.
+
+    `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count. Rows not
+    released wait in the lane.
+    """
+    watermark = min(lane.clock.after[stream] for stream in inputs)
+    released: dict[str, pa.RecordBatch] = {}
+    counts: dict[str, int] = {}
+    for stream, name in inputs.items():
+        arrived = lane.inputs[stream]
+        names = [n for n in arrived.schema.names if not n.startswith("_count:")]
+        waiting, listing = _waiting(lane, pending_id(query, stream), arrived.select(names))
+        due = pc.less(waiting.column(TIME), watermark)
+        ready = waiting.filter(due)
+        order = np.argsort(ready.column(TIME).to_numpy(), kind="stable")
+        released[stream] = ready.take(pa.array(order))
+        counts[stream] = listing.next_row
+        _keep(lane, pending_id(query, stream), waiting.filter(pc.invert(due)), listing.next_row + ready.num_rows)
+    numbered = number(released, {stream: counts[stream] for stream in counted})
+    for stream, name in inputs.items():
+        lane.inputs[name] = numbered[stream]
+        lane.counts[name] = counts[stream]
+
+
+def _waiting(lane: Lane, state: str, arrived: pa.RecordBatch) -> tuple[pa.RecordBatch, StateListing]:
+    listing = lane.before.states.get(state, StateListing())
+    batches = [lane.store.get(ref).select(arrived.schema.names) for ref in listing.chunks] + [arrived]
+    whole = pa.Table.from_batches(batches, schema=arrived.schema).combine_chunks()
+    return (whole.to_batches() or [arrived])[0], listing
+
+
+def _keep(lane: Lane, state: str, rows: pa.RecordBatch, released: int) -> None:
+    name = f"{lane.name}/{lane.clock.step:08d}-{state}"
+    chunks = (store_chunk(lane.store, name, rows),) if rows.num_rows else ()
+    lane.carried[state] = StateListing(chunks, rows.num_rows, released)
+
+
+def clocks_of(counted: Mapping[str, str]) -> dict[str, str]:
+    """For each counted stream's clock the input that it counts."""
+    return {row_clock(stream): name for stream, name in counted.items()}

@@ -1,0 +1,77 @@
+"""Decomposition of a migration at common subplans (HybMig §3.1, Fig. 5).
+
+Where the paper walks the old plan's operators and looks for an equal operator in the new plan, we compare the sets of
+sources below: within one query, equal sources mean an equal signature and so equal output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.plan.tree import Join, Leaf, Plan
+
+
+@dataclass(frozen=True)
+class MigrationTask:
+    """One irreducible piece of a migration: an old and a new subplan over the same inputs.
+
+    A common subplan below it stands as one leaf, named by its own notation's sources joined with `+`.
+    """
+
+    old: Plan
+    new: Plan
+
+
+def decompose(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
+    """Split a migration at common subplans; pieces whose old and new plan are the same are discarded.
+
+    Tasks come bottom-up. A plan that is no join tree cannot be split and is one task.
+
+    >>> a, b, c, d = map(Leaf, "ABCD")
+    >>> [(t.old.notation(), t.new.notation()) for t in decompose(Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d)))]
+    [('((A+B C) D)', '(A+B (C D))')]
+    >>> decompose(Join(a, b), Join(b, a))
+    ()
+    """
+    if not (isinstance(old, Join) and isinstance(new, Join)):
+        return () if old == new else (MigrationTask(old, new),)
+    common = subplans(old).keys() & subplans(new).keys()
+    tasks = []
+    for sources in sorted(common, key=lambda s: (len(s), sorted(s))):
+        before = _cut(subplans(old)[sources], common - {sources})
+        after = _cut(subplans(new)[sources], common - {sources})
+        if not same_shape(before, after):
+            tasks.append(MigrationTask(before, after))
+    return tuple(tasks)
+
+
+def subplans(plan: Plan) -> dict[frozenset[str], Plan]:
+    """Every joining subplan by its set of sources."""
+    if not isinstance(plan, Join):
+        return {}
+    return {**subplans(plan.left), **subplans(plan.right), frozenset(plan.aliases()): plan}
+
+
+def same_shape(one: Plan, other: Plan) -> bool:
+    """Whether two plans differ only in which side of a join is called left."""
+    if isinstance(one, Join) and isinstance(other, Join):
+        straight = same_shape(one.left, other.left) and same_shape(one.right, other.right)
+        return straight or (same_shape(one.left, other.right) and same_shape(one.right, other.left))
+    return one == other
+
+
+def _cut(plan: Plan, common: set[frozenset[str]] | frozenset[frozenset[str]]) -> Plan:
+    assert isinstance(plan, Join)
+    return Join(*(_leaf(side) if frozenset(side.aliases()) in common else _inner(side, common) for side in _sides(plan)))
+
+
+def _inner(plan: Plan, common: set[frozenset[str]] | frozenset[frozenset[str]]) -> Plan:
+    return _cut(plan, common) if isinstance(plan, Join) else plan
+
+
+def _leaf(plan: Plan) -> Leaf:
+    return Leaf("+".join(sorted(plan.aliases())))
+
+
+def _sides(plan: Join) -> tuple[Plan, Plan]:
+    return plan.left, plan.right

@@ -1,0 +1,40 @@
+"""Trees drawn as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from midstream.plan.tree import Join, Plan
+
+T = TypeVar("T")
+
+
+def draw(node: T, label: Callable[[T], str], children: Callable[[T], Sequence[T]]) -> str:
+    """A tree with one line a node, branches drawn with box characters."""
+    lines = [label(node)]
+    below = children(node)
+    for at, child in enumerate(below):
+        last = at == len(below) - 1
+        first, *rest = draw(child, label, children).split("\n")
+        lines.append(("└─ " if last else "├─ ") + first)
+        lines += [("   " if last else "│  ") + line for line in rest]
+    return "\n".join(lines)
+
+
+def pretty(plan: Plan) -> str:
+    """A plan as a tree.
+
+    >>> from midstream.plan.tree import Leaf
+    >>> print(pretty(Join(Join(Leaf("A"), Leaf("B")), Leaf("C"))))
+    join A B C
+    ├─ join A B
+    │  ├─ A
+    │  └─ B
+    └─ C
+    """
+    return draw(plan, _label, lambda p: (p.left, p.right) if isinstance(p, Join) else ())
+
+
+def _label(plan: Plan) -> str:
+    return f"join {' '.join(plan.aliases())}" if isinstance(plan, Join) else plan.notation()

@@ -1,0 +1,138 @@
+"""State signatures: what a state holds, canonical and order-free.
+
+Equal signature = same content = shareable. Matching (Zhu §4.1.1), decomposition (HybMig §3.1), sharing and recovery all use
+this one notion. Where Zhu identifies a state by its column ids, a signature also names windows, selections, predicates and
+the step since which rows count, so that it holds across queries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from midstream.language.expression import Call, Column, Expression
+from midstream.language.query import (
+    Aggregate,
+    BandPredicate,
+    Difference,
+    EquiPredicate,
+    Output,
+    Predicate,
+    Query,
+    Source,
+)
+from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a state holds: its inputs and the predicates between them, as sorted texts."""
+
+    scope: str
+    inputs: tuple[str, ...]
+    predicates: tuple[str, ...]
+
+    def text(self) -> str:
+        """The signature in full."""
+        return f"{self.scope}|{' , '.join(self.inputs)}|{' and '.join(self.predicates)}"
+
+    def digest(self) -> str:
+        """Twelve hexadecimal digits of the signature."""
+        return digest(self.text())
+
+
+def digest(text: str) -> str:
+    """Twelve hexadecimal digits that stand for a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def signature(query: Query, labels: Iterable[str], scope: str) -> Signature:
+    """The signature of the state over these sources of a canonical query.
+
+    `scope` tells states apart that must not be shared: the step since which rows count, and the query's name when sharing is
+    off. All predicates whose sources are within `labels` hold in the state, whatever the plan's shape.
+    """
+    inside = frozenset(labels)
+    inputs = tuple(sorted(_input_text(query, label) for label in inside))
+    held = tuple(sorted(predicate_text(p) for p in query.predicates if p.aliases() <= inside))
+    return Signature(scope, inputs, held)
+
+
+def predicate_text(predicate: Predicate) -> str:
+    """A predicate's canonical text; an equality reads the same both ways."""
+    if isinstance(predicate, EquiPredicate):
+        return " = ".join(sorted((predicate.left.text(), predicate.right.text())))
+    return predicate.expression.text()
+
+
+def canonical(query: Query) -> tuple[Query, dict[str, str]]:
+    """The query with its aliases replaced by labels that other queries share, and the alias-to-label map.
+
+    A stream that occurs once is labelled by its own name, so that `A x` in one query and `A y` in another are one input; a
+    stream joined with itself keeps its aliases apart.
+    """
+    streams = [s.stream for s in query.sources]
+    names = {
+        s.alias: s.stream if streams.count(s.stream) == 1 else f"{s.stream}#{s.alias}" for s in query.sources
+    }
+    return relabel_query(query, names), names
+
+
+def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
+    """The query with its aliases renamed throughout."""
+    aggregate, difference = query.aggregate, query.difference
+    return replace(
+        query,
+        sources=tuple(Source(names[s.alias], s.stream, s.window) for s in query.sources),
+        outputs=tuple(Output(o.name, relabel(o.expression, names)) for o in query.outputs),
+        selections=tuple((names.get(alias, alias), relabel(e, names)) for alias, e in query.selections),
+        predicates=tuple(_relabel_predicate(p, names) for p in query.predicates),
+        aggregate=aggregate
+        and Aggregate(
+            tuple(relabel(g, names) for g in aggregate.groups),
+            tuple(replace(c, argument=c.argument and relabel(c.argument, names)) for c in aggregate.calls),
+            aggregate.every,
+        ),
+        difference=difference
+        and Difference(names[difference.minuend], tuple(names[alias] for alias in difference.subtrahends)),
+    )
+
+
+def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
+    """The plan with its aliases renamed throughout."""
+    match plan:
+        case Leaf(alias):
+            return Leaf(names[alias])
+        case Join(left, right):
+            return Join(relabel_plan(left, names), relabel_plan(right, names))
+        case MultiJoin(orders):
+            return MultiJoin(tuple((names[a], tuple(names[b] for b in order)) for a, order in orders))
+    raise TypeError(plan)
+
+
+def relabel(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The expression with its aliases renamed."""
+    match expression:
+        case Column(kind, alias, name):
+            return Column(kind, names.get(alias, alias), name)
+        case Call(kind, function, arguments):
+            return Call(kind, function, tuple(relabel(a, names) for a in arguments))
+    return expression
+
+
+def _relabel_predicate(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
+    expression = relabel(predicate.expression, names)
+    match predicate:
+        case EquiPredicate(_, left, right):
+            return EquiPredicate(expression, relabel(left, names), relabel(right, names))
+        case BandPredicate(_, left, right, low, high):
+            return BandPredicate(expression, relabel(left, names), relabel(right, names), low, high)
+    return Predicate(expression)
+
+
+def _input_text(query: Query, label: str) -> str:
+    source = query.source(label)
+    window = f"[{source.window.kind} {source.window.size}]" if source.window else ""
+    conditions = sorted(e.text() for alias, e in query.selections if alias in (label, ""))
+    return f"{label}{window}{{{' and '.join(conditions)}}}"

@@ -1,0 +1,143 @@
+"""The base state of a source: load, append, purge and list its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.window import EVENT_TIME, FOREVER, row_clock
+from midstream.state.combinations import Combinations, Words
+from midstream.state.compaction import choose_run, is_sparse
+from midstream.state.parts import is_dead
+from midstream.state.rows import BaseRows, Segment
+from midstream.state.specs import RowsSpec
+from midstream.state.store import ChunkStore, store_chunk
+
+TIME = "_ts"
+"""The internal column of event time, int64 microseconds."""
+
+SLOT = "_slot"
+"""The internal column of hash buckets of the lane key, int16; lanes are told apart by it."""
+
+
+def count_column(stream: str) -> str:
+    """The internal column that counts the arrivals of a stream up to and including a row.
+
+    >>> count_column("A")
+    '_count:A'
+    """
+    return f"_count:{stream}"
+
+
+class BaseState:
+    """The rows of one source during one step: those that are alive, and the step's own once `append`ed."""
+
+    def __init__(self, spec: RowsSpec, old: Sequence[Segment], next_row: int, live: int) -> None:
+        self.spec, self.live_before = spec, live
+        self.old, self.next_row = list(old), next_row
+        self.rows: BaseRows | None = None
+
+    @staticmethod
+    def load(spec: RowsSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore) -> BaseState:
+        """The state as a manifest lists it, without the chunks at its front that are dead as a whole.
+
+        Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction.
+        """
+        refs = list(listing.chunks)
+        while refs and is_dead(refs[0], dict(bounds)):
+            refs.pop(0)
+        return BaseState(spec, [Segment(ref.first, store.get(ref), ref) for ref in refs], listing.next_row, listing.live)
+
+    def append(self, batch: pa.RecordBatch) -> Combinations:
+        """Number the step's rows; gives them as combinations of one."""
+        self.rows = BaseRows(self.old, Segment(self.next_row, batch))
+        return self.combinations(batch, self.next_row)
+
+    def nothing(self) -> Segment:
+        """A run of no rows, of the shape of the old ones, at the next number."""
+        if not self.old:
+            return Segment(self.next_row, pa.RecordBatch.from_pydict({}))
+        return Segment(self.next_row, self.old[-1].batch.slice(0, 0))
+
+    def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
+        """Rows of consecutive numbers as combinations of one, with their lifetimes."""
+        spec, size = self.spec, batch.num_rows
+        refs = np.arange(first, first + size, dtype=np.int64)
+        now = {clock: _words(batch, _clock_column(clock)) for clock in spec.clocks}
+        until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
+        return Combinations({spec.label: refs}, now, until)
+
+    def alive(self, bounds: Mapping[str, int]) -> list[Combinations]:
+        """The old rows that are alive, segment by segment."""
+        pieces = [self.combinations(s.batch, s.first).purge(bounds) for s in self.old]
+        return [piece for piece in pieces if len(piece)]
+
+    def count_alive(self, bounds: Mapping[str, int]) -> int:
+        """How many of the old rows are alive; looks only into chunks whose lifetimes straddle a bound."""
+        total = 0
+        for segment in self.old:
+            ref = segment.ref
+            if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
+                total += ref.rows
+                continue
+            mask = self.combinations(segment.batch, segment.first).alive(bounds)
+            total += segment.batch.num_rows if mask is None else int(mask.sum())
+        return total
+
+    def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[str, int]) -> StateListing:
+        """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
+        assert self.rows is not None
+        new = self.rows.new
+        segments = self._trim(self.old, bounds)
+        if new.batch.num_rows:
+            segments = [*segments, new]
+        while run := choose_run([s.batch.num_rows for s in segments]):
+            segments[run[0] : run[1]] = self._merge(segments[run[0] : run[1]])
+        chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(segments))
+        return StateListing(chunks, live, new.end)
+
+    def _store(self, store: ChunkStore, name: str, segment: Segment) -> ChunkRef:
+        lifetimes = self.combinations(segment.batch, segment.first).lifetimes()
+        return store_chunk(store, name, segment.batch, first=segment.first, lifetimes=lifetimes)
+
+    def _merge(self, segments: list[Segment]) -> list[Segment]:
+        names = [n for n in segments[-1].batch.schema.names if all(n in s.batch.schema.names for s in segments)]
+        table = pa.Table.from_batches([s.batch.select(names) for s in segments])
+        return [Segment(segments[0].first, table.combine_chunks().to_batches()[0])]
+
+    def _trim(self, segments: list[Segment], bounds: Mapping[str, int]) -> list[Segment]:
+        """Cut the dead rows off the front once they are most of the first chunk."""
+        if not segments:
+            return segments
+        first = segments[0]
+        mask = self.combinations(first.batch, first.first).alive(bounds)
+        if mask is None:
+            return segments
+        dead = int(mask.argmax()) if mask.any() else len(mask)
+        if not is_sparse(len(mask) - dead, len(mask)):
+            return segments
+        return [Segment(first.first + dead, _copy(first.batch.slice(dead))), *segments[1:]]
+
+    def _until(self, clock: str, now: Words) -> Words:
+        window = self.spec.window
+        if window is not None and window.kind == "range" and clock == EVENT_TIME:
+            return now + window.size
+        if window is not None and window.kind == "rows" and clock == row_clock(self.spec.stream):
+            return now + (window.size - 1)
+        return np.full(len(now), FOREVER, np.int64)
+
+
+def _clock_column(clock: str) -> str:
+    return TIME if clock == EVENT_TIME else count_column(clock.removeprefix("rows:"))
+
+
+def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
+    return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
+
+
+def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.take(pa.array(np.arange(batch.num_rows)))

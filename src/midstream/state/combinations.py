@@ -1,0 +1,103 @@
+"""Combinations: rows of one or more sources that belong together, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
+Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """Combinations of one row of each source, all arrays int64 and of one length.
+
+    `refs`: by source label, the row's number in its base rows; payload stays there until the root fetches it.
+    `now`, `until`: by clock, when the combination came to be (the greatest among its rows) and the last moment at which another
+    row may join it (the least of its rows' ends). It is within its windows iff `now <= until` on every clock.
+    """
+
+    refs: Mapping[str, Words]
+    now: Mapping[str, Words]
+    until: Mapping[str, Words]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.refs.values())))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The sources combined."""
+        return tuple(self.refs)
+
+    def take(self, which: Selector) -> Combinations:
+        """The combinations at these indices, under this mask or in this slice."""
+        return self._map(lambda words: words[which])
+
+    def alive(self, bounds: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+        """Which combinations a row that may still come can join; None when all of them."""
+        mask: npt.NDArray[np.bool_] | None = None
+        for clock, bound in bounds.items():
+            ends = self.until.get(clock)
+            if ends is None or not len(ends):
+                continue
+            here = ends >= bound
+            mask = here if mask is None else mask & here
+        return None if mask is None or bool(mask.all()) else mask
+
+    def purge(self, bounds: Mapping[str, int]) -> Combinations:
+        """The combinations that are alive."""
+        mask = self.alive(bounds)
+        return self if mask is None else self.take(mask)
+
+    def lifetimes(self) -> dict[str, tuple[int, int]]:
+        """For each clock the least and the greatest end."""
+        if not len(self):
+            return {}
+        return {clock: (int(ends.min()), int(ends.max())) for clock, ends in self.until.items()}
+
+    def _map(self, change: Callable[[Words], Words]) -> Combinations:
+        return Combinations(
+            {label: change(words) for label, words in self.refs.items()},
+            {clock: change(words) for clock, words in self.now.items()},
+            {clock: change(words) for clock, words in self.until.items()},
+        )
+
+
+def empty(labels: Iterable[str], clocks: Iterable[str]) -> Combinations:
+    """No combinations, of these sources on these clocks."""
+    nothing = np.zeros(0, np.int64)
+    clocks = tuple(clocks)
+    return Combinations(dict.fromkeys(labels, nothing), dict.fromkeys(clocks, nothing), dict.fromkeys(clocks, nothing))
+
+
+def concatenate(pieces: Sequence[Combinations]) -> Combinations:
+    """All combinations of the pieces, in order; the pieces have the same sources and clocks."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    return Combinations(
+        {label: np.concatenate([p.refs[label] for p in pieces]) for label in first.refs},
+        {clock: np.concatenate([p.now[clock] for p in pieces]) for clock in first.now},
+        {clock: np.concatenate([p.until[clock] for p in pieces]) for clock in first.until},
+    )
+
+
+def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
+    """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
+    now = {c: np.maximum(left.now[c][left_at], right.now[c][right_at]) for c in left.now}
+    until = {c: np.minimum(left.until[c][left_at], right.until[c][right_at]) for c in left.now}
+    within: npt.NDArray[np.bool_] | None = None
+    for clock in now:
+        here = now[clock] <= until[clock]
+        within = here if within is None else within & here
+    if within is not None and not within.all():
+        left_at, right_at = left_at[within], right_at[within]
+        now = {c: words[within] for c, words in now.items()}
+        until = {c: words[within] for c, words in until.items()}
+    refs = {label: words[left_at] for label, words in left.refs.items()}
+    refs.update({label: words[right_at] for label, words in right.refs.items()})
+    return Combinations(refs, now, until)

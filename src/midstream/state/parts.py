@@ -1,0 +1,90 @@
+"""Parts of a join state: combinations sorted by their code, as arrays and as chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef
+from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.keys import Codes, stable_order
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some combinations of a state; `codes` ascend, and are None in an unsorted state.
+
+    `ref` names the chunk that holds exactly these rows or a superset of which the others are dead; None if it is not stored.
+    """
+
+    codes: Codes | None
+    combinations: Combinations
+    ref: ChunkRef | None = None
+
+    def __len__(self) -> int:
+        return len(self.combinations)
+
+
+def sorted_part(codes: Codes | None, combinations: Combinations) -> Part:
+    """A part of these combinations, put in the order of their codes."""
+    if codes is None or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
+        return Part(codes, combinations)
+    order = stable_order(codes)
+    return Part(codes[order], combinations.take(order))
+
+
+def merge_parts(parts: Sequence[Part]) -> Part:
+    """One part with the rows of all."""
+    combinations = concatenate([p.combinations for p in parts])
+    codes = [p.codes for p in parts if p.codes is not None]
+    return sorted_part(np.concatenate(codes) if codes else None, combinations)
+
+
+def purge_part(part: Part, bounds: dict[str, int]) -> Part:
+    """The rows of a part that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
+    ref = part.ref
+    if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
+        return part
+    mask = part.combinations.alive(bounds)
+    if mask is None:
+        return part
+    return replace(part, codes=part.codes if part.codes is None else part.codes[mask],
+                   combinations=part.combinations.take(mask))  # fmt: skip
+
+
+def is_dead(ref: ChunkRef, bounds: dict[str, int]) -> bool:
+    """Whether every row of a chunk is past its lifetime on some clock."""
+    return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
+
+
+def to_batch(part: Part) -> pa.RecordBatch:
+    """A part as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
+    c = part.combinations
+    columns = {} if part.codes is None else {"code": pa.array(part.codes)}
+    columns.update({f"ref:{label}": pa.array(words) for label, words in c.refs.items()})
+    columns.update({f"now:{clock}": pa.array(words) for clock, words in c.now.items()})
+    columns.update({f"until:{clock}": pa.array(words) for clock, words in c.until.items()})
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> Part:
+    """The part that `to_batch` wrote, on the same memory."""
+    def words(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
+
+    combinations = Combinations(
+        {label: words(f"ref:{label}") for label in spec.labels},
+        {clock: words(f"now:{clock}") for clock in spec.clocks},
+        {clock: words(f"until:{clock}") for clock in spec.clocks},
+    )
+    return Part(words("code") if spec.index != "scan" else None, combinations, ref)
+
+
+def no_part(spec: StateSpec) -> Part:
+    """A part without rows."""
+    codes = None if spec.index == "scan" else np.zeros(0, np.int64)
+    return Part(codes, empty(spec.labels, spec.clocks))

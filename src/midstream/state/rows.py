@@ -1,0 +1,81 @@
+"""Base rows: a source's payload in order of arrival, reached by row number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef
+from midstream.state.combinations import Words
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A run of rows with consecutive numbers; `ref` is None for rows that are not in the store yet."""
+
+    first: int
+    batch: pa.RecordBatch
+    ref: ChunkRef | None = None
+
+    @property
+    def end(self) -> int:
+        """One past the number of its last row."""
+        return self.first + self.batch.num_rows
+
+
+class BaseRows:
+    """The rows of one source that a step can see: those kept from before, and the step's own."""
+
+    def __init__(self, old: Sequence[Segment], new: Segment) -> None:
+        self.old, self.new = tuple(old), new
+        self._segments = [s for s in (*old, new) if s.batch.num_rows]
+        self._starts = np.array([s.first for s in self._segments], np.int64)
+        self._sizes = np.array([s.batch.num_rows for s in self._segments], np.int64)
+        self._places = np.cumsum(self._sizes) - self._sizes
+        self._whole: dict[str, pa.Array] = {}
+
+    def fetch(self, name: str, refs: Words) -> pa.Array:
+        """The values of a column for the rows of these numbers, in their order."""
+        if self._is_new(refs):
+            return self.new.batch.column(name)
+        if len(self._segments) == 1:
+            return self._segments[0].batch.column(name).take(pa.array(refs - self._starts[0]))
+        total = int(self._sizes.sum())
+        if name in self._whole or len(refs) * 8 >= total:
+            if name not in self._whole:
+                self._whole[name] = pa.concat_arrays([s.batch.column(name) for s in self._segments])
+            return self._whole[name].take(pa.array(self._position(refs)))
+        return self._fetch_by_segment(name, refs)
+
+    def _is_new(self, refs: Words) -> bool:
+        new = self.new
+        return (
+            len(refs) == new.batch.num_rows
+            and (not len(refs) or (int(refs[0]) == new.first and int(refs[-1]) == new.end - 1))
+            and bool((np.diff(refs) == 1).all())
+        )
+
+    def _position(self, refs: Words) -> Words:
+        if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
+            return refs - self._starts[0]
+        segment = np.searchsorted(self._starts, refs, "right") - 1
+        return refs - (self._starts - self._places)[segment]
+
+    def _fetch_by_segment(self, name: str, refs: Words) -> pa.Array:
+        segment = np.searchsorted(self._starts, refs, "right") - 1
+        order = np.argsort(segment, kind="stable")
+        pieces, counts = [], np.bincount(segment, minlength=len(self._segments))
+        start = 0
+        for at, count in enumerate(counts.tolist()):
+            if count:
+                inside = refs[order[start : start + count]] - self._starts[at]
+                pieces.append(self._segments[at].batch.column(name).take(pa.array(inside)))
+                start += count
+        if not pieces:
+            return self.new.batch.column(name).slice(0, 0)
+        back = np.empty(len(refs), np.int64)
+        back[order] = np.arange(len(refs))
+        return pa.concat_arrays(pieces).take(pa.array(back))

@@ -1,0 +1,55 @@
+"""Names for the states of a lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from midstream.language.expression import Expression
+from midstream.model.window import Window
+from midstream.plan.signature import Signature, digest
+
+Index = Literal["hash", "band", "scan"]
+
+
+@dataclass(frozen=True)
+class RowsSpec:
+    """The base rows of one source: payload in order of arrival, the only state that must be durable.
+
+    `kept` is False for a source whose rows nobody needs after their own step (a query over one stream without a window).
+    `input` names the lane's input that feeds it.
+    """
+
+    signature: Signature
+    label: str
+    stream: str
+    window: Window | None
+    columns: tuple[str, ...]
+    clocks: tuple[str, ...]
+    kept: bool
+    input: str
+
+    @property
+    def id(self) -> str:
+        """The state's name in a manifest."""
+        return f"{self.label}.{self.signature.digest()}.rows"
+
+
+@dataclass(frozen=True)
+class StateSpec:
+    """A join state: the combinations of a signature, sorted by a key for hash or range search, or unsorted.
+
+    Everything in it can be computed again from base rows.
+    """
+
+    signature: Signature
+    labels: tuple[str, ...]
+    clocks: tuple[str, ...]
+    index: Index
+    key: tuple[Expression, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The state's name in a manifest."""
+        how = digest(f"{self.index}:{','.join(e.text() for e in self.key)}")[:6] if self.key else self.index
+        return f"{'+'.join(self.labels)}.{self.signature.digest()}.{how}"

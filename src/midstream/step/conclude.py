@@ -1,0 +1,136 @@
+"""After a step: what the lanes gave back becomes the next manifest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from midstream.language.parse import parse_query
+from midstream.language.plan_notation import parse_plan
+from midstream.model.counters import Counters
+from midstream.model.events import Event, MigrationBegun, MigrationEnded, RowsLate, RowsRejected, StepDone
+from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
+from midstream.plan.decompose import decompose
+from midstream.state.lane import BEGINNING
+from midstream.step.clock import Seen, advance, watermarks
+from midstream.step.lane_step import LaneOutput
+from midstream.step.plan_step import StepPlan
+
+
+def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
+    """How far each stream has come once the step's rows are counted."""
+    manifest = plan.manifest
+    queries = [
+        frozenset(s.stream for s in parse_query(entry.sql, manifest.streams).sources)
+        for entry in manifest.queries.values()
+    ]
+    return advance(manifest.streams, manifest.progress, seen, queries)
+
+
+def conclude(
+    before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput], seen: Mapping[str, Seen]
+) -> tuple[Manifest, tuple[Event, ...]]:
+    """The manifest after the step, and everything that happened in it.
+
+    `before` is the manifest the step began from; `outputs` is by lane name, `<group>.<lane>`.
+    """
+    manifest, step = plan.manifest, plan.manifest.step
+    progress = progress_after(plan, seen)
+    counted = _sum(output.counters for output in outputs.values())
+    queries = {name: _counted(entry, name, outputs) for name, entry in manifest.queries.items()}
+    states = {lane: output.state for lane, output in outputs.items()}
+    totals = manifest.totals + _sum_all(counted)
+    used = {op for output in outputs.values() for ops in output.uses.values() for op in ops}
+    operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
+    after = replace(
+        manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
+    )
+    rows_out = {name: sum(o.rows_out.get(name, 0) for o in outputs.values()) for name in queries}
+    marks = watermarks(manifest.streams, progress)
+    done = StepDone(
+        step,
+        {name: s.rows for name, s in seen.items()},
+        rows_out,
+        sum(c.comparisons for c in counted.values()),
+        state_rows(after),
+        {name: None if mark == BEGINNING else mark for name, mark in marks.items()},
+    )
+    late = [
+        RowsLate(step, name, s.late, watermarks(manifest.streams, before.progress)[name])
+        for name, s in seen.items()
+        if s.late
+    ]
+    rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
+    lanes = [event for output in outputs.values() for event in output.events]
+    return after, (*plan.events, *_migrated(before, plan, outputs), *lanes, *late, *rejected, done)
+
+
+def state_rows(manifest: Manifest) -> int:
+    """The rows and combinations alive in all lanes, a state under several indexes counted once."""
+    return sum(live for live, _ in _signatures(manifest).values())
+
+
+def state_bytes(manifest: Manifest) -> int:
+    """The bytes of all chunks that the manifest lists."""
+    return sum(
+        ref.bytes for lane in manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks
+    )
+
+
+def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
+    """Live rows and bytes by lane and signature; a base state's index holds what its base rows hold."""
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for lane_name, lane in manifest.lane_states.items():
+        for state_id, listing in lane.states.items():
+            if state_id.endswith(".pending"):
+                sign = state_id
+            else:
+                sign = state_id.rpartition(".")[0]
+            live, size = found.get((lane_name, sign), (0, 0))
+            found[lane_name, sign] = (max(live, listing.live), size + sum(ref.bytes for ref in listing.chunks))
+    return found
+
+
+def _migrated(before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput]) -> list[Event]:
+    events: list[Event] = []
+    step = plan.manifest.step
+    for name, moves in plan.migrations.items():
+        entry = plan.manifest.queries.get(name)
+        if entry is None:
+            continue
+        query = parse_query(entry.sql, plan.manifest.streams)
+        old = before.queries[name].plan if name in before.queries else moves[0].plan
+        for move in moves:
+            tasks = decompose(parse_plan(old, query), parse_plan(move.plan, query))
+            pairs = tuple((t.old.notation(), t.new.notation()) for t in tasks)
+            events.append(MigrationBegun(step, name, move.strategy, old, move.plan, pairs))
+            old = move.plan
+        cost = sum(o.migrations.get(name, {}).get("comparisons", 0) for o in outputs.values())
+        under_way = any(o.state.boxes.get(name, {}).get("box") != "plan" for o in outputs.values() if name in o.rows_out)
+        if not under_way:
+            events.append(MigrationEnded(step, name, moves[-1].strategy, entry.plan, cost, {}))
+    return events
+
+
+def _counted(entry: QueryEntry, name: str, outputs: Mapping[str, LaneOutput]) -> QueryEntry:
+    """The query's entry with the step counted: rows in are its sources', rows out its results."""
+    total = entry.counters
+    for output in outputs.values():
+        for operator in output.uses.get(name, ()):
+            counters = output.counters.get(operator, Counters())
+            arrived = counters.rows_in if operator.startswith("source ") else 0
+            total += replace(counters, rows_in=arrived, rows_out=0)
+        total += Counters(rows_out=output.rows_out.get(name, 0))
+    return replace(entry, counters=total)
+
+
+def _sum(pieces: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
+    total: dict[str, Counters] = {}
+    for piece in pieces:
+        for name, counters in piece.items():
+            total[name] = total.get(name, Counters()) + counters
+    return total
+
+
+def _sum_all(counters: Mapping[str, Counters]) -> Counters:
+    return sum(counters.values(), Counters())

@@ -1,0 +1,97 @@
+"""The fold: `step(manifest, batch, commands) -> (manifest', results, events)`, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from midstream.model.commands import Command
+from midstream.model.errors import InputError
+from midstream.model.events import Event
+from midstream.model.manifest import LaneState, Manifest
+from midstream.state.lane import StepClock
+from midstream.state.store import ChunkStore
+from midstream.step.admit import Admitted, admit
+from midstream.step.clock import Seen, watermarks
+from midstream.step.conclude import conclude, progress_after
+from midstream.step.lane_step import LaneOutput, lane_step
+from midstream.step.plan_step import StepPlan, lanes_of, plan_step
+from midstream.step.rescale import adopt
+from midstream.step.route import lane_name, numbered, spread
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What a step gives: the next manifest, the results of each query, and everything that happened."""
+
+    manifest: Manifest
+    results: Mapping[str, pa.Table]
+    events: tuple[Event, ...]
+    late: Mapping[str, pa.Table]
+    dead_letters: Mapping[str, pa.Table]
+
+
+def step(
+    manifest: Manifest, batch: Mapping[str, pa.Table], commands: Sequence[Command], store: ChunkStore
+) -> StepResult:
+    """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are."""
+    _check_streams(manifest, batch)
+    plan = plan_step(manifest, commands)
+    before = watermarks(manifest.streams, manifest.progress)
+    admitted = {
+        name: admit(schema, batch.get(name, schema.columns.empty_table()), before[name])
+        for name, schema in manifest.streams.items()
+    }
+    seen = {name: _seen(rows) for name, rows in admitted.items()}
+    after = watermarks(manifest.streams, progress_after(plan, seen))
+    counts = {name: progress.rows for name, progress in manifest.progress.items()}
+    clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
+    rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
+    outputs: dict[str, LaneOutput] = {}
+    for group in plan.groups():
+        program = plan.program(group)
+        for lane, share in spread(plan, group, program, rows).items():
+            state = state_of(plan, group, lane, store)
+            outputs[lane] = lane_step(program, lane, state, share, clock, store)
+    concluded, events = conclude(manifest, plan, outputs, seen)
+    return StepResult(
+        concluded,
+        {name: _together(name, outputs) for name in concluded.queries},
+        events,
+        {name: a.late for name, a in admitted.items() if a.late.num_rows},
+        {name: a.dead for name, a in admitted.items() if a.dead.num_rows},
+    )
+
+
+def state_of(plan: StepPlan, group: str, lane: str, store: ChunkStore) -> LaneState:
+    """The state a lane begins the step with; taken over from the old lanes where their number changes."""
+    states = plan.manifest.lane_states
+    old, new = lanes_of(group, plan.lanes_before), plan.lanes(group)
+    if old == new:
+        return states.get(lane, LaneState())
+    number = int(lane.rpartition(".")[2])
+    former = [states[name] for name in (lane_name(group, i) for i in range(old)) if name in states]
+    return adopt(former, number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
+
+
+def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
+    for name, table in batch.items():
+        if name not in manifest.streams:
+            known = ", ".join(manifest.streams) or "none yet: call create_stream first"
+            raise InputError(f"there is no stream {name!r}", place="push", remedy=f"use one of: {known}")
+        if not isinstance(table, pa.Table):
+            raise InputError(
+                f"stream {name!r} was given a {type(table).__name__}", place="push", remedy="push pyarrow tables"
+            )
+
+
+def _seen(admitted: Admitted) -> Seen:
+    times = admitted.rows.column("_ts").to_numpy()
+    greatest = int(times.max()) if len(times) else None
+    return Seen(greatest, len(times), admitted.late.num_rows, admitted.dead.num_rows)
+
+
+def _together(query: str, outputs: Mapping[str, LaneOutput]) -> pa.Table:
+    return pa.concat_tables([o.results[query] for o in outputs.values() if query in o.results])

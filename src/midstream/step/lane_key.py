@@ -1,0 +1,99 @@
+"""The lane key: what rows are spread over lanes by.
+
+Where a query's equalities tie one key class across all its sources, rows of equal key meet in one lane and each lane can run
+the whole plan. Otherwise one lane runs it: always correct.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import Expression
+from midstream.language.query import EquiPredicate, Query
+from midstream.plan.signature import digest, relabel
+from midstream.state.keys import key_codes
+
+SLOTS = 4096
+"""Hash buckets of a lane key; lane = slot modulo lanes, so that rescaling needs no other hash."""
+
+SINGLE = "single"
+"""The group of queries that run in one lane."""
+
+
+def lane_key(query: Query) -> dict[str, Expression] | None:
+    """For each stream the expression that spreads its rows, over the stream's own name as alias; None: one lane.
+
+    All expressions are of one type, for the two sides of an equality are.
+    """
+    if is_ordered(query):
+        return None
+    for members in _classes(query):
+        by_alias = {next(iter(e.aliases())): e for e in members}
+        if len(by_alias) == len(query.sources) and _groups_by(query, members):
+            return _by_stream(query, by_alias)
+    return None
+
+
+def group_name(key: dict[str, Expression] | None) -> str:
+    """The lane group of a key: queries of one group share a shuffle."""
+    if key is None:
+        return SINGLE
+    text = "; ".join(f"{stream}: {e.text()}::{e.type}" for stream, e in sorted(key.items()))
+    return f"key-{digest(text)}"
+
+
+def is_ordered(query: Query) -> bool:
+    """Whether the query must see its rows in order of event time (it asks about instants and has a ROWS window)."""
+    asks = query.aggregate is not None or query.difference is not None
+    return asks and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
+
+
+def slots(expression: Expression, batch: pa.RecordBatch) -> npt.NDArray[np.int16]:
+    """The slot of each row of a stream; rows with a NULL key, which join nothing, are spread by their position."""
+    codes, valid = key_codes([evaluate(expression, lambda c: batch.column(c.name), batch.num_rows)])
+    words = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    hashed = (words >> np.uint64(52)).astype(np.int16)
+    if valid is None:
+        return hashed
+    return np.where(valid, hashed, np.arange(batch.num_rows) % SLOTS).astype(np.int16)
+
+
+def _classes(query: Query) -> list[list[Expression]]:
+    """The classes of expressions that the equalities make equal, in order of their first text."""
+    found: dict[str, list[Expression]] = {}
+
+    def of(expression: Expression) -> list[Expression]:
+        return found.setdefault(expression.text(), [expression])
+
+    for predicate in query.predicates:
+        if isinstance(predicate, EquiPredicate):
+            one, other = of(predicate.left), of(predicate.right)
+            if one is not other:
+                one.extend(other)
+                found.update({e.text(): one for e in other})
+    if query.aggregate and len(query.sources) == 1:
+        for group in query.aggregate.groups:
+            if len(group.aliases()) == 1:
+                of(group)
+    unique = {id(members): members for members in found.values()}
+    return sorted(unique.values(), key=lambda members: min(e.text() for e in members))
+
+
+def _groups_by(query: Query, members: list[Expression]) -> bool:
+    """Whether every group of an aggregate stays within one lane."""
+    if query.aggregate is None:
+        return True
+    texts = {e.text() for e in members}
+    return any(g.text() in texts for g in query.aggregate.groups)
+
+
+def _by_stream(query: Query, by_alias: dict[str, Expression]) -> dict[str, Expression] | None:
+    chosen: dict[str, Expression] = {}
+    for source in query.sources:
+        expression = relabel(by_alias[source.alias], {source.alias: source.stream})
+        if chosen.setdefault(source.stream, expression).text() != expression.text():
+            return None
+    return chosen

@@ -1,0 +1,151 @@
+"""One step on one lane: the same code in the embedded engine and in a Spark task. Pure but for the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.migration.base import Box, comparisons, ensure, states_of
+from midstream.migration.discovery import strategy
+from midstream.model.counters import Counters
+from midstream.model.events import Event
+from midstream.model.events import from_json as event_from_json
+from midstream.model.manifest import LaneState
+from midstream.model.window import EVENT_TIME, row_clock
+from midstream.operators.base import Operator
+from midstream.operators.reorder import pending_id, release
+from midstream.operators.source import SourceOperator
+from midstream.state.lane import BEGINNING, Lane, StepClock
+from midstream.state.store import ChunkStore
+from midstream.step.program import Program, Unit
+
+
+@dataclass(frozen=True)
+class LaneOutput:
+    """What a lane gives back: its next state, the results of each query, and what was counted.
+
+    `counters` are by operator, `uses` names each query's operators, `migrations` has the cost of those that began.
+    """
+
+    state: LaneState
+    results: Mapping[str, pa.Table]
+    counters: Mapping[str, Counters]
+    uses: Mapping[str, tuple[str, ...]]
+    migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    rows_out: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The output as JSON values, without the results: a task delivers those itself."""
+        return {
+            "state": self.state.to_json(),
+            "counters": {k: v.to_json() for k, v in self.counters.items()},
+            "uses": {k: list(v) for k, v in self.uses.items()},
+            "migrations": {k: dict(v) for k, v in self.migrations.items()},
+            "events": [e.to_json() for e in self.events],
+            "rows_out": dict(self.rows_out),
+        }
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> LaneOutput:
+        """The output that `to_json` wrote, with no results."""
+        return LaneOutput(
+            state=LaneState.from_json(value["state"]),
+            results={},
+            counters={k: Counters(**v) for k, v in value["counters"].items()},
+            uses={k: tuple(v) for k, v in value["uses"].items()},
+            migrations=value["migrations"],
+            events=tuple(map(event_from_json, value["events"])),
+            rows_out=value["rows_out"],
+        )
+
+
+def lane_step(
+    program: Program,
+    name: str,
+    state: LaneState,
+    inputs: Mapping[str, pa.RecordBatch],
+    clock: StepClock,
+    store: ChunkStore,
+) -> LaneOutput:
+    """Fold a step's rows into a lane.
+
+    `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and with
+    `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
+    """
+    boxes = {unit.name: _restore(unit, state.boxes.get(unit.name)) for unit in program.units}
+    began = {unit.name: [unit.box(m.plan) for m in unit.migrations] for unit in program.units}
+    everything = {unit.name: [boxes[unit.name], *began[unit.name]] for unit in program.units}
+    lane = Lane(name, state, inputs, clock, {}, store)
+    for unit in program.units:
+        if unit.ordered:
+            own = {stream: unit.binding.inputs[stream] for stream in unit.streams}
+            release(lane, unit.name, own, {stream: own[stream] for stream in unit.counted})
+    lane.bounds = _bounds(lane, program, everything)
+    costs: dict[str, dict[str, Any]] = {}
+    for unit in program.units:
+        for migration, box in zip(unit.migrations, began[unit.name], strict=True):
+            before = comparisons(lane)
+            boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, migration.options)
+            costs[unit.name] = {"comparisons": comparisons(lane) - before}
+    for unit in program.units:
+        kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
+        ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not unit.migrations)
+    results = {unit.name: unit.outlet.emit(lane, boxes[unit.name].advance(lane)) for unit in program.units}
+    settled = {unit.name: boxes[unit.name].settled() for unit in program.units}
+    needed = set[str]().union(*(_needed(unit, settled[unit.name]) for unit in program.units))
+    after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
+    uses = {unit.name: _uses(unit, everything[unit.name]) for unit in program.units}
+    rows_out = {query: table.num_rows for query, table in results.items()}
+    return LaneOutput(after, results, lane.counters, uses, costs, tuple(lane.events), rows_out)
+
+
+def _restore(unit: Unit, snapshot: Mapping[str, Any] | None) -> Box:
+    if snapshot is None:
+        # A new query's first migrations start from the plan it was given; `entry.plan` is already the last one's.
+        return unit.box(unit.entry.plan)
+    if snapshot["box"] == "plan":
+        return unit.box(snapshot["plan"])
+    return strategy(snapshot["box"]).restore(snapshot, unit.box)
+
+
+def _bounds(lane: Lane, program: Program, boxes: Mapping[str, list[Box]]) -> dict[str, dict[str, int]]:
+    """For each state the least end of lifetime that matters to any query that reads it."""
+    bounds: dict[str, dict[str, int]] = {}
+    for unit in program.units:
+        own = _query_bounds(lane, unit)
+        for state_id in set[str]().union(*(_needed(unit, box) for box in boxes[unit.name])):
+            shared = bounds.get(state_id, own)
+            bounds[state_id] = {c: min(own[c], shared[c]) for c in own if c in shared}
+    return bounds
+
+
+def _query_bounds(lane: Lane, unit: Unit) -> dict[str, int]:
+    before = min(lane.clock.before[stream] for stream in unit.streams)
+    bounds = {EVENT_TIME: max(before - unit.outlet.slack, BEGINNING)}
+    for stream in unit.counted:
+        bounds[row_clock(stream)] = lane.counts[unit.binding.inputs[stream]]
+    return bounds
+
+
+def _operators(box: Box) -> Iterable[Operator]:
+    for root in box.operators():
+        yield from root.walk()
+
+
+def _needed(unit: Unit, box: Box) -> set[str]:
+    """The ids of all states that a query stands on."""
+    needed = {spec.id for _, spec in states_of(box.operators())} | {spec.id for spec in unit.outlet.kept}
+    needed |= {op.spec.id for op in _operators(box) if isinstance(op, SourceOperator) and op.spec.kept}
+    if unit.ordered:
+        needed |= {pending_id(unit.name, stream) for stream in unit.streams}
+    return needed
+
+
+def _uses(unit: Unit, boxes: list[Box]) -> tuple[str, ...]:
+    ids = {op.id for box in boxes for op in _operators(box)}
+    ids |= {f"state {state}" for box in boxes for state in _needed(unit, box)}
+    return tuple(sorted(ids))

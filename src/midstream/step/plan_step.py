@@ -1,0 +1,142 @@
+"""Before a step: commands are taken or refused, and what each lane group runs is settled. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from midstream.language.parse import parse_query
+from midstream.language.plan_notation import default_plan, parse_plan
+from midstream.migration.base import Move
+from midstream.migration.discovery import strategy
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.errors import MidstreamError, QueryError, StrategyError
+from midstream.model.events import CommandRefused, Event, LanesRescaled, QueryAdded, QueryDropped
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.plan.signature import canonical
+from midstream.plan.tree import Plan
+from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
+from midstream.step.program import Program, compile_program
+
+
+@dataclass(frozen=True)
+class StepPlan:
+    """A step about to run.
+
+    `manifest` already has the commands' queries and lanes, and the step's own number; `lanes_before` is the number of lanes
+    that `manifest.lane_states` still has. `migrations` begin with this step.
+    """
+
+    manifest: Manifest
+    lanes_before: int
+    migrations: Mapping[str, tuple[Migrate, ...]]
+    events: tuple[Event, ...]
+
+    def program(self, group: str) -> Program:
+        """What the lanes of a group run."""
+        return compile_program(self.manifest, group, self.migrations)
+
+    def groups(self) -> tuple[str, ...]:
+        """The lane groups in use, sorted."""
+        return tuple(sorted({entry.group for entry in self.manifest.queries.values()}))
+
+    def lanes(self, group: str) -> int:
+        """How many lanes a group has."""
+        return lanes_of(group, self.manifest.lanes)
+
+    @property
+    def needs_watermarks(self) -> bool:
+        """Whether a query asks about instants, so that lanes must know the watermarks after the step."""
+        parsed = [parse_query(e.sql, self.manifest.streams) for e in self.manifest.queries.values()]
+        return any(q.aggregate is not None or q.difference is not None for q in parsed)
+
+
+def lanes_of(group: str, lanes: int) -> int:
+    """How many lanes a group has when the job has `lanes`."""
+    return 1 if group == SINGLE else lanes
+
+
+def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int | None = None) -> StepPlan:
+    """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing."""
+    step = manifest.step + 1
+    current = replace(manifest, step=step, last_command=last_command or manifest.last_command, pending=())
+    migrations: dict[str, tuple[Migrate, ...]] = {}
+    events: list[Event] = []
+    for command in commands:
+        try:
+            current = take(current, command, migrations, events)
+        except MidstreamError as error:
+            events.append(CommandRefused(step, command.to_json(), str(error)))
+    return StepPlan(current, manifest.lanes, migrations, tuple(events))
+
+
+def take(
+    manifest: Manifest, command: Command, migrations: dict[str, tuple[Migrate, ...]], events: list[Event]
+) -> Manifest:
+    """The manifest with one command taken; raises the `MidstreamError` that refuses it."""
+    match command:
+        case AddQuery(name, sql, plan, sink):
+            if name in manifest.queries:
+                raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
+            entry = new_entry(manifest, sql, plan, sink)
+            events.append(QueryAdded(manifest.step, name, entry.plan))
+            return manifest.with_query(name, entry)
+        case DropQuery(name):
+            entry_of(manifest, name)
+            migrations.pop(name, None)
+            events.append(QueryDropped(manifest.step, name))
+            return replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
+        case Migrate(name):
+            plan_, entry = check_migration(manifest, command), entry_of(manifest, name)
+            migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
+            return manifest.with_query(name, replace(entry, plan=plan_.notation()))
+        case Rescale(lanes):
+            check_lanes(lanes)
+            if lanes != manifest.lanes:
+                events.append(LanesRescaled(manifest.step, manifest.lanes, lanes))
+            return replace(manifest, lanes=lanes)
+    raise QueryError(f"unknown command {command.kind!r}", place="command log", remedy="see `midstream --help`")
+
+
+def new_entry(manifest: Manifest, sql: str, plan: str | None, sink: Mapping[str, object] | None) -> QueryEntry:
+    """The entry of a query that begins with the manifest's step; checks its text and plan."""
+    query = parse_query(sql, manifest.streams)
+    chosen = parse_plan(plan, query) if plan else default_plan(query)
+    group = group_name(lane_key(canonical(query)[0]))
+    return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
+
+
+def entry_of(manifest: Manifest, name: str) -> QueryEntry:
+    """The entry of a running query."""
+    if name not in manifest.queries:
+        known = ", ".join(sorted(manifest.queries)) or "none is running"
+        raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
+    return manifest.queries[name]
+
+
+def check_migration(manifest: Manifest, command: Migrate) -> Plan:
+    """The plan that a migration leads to; raises where plan, strategy or options do not fit."""
+    entry = entry_of(manifest, command.query)
+    query = parse_query(entry.sql, manifest.streams)
+    plan, chosen = parse_plan(command.plan, query), strategy(command.strategy)
+    unknown = sorted(set(command.options) - chosen.options)
+    if unknown:
+        known = ", ".join(sorted(chosen.options)) or "it has none"
+        raise StrategyError(
+            f"{chosen.name} has no option {unknown[0]!r}", place=f"query {command.query}", remedy=f"options: {known}"
+        )
+    stateful = len(query.sources) > 1 or query.aggregate is not None
+    reason = chosen.refusal(Move(command.query, entry.plan, plan, stateful, command.options))
+    if reason:
+        raise StrategyError(
+            f"{chosen.name} cannot carry query {command.query!r}: {reason}",
+            place=f"query {command.query}",
+            remedy="use moving_state",
+        )
+    return plan
+
+
+def check_lanes(lanes: int) -> None:
+    """Raise unless a job can have so many lanes."""
+    if not 1 <= lanes <= SLOTS:
+        raise QueryError(f"{lanes} lanes are not possible", place="lanes", remedy=f"use 1 to {SLOTS}")

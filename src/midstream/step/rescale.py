@@ -1,0 +1,59 @@
+"""The state spread over another number of lanes: base rows go by their slot, everything else is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import ChunkRef, LaneState, StateListing
+from midstream.state.base_state import SLOT, TIME
+from midstream.state.store import ChunkStore, store_chunk
+
+
+def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str) -> LaneState:
+    """What one of `lanes` new lanes takes over from the old ones, as chunks whose names begin with `name`."""
+    boxes = next((state.boxes for state in old if state.boxes), {})
+    ids = sorted({state_id for state in old for state_id in state.states if state_id.endswith(".rows")})
+    states = {}
+    for state_id in ids:
+        listings = [state.states[state_id] for state in old if state_id in state.states]
+        states[state_id] = _adopt_rows(listings, lane, lanes, store, f"{name}-{state_id}")
+    return LaneState(states, boxes)
+
+
+def _adopt_rows(
+    listings: Sequence[StateListing], lane: int, lanes: int, store: ChunkStore, name: str
+) -> StateListing:
+    refs = [ref for listing in listings for ref in listing.chunks]
+    batches = [_own(store.get(ref), lane, lanes) for ref in refs]
+    if not any(batch.num_rows for batch in batches):
+        return StateListing()
+    names = [n for n in batches[-1].schema.names if all(n in b.schema.names for b in batches)]
+    table = pa.Table.from_batches([b.select(names) for b in batches]).combine_chunks()
+    rows = table.take(pa.array(np.argsort(table.column(TIME).to_numpy(), kind="stable"))).combine_chunks()
+    chunk = store_chunk(store, name, rows.to_batches()[0], lifetimes=_widest(refs))
+    return StateListing((chunk,), rows.num_rows, rows.num_rows)
+
+
+def _own(batch: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:
+    if SLOT not in batch.schema.names:
+        raise CheckpointError(
+            "base rows without slots cannot be spread over lanes",
+            place="store",
+            remedy="keep the number of lanes this job was started with",
+        )
+    return batch.filter(pa.array(batch.column(SLOT).to_numpy() % lanes == lane))
+
+
+def _widest(refs: Sequence[ChunkRef]) -> dict[str, tuple[int, int]]:
+    clocks = {clock for ref in refs for clock in ref.lifetimes}
+    return {
+        clock: (
+            min(ref.lifetimes[clock][0] for ref in refs if clock in ref.lifetimes),
+            max(ref.lifetimes[clock][1] for ref in refs if clock in ref.lifetimes),
+        )
+        for clock in clocks
+    }

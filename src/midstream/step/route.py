@@ -1,0 +1,58 @@
+"""The embedded way of spreading a step's rows over lanes (Spark has its own: a shuffle)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.operators.number import number
+from midstream.plan.signature import canonical
+from midstream.state.base_state import SLOT
+from midstream.step.lane_key import SINGLE, lane_key, slots
+from midstream.step.plan_step import StepPlan
+from midstream.step.program import Program
+
+
+def lane_name(group: str, lane: int) -> str:
+    """The name of a lane in a manifest.
+
+    >>> lane_name("single", 0)
+    'single.0'
+    """
+    return f"{group}.{lane}"
+
+
+def counted_streams(plan: StepPlan) -> tuple[str, ...]:
+    """The streams whose arrivals a ROWS window of any query counts, in order of the streams."""
+    units = [unit for group in plan.groups() for unit in plan.program(group).units]
+    counted = {stream for unit in units if not unit.ordered for stream in unit.counted}
+    return tuple(stream for stream in plan.manifest.streams if stream in counted)
+
+
+def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
+    """The step's rows with their arrival numbers, where a ROWS window asks for them."""
+    progress = plan.manifest.progress
+    counts = {s: progress[s].rows if s in progress else 0 for s in counted_streams(plan)}
+    return number(rows, counts)
+
+
+def spread(
+    plan: StepPlan, group: str, program: Program, rows: Mapping[str, pa.RecordBatch]
+) -> dict[str, dict[str, pa.RecordBatch]]:
+    """For each lane of a group its share of the step's rows, by stream."""
+    streams = {stream for unit in program.units for stream in unit.streams}
+    if group == SINGLE:
+        return {lane_name(group, 0): {s: rows[s] for s in streams}}
+    key = lane_key(canonical(program.units[0].user)[0])
+    assert key is not None
+    slotted = {s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s]))) for s in streams}
+    lanes = plan.lanes(group)
+    if lanes == 1:
+        return {lane_name(group, 0): slotted}
+    owner = {s: np.asarray(slotted[s].column(SLOT).to_numpy()) % lanes for s in streams}
+    return {
+        lane_name(group, lane): {s: slotted[s].filter(pa.array(owner[s] == lane)) for s in streams}
+        for lane in range(lanes)
+    }
