@@ -1,0 +1,153 @@
+"""Band predicates: conditions that bound the difference of two numbers or times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import pyarrow as pa
+
+from midstream.language.coerce import cast
+from midstream.language.expression import Call, Expression
+from midstream.language.functions import call
+from midstream.language.linear import EXACT, Sum, linear
+from midstream.language.query import BandPredicate
+from midstream.language.types import DOUBLE, INT64, family
+
+_TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
+_SLACK = Fraction(16, 2**52)
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """`low <= terms of total <= high`; with `strict` the ends are excluded."""
+
+    total: Sum
+    low: Fraction | None
+    high: Fraction | None
+    strict: bool = False
+
+
+def band(conjunct: Expression) -> BandPredicate | None:
+    """The band predicate of a condition, if it bounds `left - right` with each side over exactly one source.
+
+    Both sides are BIGINT (whole numbers; dates and times as microseconds) or both DOUBLE. The bounds are a superset: with doubles
+    they are a few units in the last place of the greatest constant wider, and who searches must allow as much for the sums
+    it forms. NaN sorts last on both sides: a search from `right + low` onwards, or up to `right + high`, finds it.
+
+    >>> from midstream.language.expression import Column
+    >>> from midstream.language.coerce import literal
+    >>> a, b = Column(pa.int64(), "A", "x"), Column(pa.int64(), "B", "x")
+    >>> found = band(call("lt", call("abs", call("sub", a, b)), literal(5)))
+    >>> (found.left.text(), found.right.text(), found.low, found.high)
+    ('A.x', 'B.x', -4, 4)
+    """
+    if len(conjunct.aliases()) != 2 or not isinstance(conjunct, Call):
+        return None
+    found: _Bound | None = None
+    for bound in _bounds(conjunct):
+        if bound is None or (found is not None and found.total.key() != bound.total.key()):
+            return None
+        found = bound if found is None else _both(found, bound)
+    return None if found is None else _build(conjunct, found)
+
+
+def _both(one: _Bound, other: _Bound) -> _Bound:
+    lows = [b.low for b in (one, other) if b.low is not None]
+    highs = [b.high for b in (one, other) if b.high is not None]
+    total = replace(one.total, size=max(one.total.size, other.total.size))
+    return _Bound(total, max(lows, default=None), min(highs, default=None))
+
+
+def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
+    """The bounds a condition sets; None for one that sets none."""
+    function, arguments = conjunct.function, conjunct.arguments
+    if function == "between":
+        yield _compared("ge", arguments[0], arguments[1], both_ends=True)
+        yield _compared("le", arguments[0], arguments[2])
+    elif function in _TURNED:
+        left, right = arguments
+        if isinstance(right, Call) and right.function == "abs":
+            function, left, right = _TURNED[function], right, left
+        if isinstance(left, Call) and left.function == "abs" and not right.columns() and function in ("lt", "le"):
+            yield _within(left.arguments[0], right, strict=function == "lt")
+        else:
+            yield _compared(function, left, right)
+    else:
+        yield None
+
+
+def _compared(function: str, left: Expression, right: Expression, both_ends: bool = False) -> _Bound | None:
+    a, b = linear(left), linear(right)
+    total = a.minus(b) if a is not None and b is not None else None
+    if total is None:
+        return None
+    greater = left if function in ("gt", "ge") else right
+    if function != "eq" and not both_ends and family(greater.type) == "float" and len(greater.aliases()) > 1:
+        # NaN is the greatest number: NaN - 1 > 0 is true, but no search for a difference above 0 would find it.
+        return None
+    end = -total.constant
+    return _Bound(
+        total,
+        end if function in ("gt", "ge", "eq") else None,
+        end if function in ("lt", "le", "eq") else None,
+        strict=function in ("lt", "gt"),
+    )
+
+
+def _within(difference: Expression, limit: Expression, strict: bool) -> _Bound | None:
+    total, reach = linear(difference), linear(limit)
+    joint = total.minus(reach) if total is not None and reach is not None else None
+    if total is None or joint is None:
+        return None
+    size = total.constant - joint.constant
+    return _Bound(replace(total, size=joint.size), -total.constant - size, -total.constant + size, strict)
+
+
+def _build(conjunct: Expression, bound: _Bound) -> BandPredicate | None:
+    terms = bound.total.terms
+    if len(terms) != 2 or terms[0][1].aliases() == terms[1][1].aliases():
+        return None
+    (first, left), (second, right) = terms
+    low, high = bound.low, bound.high
+    if first < 0 < second:
+        left, right = right, left
+    elif first > 0:
+        right = call("neg", right) if second > 0 else right
+    else:
+        left = call("neg", left)
+    exact = bound.total.exact and all(_is_exact(t.type) for t in (left, right))
+    left, right = (_searchable(t, INT64 if exact else DOUBLE) for t in (left, right))
+    slack = _SLACK * bound.total.size
+    if not exact:
+        return BandPredicate(conjunct, left, right, _float(low, -slack), _float(high, slack))
+    if any(t.type == pa.timestamp("ns") for e in (left, right) for t in e.walk()):
+        # Microseconds cut nanoseconds off: a difference may come out by one too small or too great.
+        return BandPredicate(conjunct, left, right, _whole(low, -1, math.floor), _whole(high, 1, math.ceil))
+    least = None if low is None else (math.floor(low) + 1 if bound.strict else math.ceil(low))
+    most = None if high is None else (math.ceil(high) - 1 if bound.strict else math.floor(high))
+    return BandPredicate(conjunct, left, right, least, most)
+
+
+def _is_exact(type: pa.DataType) -> bool:
+    return family(type) in EXACT and type != pa.uint64()
+
+
+def _float(end: Fraction | None, slack: Fraction) -> float | None:
+    if end is None:
+        return None
+    found = float(end + slack)
+    return found if not slack else math.nextafter(found, math.inf if slack > 0 else -math.inf)
+
+
+def _whole(end: Fraction | None, slack: int, cut: Callable[[Fraction], int]) -> int | None:
+    return None if end is None else cut(end) + slack
+
+
+def _searchable(term: Expression, type: pa.DataType) -> Expression:
+    """A term as BIGINT or DOUBLE."""
+    if family(term.type) in ("date", "timestamp", "duration"):
+        return Call(INT64, "microseconds", (term,))
+    return cast(term, type)

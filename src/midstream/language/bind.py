@@ -1,0 +1,207 @@
+"""From sqlglot's tree to our typed expressions."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+from datetime import timedelta
+
+from sqlglot import exp
+
+from midstream.language.coerce import cast, literal, plain
+from midstream.language.duration import parse_duration, unit_size
+from midstream.language.expression import Call, Expression, Literal
+from midstream.language.functions import call
+from midstream.language.kernels_cast import PARTS
+from midstream.language.place import place_of
+from midstream.language.scope import Scope
+from midstream.language.types import DURATION, family, from_sql
+from midstream.model.errors import LanguageError
+
+Hook = Callable[[exp.Expr], Expression | None]
+
+_PLAIN: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    **{kind: (name, ("this", "expression")) for kind, name in {
+        exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.And: "and", exp.Or: "or",
+        exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.Mod: "mod", exp.IntDiv: "intdiv",
+        exp.Pow: "power", exp.NullSafeNEQ: "distinct", exp.Nullif: "nullif", exp.DPipe: "join",
+    }.items()},
+    **{kind: (name, ("this",)) for kind, name in {
+        exp.Not: "not", exp.Neg: "neg", exp.Abs: "abs", exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln", exp.Floor: "floor",
+        exp.Ceil: "ceil", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length", exp.Year: "year",
+        exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.Day: "day", exp.DayOfMonth: "day",
+        exp.DayOfWeek: "dayofweek", exp.DayOfYear: "dayofyear", exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second",
+    }.items()},
+    exp.Between: ("between", ("this", "low", "high")),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.In: ("in", ("this", "expressions")),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Concat: ("concat", ("expressions",)),
+}  # fmt: skip
+_REFUSED = {
+    exp.Subquery: "a subquery",
+    exp.Select: "a subquery",
+    exp.Exists: "a subquery",
+    exp.Window: "a window function",
+}
+_REFUSED |= {exp.Filter: "FILTER", exp.Star: "*", exp.Placeholder: "a parameter", exp.Bracket: "a subscript"}
+_WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST, COALESCE and the scalar functions"
+
+
+class Binder:
+    """Turns sqlglot expressions into ours within a scope; every error names its place in the text.
+
+    `hook` is asked first for each node, and answers None for those it does not know: aggregates come in this way.
+    """
+
+    def __init__(self, text: str, scope: Scope, hook: Hook | None = None) -> None:
+        self.text, self.scope, self.hook = text, scope, hook
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of a node; raises LanguageError."""
+        try:
+            return (self.hook(node) if self.hook else None) or self._bind(node)
+        except LanguageError as error:
+            if error.place:
+                raise
+            raise LanguageError(error.message, place=place_of(self.text, node), remedy=error.remedy) from error
+
+    def _bind(self, node: exp.Expr) -> Expression:
+        handler = self._HANDLERS.get(type(node))
+        if handler is not None:
+            return handler(self, node)
+        entry = _PLAIN.get(type(node))
+        if entry is None or node.args.get("symmetric") or node.args.get("query") or node.args.get("unnest"):
+            what = next((w for kind, w in _REFUSED.items() if isinstance(node, kind)), None)
+            what = what or ("a subquery" if node.args.get("query") else f"{node.sql('duckdb')[:60]!r}")
+            raise LanguageError(f"{what} cannot stand here", remedy=f"the language has {_WORDS}")
+        name, keys = entry
+        arguments: list[Expression] = []
+        for key in keys:
+            part = node.args.get(key)
+            arguments += [self.bind(p) for p in part] if isinstance(part, list) else [self.bind(part)] if part else []
+        return call(name, *arguments)
+
+    def _column(self, node: exp.Expr) -> Expression:
+        if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+            raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
+        return self.scope.column(node.name, node.text("table"))
+
+    def _literal(self, node: exp.Expr) -> Expression:
+        text = node.name
+        if node.args["is_string"]:
+            return literal(text)
+        if text.isdigit():
+            return literal(int(text))
+        return literal(float(text) if "e" in text.lower() else decimal.Decimal(text))
+
+    def _inner(self, node: exp.Expr) -> Expression:
+        return self.bind(node.this)
+
+    def _is(self, node: exp.Expr) -> Expression:
+        value, other = self.bind(node.this), node.expression
+        if isinstance(other, exp.Null):
+            return call("is_null", value)
+        if isinstance(other, exp.Boolean):
+            return call("coalesce", value if other.this else call("not", value), literal(False))
+        raise LanguageError("IS takes NULL, TRUE or FALSE", remedy="use IS NULL, or = for values")
+
+    def _same(self, node: exp.Expr) -> Expression:
+        return call("not", call("distinct", self.bind(node.this), self.bind(node.expression)))
+
+    def _like(self, node: exp.Expr, *escape: Expression) -> Expression:
+        name = "ilike" if isinstance(node, exp.ILike) else "like"
+        found = call(name, self.bind(node.this), self.bind(node.expression), *escape)
+        return call("not", found) if node.args.get("negate") else found
+
+    def _escape(self, node: exp.Expr) -> Expression:
+        inner, negated = node.this, False
+        if isinstance(inner, exp.Not):
+            inner, negated = inner.this, True
+        if not isinstance(inner, exp.Like | exp.ILike):
+            raise LanguageError("ESCAPE belongs to LIKE", remedy="write: text LIKE pattern ESCAPE character")
+        found = self._like(inner, self.bind(node.expression))
+        return call("not", found) if negated else found
+
+    def _case(self, node: exp.Expr) -> Expression:
+        subject = self.bind(node.this) if node.this else None
+        parts: list[Expression] = []
+        for branch in node.args.get("ifs") or [node]:
+            condition = self.bind(branch.this)
+            parts.append(condition if subject is None else call("eq", subject, condition))
+            parts.append(self.bind(branch.args["true"]))
+        other = node.args.get("default")
+        return call("case", *parts, self.bind(other) if other else literal(None))
+
+    def _if(self, node: exp.Expr) -> Expression:
+        other = node.args.get("false")
+        chosen = self.bind(other) if other else literal(None)
+        return call("case", self.bind(node.this), self.bind(node.args["true"]), chosen)
+
+    def _cast(self, node: exp.Expr) -> Expression:
+        value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
+        if "other" in (family(type), family(value.type)) and type != value.type:
+            raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
+        if isinstance(value, Literal) and family(value.type) in ("text", "null"):
+            return cast(value, type)
+        return value if value.type == type else Call(type, "cast", (value,))
+
+    def _interval(self, node: exp.Expr) -> Expression:
+        number, unit = node.this, node.args.get("unit")
+        negative = isinstance(number, exp.Neg)
+        number = number.this if negative else number
+        words = f"{number.name if isinstance(number, exp.Literal) else ''} {unit.name if unit else ''}".strip()
+        negative ^= words.startswith("-")
+        if not isinstance(number, exp.Literal) or (unit is not None and unit_size(unit.name) is None):
+            raise LanguageError(
+                "an interval of no fixed length", remedy="write a number of weeks, days, hours, minutes or seconds"
+            )
+        size = parse_duration(words.lstrip("-"), what="the interval")
+        return Literal(DURATION, timedelta(microseconds=-size if negative else size))
+
+    def _extract(self, node: exp.Expr) -> Expression:
+        part = node.this.name.lower()
+        part = {"dow": "dayofweek", "doy": "dayofyear", "years": "year"}.get(part, part)
+        if part not in PARTS:
+            raise LanguageError(f"EXTRACT of {node.this.name}", remedy=f"use one of: {', '.join(PARTS)}")
+        return call(part, self.bind(node.expression))
+
+    def _trim(self, node: exp.Expr) -> Expression:
+        name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
+        characters = node.args.get("expression")
+        return call(name, self.bind(node.this), *([self.bind(characters)] if characters else []))
+
+    def _log(self, node: exp.Expr) -> Expression:
+        base = node.this.name if node.expression else "10"
+        if base not in ("2", "10"):
+            raise LanguageError("LOG of an unusual base", remedy="use LN(x) / LN(base)")
+        return call(f"log{base}", self.bind(node.expression or node.this))
+
+    def _named(self, node: exp.Expr) -> Expression:
+        raise LanguageError(f"unknown function {node.name.upper()!r}", remedy=f"the language has {_WORDS}")
+
+    _HANDLERS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expression]] = {
+        exp.Column: _column,
+        exp.Literal: _literal,
+        exp.Null: lambda self, node: literal(None),
+        exp.Boolean: lambda self, node: literal(bool(node.this)),
+        exp.HexString: lambda self, node: literal(bytes.fromhex(node.name)),
+        exp.Paren: _inner,
+        exp.Is: _is,
+        exp.NullSafeEQ: _same,
+        exp.Like: _like,
+        exp.ILike: _like,
+        exp.Escape: _escape,
+        exp.Case: _case,
+        exp.If: _if,
+        exp.Cast: _cast,
+        exp.TryCast: _cast,
+        exp.Interval: _interval,
+        exp.Extract: _extract,
+        exp.Trim: _trim,
+        exp.Log: _log,
+        exp.Anonymous: _named,
+    }

@@ -1,0 +1,216 @@
+"""The pieces of CQL that SQL parsers do not know: found by token, read, and blanked out of the text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType
+
+from midstream.language.duration import parse_duration
+from midstream.language.place import place
+from midstream.model.errors import LanguageError
+from midstream.model.window import Window
+
+DIALECT = "duckdb"
+"""The SQL that midstream speaks: also what its oracle speaks."""
+
+WINDOW_REMEDY = "write [RANGE n unit], such as [RANGE 20 SECONDS], or [ROWS n]"
+_ENDS_OPERAND = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
+_ENDS_OPERAND |= {TokenType.R_BRACKET, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR, TokenType.END}
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A window or a duration and the offset of its first character."""
+
+    offset: int
+    window: Window
+
+
+@dataclass(frozen=True)
+class Subtrahend:
+    """`EXCEPT ON (columns) stream [alias] [window]`; columns are (name, offset)."""
+
+    columns: tuple[tuple[str, int], ...]
+    stream: str
+    alias: str
+    offset: int
+    window: Piece | None
+
+
+@dataclass
+class CqlText:
+    """A query text in two parts: what is plain SQL, every character where it was, and the CQL pieces."""
+
+    text: str
+    sql: str = ""
+    windows: list[Piece] = field(default_factory=list)
+    window: Piece | None = None
+    every: tuple[int, int] | None = None
+    subtrahends: list[Subtrahend] = field(default_factory=list)
+
+
+def split_cql(text: str) -> CqlText:
+    """The plain SQL of a query and its CQL pieces.
+
+    Positions survive: a piece is replaced by as many blanks. `every` is (microseconds, offset).
+
+    >>> found = split_cql("SELECT * FROM A [ROWS 3] AS a EVERY 5 SECONDS")
+    >>> found.sql.split(), found.windows[0].window, found.every
+    (['SELECT', '*', 'FROM', 'A', 'AS', 'a'], Window(kind='rows', size=3), (5000000, 30))
+    """
+    return _Splitter(text).run()
+
+
+class _Splitter:
+    def __init__(self, text: str) -> None:
+        self.text, self.found, self.spans = text, CqlText(text), list[tuple[int, int]]()
+        try:
+            self.tokens: list[Token] = sqlglot.tokenize(text, read=DIALECT)
+        except TokenError as error:
+            quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
+            raise LanguageError(
+                "the text cannot be split into words", place=place(text, quote), remedy="close the quote or comment"
+            ) from error
+        self.at = 0
+
+    def run(self) -> CqlText:
+        depth, seen_from = 0, False
+        while self.at < len(self.tokens):
+            token, start = self.tokens[self.at], self.at
+            if token.token_type in (TokenType.L_PAREN, TokenType.R_PAREN):
+                depth += 1 if token.token_type == TokenType.L_PAREN else -1
+            elif depth == 0 and token.token_type == TokenType.FROM:
+                seen_from = True
+            elif depth == 0 and seen_from:
+                self.clause(token)
+            if self.at > start:
+                self.spans.append((self.tokens[start].start, self.tokens[self.at - 1].end + 1))
+            else:
+                self.at += 1
+        sql = list(self.text)
+        for begin, end in self.spans:
+            sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
+        self.found.sql = "".join(sql)
+        return self.found
+
+    def clause(self, token: Token) -> None:
+        word, follower = token.text.upper(), self.peek(1)
+        if token.token_type == TokenType.L_BRACKET and self.ends_operand():
+            if follower is None or follower.text.upper() in ("RANGE", "ROWS", "ROW", "WINDOW", "NOW", "]"):
+                self.found.windows.append(self.bracket())
+        elif word == "EXCEPT" and follower is not None and follower.token_type == TokenType.ON:
+            self.found.subtrahends.append(self.subtrahend())
+        elif word in ("WINDOW", "EVERY") and self.ends_operand() and not self.names_something(follower):
+            self.at += 1
+            size = self.duration(word)
+            if (self.found.window if word == "WINDOW" else self.found.every) is not None:
+                raise self.error(token, f"{word} is given twice", f"keep one {word}")
+            if word == "WINDOW":
+                self.found.window = Piece(token.start, Window("range", size))
+            elif size == 0:
+                raise self.error(token, "EVERY 0 never comes to an end", "use a duration above zero")
+            else:
+                self.found.every = (size, token.start)
+
+    def ends_operand(self) -> bool:
+        """Whether the token before ends an operand, so that an operand cannot begin here."""
+        return self.at > 0 and self.tokens[self.at - 1].token_type in _ENDS_OPERAND
+
+    def names_something(self, follower: Token | None) -> bool:
+        """Whether the token before `follower` is a mere name: `WINDOW w AS (...)`, an alias before a comma."""
+        if follower is None or follower.token_type in (TokenType.NUMBER, TokenType.STRING, TokenType.DASH):
+            return False
+        after = self.peek(2)
+        return follower.token_type != TokenType.VAR or (after is not None and after.token_type == TokenType.ALIAS)
+
+    def peek(self, distance: int) -> Token | None:
+        return self.tokens[self.at + distance] if self.at + distance < len(self.tokens) else None
+
+    def take(self, what: str, *kinds: TokenType) -> Token:
+        token = self.peek(0)
+        if token is None or (kinds and token.token_type not in kinds):
+            raise self.error(token, f"expected {what}", f"see: {WINDOW_REMEDY}; EXCEPT ON (columns) stream [window]")
+        self.at += 1
+        return token
+
+    def error(self, token: Token | None, message: str, remedy: str) -> LanguageError:
+        offset = token.start if token is not None else len(self.text.rstrip())
+        return LanguageError(message, place=place(self.text, offset), remedy=remedy)
+
+    def bracket(self) -> Piece:
+        opened = self.take("'['")
+        kind = self.take("RANGE or ROWS")
+        word = kind.text.upper()
+        if word == "NOW":
+            window = Window("range", 0)
+        elif word == "RANGE":
+            window = Window("range", self.duration("RANGE"))
+        elif word == "ROWS":
+            number = self.number("ROWS", kind)
+            if not number.isdigit() or not 0 < int(number) < 2**62:
+                raise self.error(kind, f"ROWS {number}: not a number of rows", "use a whole number of at least 1")
+            window = Window("rows", int(number))
+        else:
+            raise self.error(kind, f"unknown window {kind.text!r}", WINDOW_REMEDY)
+        closing = self.peek(0)
+        if closing is None or closing.token_type != TokenType.R_BRACKET:
+            raise self.error(closing, "the window does not end here", WINDOW_REMEDY)
+        self.at += 1
+        return Piece(opened.start, window)
+
+    def number(self, what: str, kind: Token) -> str:
+        sign = ""
+        token = self.peek(0)
+        if token is not None and token.token_type in (TokenType.DASH, TokenType.PLUS):
+            sign = "-" if token.token_type == TokenType.DASH else ""
+            self.at += 1
+            token = self.peek(0)
+        if token is None or token.token_type not in (TokenType.NUMBER, TokenType.STRING):
+            raise self.error(token or kind, f"{what} needs a number", f"such as {what} 20{_UNIT.get(what, '')}")
+        self.at += 1
+        return sign + token.text
+
+    def duration(self, what: str) -> int:
+        kind = self.tokens[self.at - 1]
+        token = self.peek(0)
+        if token is not None and token.text.upper() == "INTERVAL":
+            self.at += 1
+        first = self.peek(0)
+        text = self.number(what, kind)
+        unit = self.peek(0)
+        if unit is not None and unit.text.isalpha() and (first is None or " " not in first.text.strip()):
+            text += f" {unit.text}"
+            self.at += 1
+        try:
+            return parse_duration(text, what=what)
+        except LanguageError as error:
+            raise self.error(first or kind, error.message, error.remedy) from error
+
+    def subtrahend(self) -> Subtrahend:
+        self.take("EXCEPT")
+        self.take("ON", TokenType.ON)
+        self.take("'(' and columns", TokenType.L_PAREN)
+        columns: list[tuple[str, int]] = []
+        while True:
+            name = self.take("a column")
+            columns.append((name.text, name.start))
+            if self.take("',' or ')'", TokenType.COMMA, TokenType.R_PAREN).token_type == TokenType.R_PAREN:
+                break
+        stream = self.take("a stream")
+        alias, window = stream.text, None
+        while (token := self.peek(0)) is not None:
+            if token.token_type == TokenType.L_BRACKET and window is None:
+                window = self.bracket()
+            elif token.token_type == TokenType.ALIAS:
+                self.at += 1
+            elif token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) and token.text.upper() != "EVERY":
+                alias = self.take("an alias").text
+            else:
+                break
+        return Subtrahend(tuple(columns), stream.text, alias, stream.start, window)
+
+
+_UNIT = {"RANGE": " SECONDS", "WINDOW": " SECONDS", "EVERY": " SECONDS"}

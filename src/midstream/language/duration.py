@@ -1,0 +1,85 @@
+"""Durations in words: `5 seconds`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from fractions import Fraction
+
+from midstream.model.errors import LanguageError
+
+MICROSECONDS = {
+    "microsecond": 1,
+    "us": 1,
+    "millisecond": 1_000,
+    "ms": 1_000,
+    "second": 1_000_000,
+    "sec": 1_000_000,
+    "s": 1_000_000,
+    "minute": 60_000_000,
+    "min": 60_000_000,
+    "m": 60_000_000,
+    "hour": 3_600_000_000,
+    "h": 3_600_000_000,
+    "day": 86_400_000_000,
+    "d": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+"""Microseconds in each unit of time; a plural `s` may follow each."""
+
+_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)")
+_REMEDY = "write a number and a unit, such as '5 seconds'; units: microseconds, milliseconds, seconds, minutes, hours, days, weeks"
+_LONGEST = 2**62
+
+
+def unit_size(name: str) -> int | None:
+    """The microseconds in a unit, singular or plural, in any case; None for a word that is not one.
+
+    >>> unit_size("SECONDS")
+    1000000
+    """
+    word = name.lower().replace("µ", "u")
+    return MICROSECONDS.get(word) or MICROSECONDS.get(word.removesuffix("s"))
+
+
+def parse_duration(value: str | int | float | timedelta, *, what: str = "the duration") -> int:
+    """A duration in microseconds: of a text, a timedelta, or a plain number, which counts microseconds.
+
+    Raises LanguageError for anything else, for a negative duration, and for one that is no whole number of microseconds.
+
+    >>> parse_duration("5 seconds"), parse_duration("1 hour 30 minutes"), parse_duration("1.5 ms"), parse_duration(7)
+    (5000000, 5400000000, 1500, 7)
+    >>> parse_duration("5 parsecs")
+    Traceback (most recent call last):
+    ...
+    midstream.model.errors.LanguageError: the duration has an unknown unit 'parsecs'. Remedy: write a number and a unit, such as \
+'5 seconds'; units: microseconds, milliseconds, seconds, minutes, hours, days, weeks
+    """
+    if isinstance(value, timedelta):
+        total = Fraction((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        total = Fraction(value)
+    elif isinstance(value, str):
+        total = _of_text(value, what)
+    else:
+        raise LanguageError(f"{what} is {value!r}", remedy=_REMEDY)
+    if total < 0:
+        raise LanguageError(f"{what} is negative: {value}", remedy="use a duration of zero or more")
+    if total.denominator != 1 or total > _LONGEST:
+        raise LanguageError(f"{what} is not a number of microseconds below 2^62: {value}", remedy=_REMEDY)
+    return int(total)
+
+
+def _of_text(text: str, what: str) -> Fraction:
+    total, end = Fraction(0), 0
+    stripped = text.strip()
+    for part in _PART.finditer(stripped):
+        if stripped[end : part.start()].strip(" ,"):
+            break
+        size = unit_size(part[2])
+        if size is None:
+            raise LanguageError(f"{what} has an unknown unit {part[2]!r}", remedy=_REMEDY)
+        total, end = total + Fraction(part[1]) * size, part.end()
+    if not end or stripped[end:].strip():
+        raise LanguageError(f"{what} cannot be read: {text!r}", remedy=_REMEDY)
+    return total

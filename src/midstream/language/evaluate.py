@@ -1,0 +1,83 @@
+"""Expressions computed over columns.
+
+Three-valued logic; what fails (a division by zero, an overflow, a bad cast) is NULL; NaN equals NaN and is the greatest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.language.coerce import scalar
+from midstream.language.datum import STORED_AS_NUMBERS, Datum, Mask, valid
+from midstream.language.expression import Call, Column, Expression, Literal
+from midstream.language.functions import CATALOGUE
+from midstream.language.kernels_logic import COMPARISONS, compare_numbers
+from midstream.language.types import family
+
+Columns = Callable[[Column], pa.Array]
+
+
+def evaluate(expression: Expression, column: Columns, rows: int) -> pa.Array:
+    """The expression's values for `rows` rows; `column` gives each column it reads, as an array of so many rows.
+
+    >>> from midstream.language.functions import call
+    >>> k = Column(pa.int64(), "A", "k")
+    >>> evaluate(call("add", k, k), lambda _: pa.array([1, None]), 2).to_pylist()
+    [2, None]
+    """
+    found = _datum(expression, column)
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, rows) if found.is_valid else pa.nulls(rows, found.type)
+    return found if found.type == expression.type else found.cast(expression.type)
+
+
+def holds(expression: Expression, column: Columns, rows: int) -> Mask:
+    """Where a condition is true: NULL counts as false.
+
+    >>> from midstream.language.functions import call
+    >>> from midstream.language.coerce import literal
+    >>> k = Column(pa.int64(), "A", "k")
+    >>> holds(call("gt", k, literal(1)), lambda _: pa.array([1, None, 2]), 3)
+    array([False, False,  True])
+    """
+    return np.ascontiguousarray(np.broadcast_to(_holds(expression, column), rows))
+
+
+def _datum(expression: Expression, column: Columns) -> Datum:
+    if isinstance(expression, Column):
+        found = column(expression)
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    if isinstance(expression, Literal):
+        return scalar(expression)
+    assert isinstance(expression, Call)
+    return CATALOGUE[expression.function].kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
+
+
+def _holds(expression: Expression, column: Columns) -> Mask:
+    """The same without the rows; may have no dimension. Plain numpy where the values are numbers."""
+    if isinstance(expression, Call):
+        arguments, function = expression.arguments, expression.function
+        if function == "and":
+            left = _holds(arguments[0], column)
+            return left & _holds(arguments[1], column) if left.any() else left
+        if function == "or":
+            return _holds(arguments[0], column) | _holds(arguments[1], column)
+        if function in COMPARISONS and family(arguments[0].type) in STORED_AS_NUMBERS:
+            return _compare(function, *(_datum(a, column) for a in arguments))
+        if function == "between" and family(arguments[0].type) in STORED_AS_NUMBERS:
+            value, low, high = (_datum(a, column) for a in arguments)
+            return _compare("ge", value, low) & _compare("le", value, high)
+    found = _datum(expression, column)
+    if isinstance(found, pa.Scalar):
+        return np.asarray(found.as_py() is True)
+    plain = pc.fill_null(found, False) if found.null_count else found
+    return np.asarray(plain.to_numpy(zero_copy_only=False))
+
+
+def _compare(operator: str, left: Datum, right: Datum) -> Mask:
+    found, mask = compare_numbers(operator, left, right), valid(left, right)
+    return found if mask is None else np.asarray(found & mask)

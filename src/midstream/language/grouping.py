@@ -1,0 +1,161 @@
+"""Aggregate queries: GROUP BY, the aggregate functions, EVERY."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.coerce import name, plain
+from midstream.language.cql_tokens import CqlText
+from midstream.language.expression import Call, Column, Expression
+from midstream.language.place import place, place_of
+from midstream.language.query import Aggregate, AggregateCall, Output
+from midstream.language.scope import Scope, find_name
+from midstream.language.select import named_item, star, unique
+from midstream.language.types import DOUBLE, INT64, NUMBERS, family
+from midstream.model.errors import LanguageError
+
+GROUPED = "#"
+"""The pseudo-source that the outputs of an aggregate query read."""
+
+_FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Median: "median"}
+
+
+def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Output, ...], Aggregate] | None:
+    """The outputs and the aggregate of a query; None if it has neither aggregates nor GROUP BY nor EVERY.
+
+    Raises LanguageError for aggregates without EVERY, EVERY without aggregates, and columns that are not grouped.
+    """
+    group = tree.args.get("group")
+    calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in _FUNCTIONS]
+    first = group or next(iter(calls), None)
+    if first is None:
+        if found.every is not None:
+            raise LanguageError(
+                "EVERY without aggregates",
+                place=place(found.text, found.every[1]),
+                remedy="select COUNT, SUM, AVG, MIN, MAX or MEDIAN, or leave EVERY out",
+            )
+        return None
+    if found.every is None:
+        raise LanguageError(
+            "aggregates over a stream need EVERY",
+            place=place_of(found.text, first),
+            remedy="say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query",
+        )
+    return _Grouping(found, tree, scope).run(found.every[0])
+
+
+class _Grouping:
+    def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
+        self.text, self.tree, self.scope = found.text, tree, scope
+        self.inner = Binder(found.text, Scope(scope.sources), self.nested)
+        self.outer = Binder(found.text, scope, self.aggregate)
+        self.calls: list[AggregateCall] = []
+        self.types: list[pa.DataType] = []
+
+    def run(self, every: int) -> tuple[tuple[Output, ...], Aggregate]:
+        groups = self.groups()
+        places = {group.text(): number for number, group in reversed(list(enumerate(groups)))}
+        named: list[tuple[str, Expression]] = []
+        for node in self.tree.expressions:
+            starred = star(self.outer, node)
+            items = [(c.name, c) for c in starred] if starred is not None else [named_item(self.outer, node)]
+            named += [(title, self.over_groups(node, expression, places)) for title, expression in items]
+        return unique(named), Aggregate(groups, tuple(self.calls), every)
+
+    def groups(self) -> tuple[Expression, ...]:
+        clause = self.tree.args.get("group")
+        if clause is None:
+            return ()
+        extra = next((k for k, v in clause.args.items() if v and k != "expressions"), None)
+        if extra is not None:
+            raise self.error(clause, f"GROUP BY {extra.upper()} is not part of the language", "list the groups")
+        groups = tuple(self.group(node) for node in clause.expressions)
+        for node, group in zip(clause.expressions, groups, strict=True):
+            if family(group.type) == "other":
+                raise self.error(node, f"values of type {name(group.type)} do not group", "group by plain types")
+        return groups
+
+    def group(self, node: exp.Expr) -> Expression:
+        items = self.tree.expressions
+        if isinstance(node, exp.Literal) and not node.is_string:
+            if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
+                raise self.error(node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}")
+            return self.inner.bind(items[int(node.name) - 1].unalias())
+        if isinstance(node, exp.Column) and not node.table:
+            known = {c.name for alias, _ in self.scope.sources for c in self.scope.columns(alias)}
+            titles = {item.alias: item for item in items if item.alias}
+            chosen = find_name(node.name, titles)
+            if len(chosen) == 1 and not find_name(node.name, known):
+                return self.inner.bind(titles[chosen[0]].unalias())
+        return self.inner.bind(node)
+
+    def nested(self, node: exp.Expr) -> Expression | None:
+        """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""
+        if isinstance(node, exp.AggFunc):
+            raise LanguageError(
+                "an aggregate cannot stand here", remedy="use aggregates in the select list, not nested"
+            )
+        return None
+
+    def aggregate(self, node: exp.Expr) -> Expression | None:
+        """The column of an aggregate call; None for other nodes."""
+        function = _FUNCTIONS.get(type(node))
+        if function is None:
+            return None
+        argument, distinct = node.this, False
+        if isinstance(argument, exp.Distinct):
+            distinct = True
+            if function != "count" or len(argument.expressions) != 1:
+                raise LanguageError("DISTINCT here", remedy="only COUNT(DISTINCT x) of one value is known")
+            argument = argument.expressions[0]
+        if node.expressions:
+            raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
+        value = None if argument is None or isinstance(argument, exp.Star) else plain(self.inner.bind(argument))
+        if value is None and function != "count":
+            raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
+        call = AggregateCall(function, value, distinct)
+        if call not in self.calls:
+            self.calls.append(call)
+            self.types.append(_result(call))
+        at = self.calls.index(call)
+        return Column(self.types[at], GROUPED, f"a{at}")
+
+    def over_groups(self, node: exp.Expr, expression: Expression, places: dict[str, int]) -> Expression:
+        """An output over the pseudo-source: groups replaced by their columns."""
+        at = places.get(expression.text())
+        if at is not None:
+            return Column(expression.type, GROUPED, f"g{at}")
+        if isinstance(expression, Call):
+            inner = tuple(self.over_groups(node, a, places) for a in expression.arguments)
+            return Call(expression.type, expression.function, inner)
+        if isinstance(expression, Column) and expression.alias not in ("", GROUPED):
+            shown = expression.text()
+            raise self.error(
+                node, f"column {shown} is not grouped", f"add {shown} to GROUP BY, or put it in an aggregate"
+            )
+        return expression
+
+    def error(self, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+        return LanguageError(message, place=place_of(self.text, node), remedy=remedy)
+
+
+def _result(call: AggregateCall) -> pa.DataType:
+    """The type of an aggregate: COUNT and sums of integers BIGINT, AVG and MEDIAN DOUBLE, MIN and MAX as their argument."""
+    if call.argument is None or call.function == "count":
+        if call.distinct and call.argument is not None and family(call.argument.type) == "other":
+            raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")
+        return INT64
+    type = call.argument.type
+    kind = family(type)
+    if call.function in ("min", "max"):
+        if kind in ("other", "null"):
+            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use values that compare")
+        return type
+    if kind not in NUMBERS:
+        raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
+    if call.function == "sum":
+        return {"integer": INT64, "float": DOUBLE}.get(kind) or pa.decimal128(38, type.scale)
+    return DOUBLE

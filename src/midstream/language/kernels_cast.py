@@ -1,0 +1,139 @@
+"""CAST over columns: what cannot be cast is NULL."""
+
+from __future__ import annotations
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from midstream.language.datum import Datum, by_row, is_scalar, lift, restore, storage, values
+from midstream.language.types import TIMESTAMP, family
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_DAY = 86_400
+
+
+def cast(type: pa.DataType, datum: Datum) -> Datum:
+    """A datum as another type, by the rules of DuckDB: floats round half to even, decimals half away from zero."""
+    if datum.type == type:
+        return datum
+    if is_.is_dictionary(datum.type):
+        datum = datum.cast(datum.type.value_type)
+    source, target = family(datum.type), family(type)
+    if source == "null":
+        return _nothing(type, datum)
+    if source in ("timestamp", "date", "duration") and target in ("timestamp", "date", "duration"):
+        return _times(type, datum)
+    if target == "text" and source == "timestamp":
+        return pc.replace_substring_regex(_strict(type, datum), r"(\.\d*?)0+(Z?)$", r"\1\2").cast(type)
+    if source == "float" and target == "integer":
+        return _float_to_integer(type, datum)
+    if target == "decimal" and source in ("decimal", "float", "text", "integer"):
+        return _to_decimal(type, datum)
+    if source == "decimal" and target == "integer":
+        return cast(type, _to_decimal(pa.decimal128(38, 0), datum)) if datum.type.scale else _tolerant(type, datum)
+    return _tolerant(type, datum)
+
+
+def _nothing(type: pa.DataType, datum: Datum) -> Datum:
+    return pa.scalar(None, type) if is_scalar(datum) else pa.nulls(len(datum), type)
+
+
+def _strict(type: pa.DataType, datum: Datum) -> Datum:
+    widening = family(type) == "float" and family(datum.type) in ("integer", "decimal", "float")
+    return pc.cast(datum, type, safe=not widening)
+
+
+def _tolerant(type: pa.DataType, datum: Datum) -> Datum:
+    """Arrow's cast; after a failure, each different value by itself."""
+    try:
+        return _strict(type, datum)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if is_scalar(datum):
+            return pa.scalar(None, type)
+    codes = pc.dictionary_encode(datum)
+    return pa.array([_one(type, value) for value in codes.dictionary], type).take(codes.indices)
+
+
+def _one(type: pa.DataType, value: pa.Scalar) -> object:
+    if family(value.type) == "text" and family(type) in ("integer", "float", "boolean", "date", "timestamp"):
+        value = pa.scalar(value.as_py().strip(), value.type)
+    try:
+        found = _strict(type, value)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return found.as_py()
+
+
+def _per_day(type: pa.DataType) -> int:
+    return 1 if is_.is_date32(type) else _PER_SECOND[type.unit] * _DAY
+
+
+def _times(type: pa.DataType, datum: Datum) -> Datum:
+    """Between dates and timestamps of any unit and zone: UTC throughout, cut towards the past."""
+    if is_.is_date64(datum.type):
+        datum = pc.cast(datum, pa.date32())
+    old, new = _per_day(datum.type), _per_day(type)
+    if old == new:
+        return restore(storage(datum), type)
+    if old > new:
+        return lift(lambda a: np.floor_divide(a, old // new), type, datum)
+    factor = new // old
+    limit = (2**63 - 1) // factor
+    wide = storage(datum).cast(pa.int64())
+    numbers = values(wide)
+    return restore(lift(lambda a: a * factor, pa.int64(), wide, ok=np.asarray(np.abs(numbers) <= limit)), type)
+
+
+def _float_to_integer(type: pa.DataType, datum: Datum) -> Datum:
+    bounds = np.iinfo(type.to_pandas_dtype())
+    numbers = np.rint(values(datum).astype(np.float64))
+    ok = np.asarray((numbers >= float(bounds.min)) & (numbers < float(bounds.max) + (1 if bounds.bits < 64 else 0)))
+    return lift(lambda _: np.where(ok, numbers, 0).astype(bounds.dtype), type, datum, ok=ok)
+
+
+def _to_decimal(type: pa.DataType, datum: Datum) -> Datum:
+    source = datum.type
+    if family(source) == "integer" or (family(source) == "decimal" and source.scale <= type.scale):
+        try:
+            return pc.cast(datum, type)
+        except pa.ArrowInvalid:
+            pass
+    context = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP, traps=[decimal.InvalidOperation])
+    exponent = decimal.Decimal(1).scaleb(-type.scale)
+    limit = decimal.Decimal(10) ** (type.precision - type.scale)
+
+    def one(value: object) -> decimal.Decimal | None:
+        number = decimal.Decimal(str(value).strip())
+        found = context.quantize(number, exponent) if number.is_finite() else None
+        return found if found is not None and abs(found) < limit else None
+
+    return by_row(one, type, datum)
+
+
+def microseconds(type: pa.DataType, datum: Datum) -> Datum:
+    """A date, timestamp or duration as a count of microseconds; timestamps and dates since 1970 in UTC."""
+    if family(datum.type) == "duration":
+        return storage(_times(pa.duration("us"), datum))
+    return storage(_times(TIMESTAMP, datum))
+
+
+PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour", "minute", "second")
+"""The parts that EXTRACT knows; each is a function, too."""
+
+
+def part(name: str) -> object:
+    """The kernel of YEAR, MONTH and so on; a timestamp with a zone is read in UTC."""
+    functions = {"week": "iso_week", "dayofweek": "day_of_week", "dayofyear": "day_of_year"}
+
+    def kernel(type: pa.DataType, datum: Datum) -> Datum:
+        if is_.is_timestamp(datum.type):
+            datum = restore(storage(datum), pa.timestamp(datum.type.unit))
+        if name == "dayofweek":
+            return pc.day_of_week(datum, count_from_zero=True, week_start=7).cast(type)
+        return getattr(pc, functions.get(name, name))(datum).cast(type)
+
+    return kernel

@@ -1,0 +1,83 @@
+"""CQL text to a query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.classify import classify
+from midstream.language.coerce import cast, name
+from midstream.language.cql_tokens import split_cql
+from midstream.language.difference import check_predicates, difference_of
+from midstream.language.expression import Expression, Literal
+from midstream.language.functions import always, call
+from midstream.language.grouping import grouped
+from midstream.language.place import place_of
+from midstream.language.query import Query
+from midstream.language.scope import Scope
+from midstream.language.select import outputs_of, select_of
+from midstream.language.sources import sources_of
+from midstream.language.types import BOOLEAN, family
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+
+
+def parse_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
+    """The query of a CQL text over known streams, typed and classified.
+
+    Raises LanguageError, which names the place in the text and what to do.
+
+    >>> import pyarrow as pa
+    >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
+    >>> query = parse_query("SELECT a.k FROM A [RANGE 5 SECONDS] a, A b WHERE a.k = b.k WINDOW 9 SECONDS", {"A": A})
+    >>> [(s.alias, s.window.size) for s in query.sources], len(query.predicates)
+    ([('a', 5000000), ('b', 9000000)], 1)
+    """
+    try:
+        return _parse(text, streams)
+    except RecursionError:
+        raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
+
+
+def _parse(text: str, streams: Mapping[str, StreamSchema]) -> Query:
+    found = split_cql(text)
+    tree = select_of(found)
+    sources, nodes = sources_of(found, tree, streams)
+    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources))
+    binder = Binder(text, scope)
+    where = tree.args.get("where")
+    conditions = [_condition(binder, node) for node in (*nodes, *([where.this] if where is not None else []))]
+    ties, difference = difference_of(found, scope)
+    selections, predicates = classify(_all((*conditions, *ties)))
+    check_predicates(found, predicates, len(ties))
+    visible = scope.sources if difference is None else scope.sources[:1]
+    selected = Scope(visible, time=True)
+    aggregated = grouped(found, tree, selected)
+    if aggregated is None:
+        return Query(text, sources, outputs_of(Binder(text, selected), tree), selections, predicates, None, difference)
+    if difference is not None:
+        raise LanguageError(
+            "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"
+        )
+    outputs, aggregate = aggregated
+    return Query(text, sources, outputs, selections, predicates, aggregate)
+
+
+def _condition(binder: Binder, node: exp.Expr) -> Expression:
+    condition = binder.bind(node)
+    if family(condition.type) not in ("boolean", "null"):
+        raise LanguageError(
+            f"a condition of type {name(condition.type)}",
+            place=place_of(binder.text, node),
+            remedy="compare it with something",
+        )
+    return cast(condition, BOOLEAN)
+
+
+def _all(conditions: tuple[Expression, ...]) -> Expression:
+    result: Expression = Literal(BOOLEAN, True)
+    for condition in conditions:
+        result = condition if always(result) else call("and", result, condition)
+    return result

@@ -1,0 +1,148 @@
+"""Plan notation: `(((A B) C) D)` and `[A: B C | B: A C | C: A B]`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from midstream.language.place import place
+from midstream.language.query import Query
+from midstream.language.scope import find_name, suggest
+from midstream.model.errors import PlanError
+from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+
+_TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
+_REMEDY = "write a tree of pairs such as ((A B) C), or probing orders such as [A: B C | B: A C | C: A B]"
+
+
+def parse_plan(text: str, query: Query) -> Plan:
+    """The plan a notation stands for; each source of the query must be named exactly once.
+
+    Raises PlanError with the place. In the plan of a difference the minuend stands leftmost in a left-deep tree.
+
+    >>> from midstream.language.query import Source
+    >>> query = Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())
+    >>> parse_plan("(A (B C))", query).notation()
+    '(A (B C))'
+    """
+    return _Notation(text, query).run()
+
+
+def default_plan(query: Query) -> Plan:
+    """The left-deep plan in FROM order, which yet takes no cross product where another order has none.
+
+    >>> from midstream.language.query import Source
+    >>> default_plan(Query("", tuple(Source(a, a, None) for a in "ABC"), (), (), ())).notation()
+    '((A B) C)'
+    """
+    waiting = list(query.aliases)
+    plan: Plan = Leaf(waiting.pop(0))
+    while waiting:
+        joined = set(plan.aliases())
+        following = next((a for a in waiting if _tied(query, joined, a)), waiting[0])
+        waiting.remove(following)
+        plan = Join(plan, Leaf(following))
+    return plan
+
+
+def _tied(query: Query, joined: Iterable[str], alias: str) -> bool:
+    """Whether a predicate can be checked once the alias joins the others."""
+    known = {*joined, alias}
+    return any(alias in p.aliases() and p.aliases() <= known for p in query.predicates)
+
+
+class _Notation:
+    def __init__(self, text: str, query: Query) -> None:
+        self.text, self.query, self.at = text, query, 0
+        self.tokens = [(m[1], m.start(1)) for m in _TOKEN.finditer(text)]
+        self.seen: dict[str, int] = {}
+
+    def run(self) -> Plan:
+        if re.match(r"\s*eddy\s*\(", self.text, re.IGNORECASE) and "eddy" not in self.query.aliases:
+            raise self.error("plans by eddy are not built yet", 0)
+        if not self.tokens:
+            raise self.error("the plan is empty", 0)
+        plan = self.orders() if self.peek() == "[" else self.tree()
+        if self.at < len(self.tokens):
+            raise self.error(f"the plan does not end at {self.peek()!r}", self.tokens[self.at][1])
+        missing = [a for a in self.query.aliases if a not in self.seen]
+        if missing:
+            raise self.error(f"the plan misses {', '.join(missing)}", len(self.text), "name every source exactly once")
+        difference = self.query.difference
+        if difference is not None:
+            self.check_difference(plan, difference.minuend)
+        return plan
+
+    def check_difference(self, plan: Plan, minuend: str) -> None:
+        spine = plan
+        while isinstance(spine, Join) and isinstance(spine.right, Leaf):
+            spine = spine.left
+        if spine != Leaf(minuend):
+            example = default_plan(self.query).notation()
+            raise self.error(
+                f"the plan of a difference is left-deep and begins with {minuend}", 0, f"such as {example}"
+            )
+
+    def peek(self) -> str:
+        return self.tokens[self.at][0] if self.at < len(self.tokens) else ""
+
+    def take(self, expected: str = "") -> tuple[str, int]:
+        token, offset = self.tokens[self.at] if self.at < len(self.tokens) else ("", len(self.text))
+        if not token or (expected and token != expected):
+            found = repr(token) if token else "the end"
+            raise self.error(f"expected {expected or 'a source'}, found {found}", offset)
+        self.at += 1
+        return token, offset
+
+    def error(self, message: str, offset: int, remedy: str = _REMEDY) -> PlanError:
+        return PlanError(message, place=f"plan, {place(self.text, offset)}", remedy=remedy)
+
+    def source(self) -> tuple[str, int]:
+        token, offset = self.take()
+        if token in "()[]:|,":
+            raise self.error(f"expected a source, found {token!r}", offset)
+        name = token[1:-1].replace('""', '"') if token.startswith('"') else token
+        found = find_name(name, self.query.aliases)
+        if len(found) != 1:
+            raise self.error(f"unknown source {name!r}", offset, suggest(name, self.query.aliases))
+        return found[0], offset
+
+    def once(self) -> str:
+        alias, offset = self.source()
+        if alias in self.seen:
+            raise self.error(f"{alias} is named twice", offset, "name every source exactly once")
+        self.seen[alias] = offset
+        return alias
+
+    def tree(self) -> Plan:
+        if self.peek() != "(":
+            return Leaf(self.once())
+        _, opened = self.take("(")
+        left = self.tree()
+        if self.peek() == ")":
+            raise self.error("a pair needs two parts", opened)
+        right = self.tree()
+        if self.peek() not in (")", ""):
+            raise self.error("a pair has only two parts", self.tokens[self.at][1])
+        self.take(")")
+        return Join(left, right)
+
+    def orders(self) -> Plan:
+        self.take("[")
+        orders: list[tuple[str, tuple[str, ...]]] = []
+        while True:
+            alias = self.once()
+            self.take(":")
+            order: list[str] = []
+            while self.peek() not in ("|", "]", ""):
+                other, offset = self.source()
+                if other == alias or other in order:
+                    raise self.error(f"{other} is probed twice by {alias}", offset, "name every other source once")
+                order.append(other)
+            missing = [a for a in self.query.aliases if a != alias and a not in order]
+            if missing:
+                offset = self.seen[alias]
+                raise self.error(f"{alias} does not probe {', '.join(missing)}", offset, "name every other source once")
+            orders.append((alias, tuple(order)))
+            if self.take("|" if self.peek() == "|" else "]")[0] == "]":
+                return MultiJoin(tuple(orders))

@@ -1,0 +1,249 @@
+"""Typing rules: what a function takes, with casts put in, and the type of what it gives."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from midstream.language.coerce import arithmetic_type, cast, literal, name, plain, unify
+from midstream.language.expression import Expression, Literal
+from midstream.language.types import (
+    BOOLEAN,
+    DOUBLE,
+    DURATION,
+    INT64,
+    NUMBERS,
+    TEXT,
+    TIMES,
+    TIMESTAMP,
+    common,
+    decimal_of,
+    family,
+)
+from midstream.model.errors import LanguageError
+
+Arguments = tuple[Expression, ...]
+Rule = Callable[[Arguments], tuple[pa.DataType, Arguments]]
+
+
+def wrong(message: str, remedy: str) -> LanguageError:
+    """The error of a type rule; who binds the text adds the place."""
+    return LanguageError(message, remedy=remedy)
+
+
+def need(argument: Expression, families: frozenset[str], what: str) -> Expression:
+    """The argument, plain, if it is of one of the families or NULL."""
+    if family(argument.type) not in families | {"null"}:
+        raise wrong(f"{what} of a {name(argument.type)}", f"give it a value that is {' or '.join(sorted(families))}")
+    return plain(argument)
+
+
+def counted(least: int, most: int, rule: Rule) -> Rule:
+    """A rule that takes so many arguments."""
+
+    def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        if not least <= len(arguments) <= most:
+            number = str(least) if least == most else f"{least} to {most}"
+            raise wrong(f"{len(arguments)} arguments instead of {number}", f"give {number}")
+        return rule(arguments)
+
+    return checked
+
+
+def compares(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Arguments of one comparable type."""
+    unified = unify(arguments, comparing=True)
+    if family(unified[0].type) == "other":
+        raise wrong(f"values of type {name(unified[0].type)} do not compare", "compare columns of plain types")
+    return BOOLEAN, unified
+
+
+def logical(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Conditions."""
+    return BOOLEAN, tuple(cast(need(a, frozenset({"boolean"}), "a condition"), BOOLEAN) for a in arguments)
+
+
+def anything(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A test of any one value."""
+    return BOOLEAN, arguments
+
+
+def same(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Arguments of one type, which is also the result's."""
+    unified = unify(arguments)
+    return unified[0].type, unified
+
+
+def ordered(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Arguments of one comparable type, which is also the result's."""
+    return compares(arguments)[1][0].type, unify(arguments)
+
+
+def branches(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Condition, value, ..., value: the values of one type."""
+    chosen = unify((*arguments[1:-1:2], arguments[-1]))
+    conditions = logical(arguments[0:-1:2])[1]
+    woven = [a for pair in zip(conditions, chosen, strict=False) for a in pair]
+    return chosen[0].type, (*woven, chosen[-1])
+
+
+def null_if(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """The value twice, once as the result and once to compare."""
+    value = plain(arguments[0])
+    return value.type, (value, *compares(arguments)[1])
+
+
+def _exact(argument: Expression, joint: pa.DataType) -> Expression:
+    """An argument of decimal arithmetic, with no more digits than it needs."""
+    if isinstance(argument, Literal):
+        return cast(argument, joint if argument.value is None else literal(decimal.Decimal(argument.value)).type)
+    return cast(argument, decimal_of(argument.type))
+
+
+def _numbers(function: str, arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    pair = tuple(need(a, NUMBERS, "arithmetic") for a in arguments)
+    unified = unify(pair)
+    if family(unified[0].type) in ("integer", "float"):
+        return unified[0].type, unified
+    exact = tuple(_exact(a, unified[0].type) for a in pair)
+    found = arithmetic_type(function, exact[0].type, exact[1].type)
+    return found, exact if family(found) == "decimal" else tuple(cast(a, found) for a in exact)
+
+
+def _times(function: str, left: Expression, right: Expression) -> tuple[pa.DataType, Arguments] | None:
+    """Sums and differences of dates, timestamps and intervals; None if they are none."""
+    kinds = (family(left.type), family(right.type))
+    if function == "add" and kinds[0] in ("duration", "integer") and kinds[1] in TIMES:
+        turned = _times(function, right, left)
+        return turned and (turned[0], turned[1][::-1])
+    if kinds == ("duration", "duration"):
+        return DURATION, (plain(left), plain(right))
+    if kinds[0] in TIMES and kinds[1] == "duration":
+        moment = plain(left) if kinds[0] == "timestamp" else cast(left, TIMESTAMP)
+        return moment.type, (moment, cast(right, pa.duration(moment.type.unit)))
+    if kinds == ("date", "integer"):
+        return pa.date32(), (plain(left), cast(right, pa.int32()))
+    if function == "sub" and kinds == ("date", "date"):
+        return INT64, (plain(left), plain(right))
+    if function == "sub" and kinds[0] in TIMES and kinds[1] in TIMES:
+        return DURATION, tuple(cast(a, TIMESTAMP) for a in (left, right))
+    return None
+
+
+def sums(function: str) -> Rule:
+    """The rule of + or -."""
+
+    def rule(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        return _times(function, *arguments) or _numbers(function, arguments)
+
+    return rule
+
+
+def products(function: str) -> Rule:
+    """The rule of * or %."""
+    return lambda arguments: _numbers(function, arguments)
+
+
+def quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """True division: doubles, or floats where both sides fit one."""
+    unified = unify(tuple(need(a, NUMBERS, "arithmetic") for a in arguments))
+    type = pa.float32() if unified[0].type == pa.float32() else DOUBLE
+    return type, tuple(cast(need(a, NUMBERS, "arithmetic"), type) for a in arguments)
+
+
+def whole_quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Division of integers."""
+    type, unified = _numbers("mul", tuple(need(a, frozenset({"integer"}), "whole division") for a in arguments))
+    return type, unified
+
+
+def signed(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A number or interval that may change its sign."""
+    argument = need(arguments[0], NUMBERS | {"duration"}, "arithmetic")
+    if pa.types.is_unsigned_integer(argument.type):
+        argument = cast(argument, common(argument.type, pa.int8()) or INT64)
+    argument = cast(argument, INT64) if family(argument.type) == "null" else argument
+    return argument.type, (argument,)
+
+
+def reals(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Doubles."""
+    return DOUBLE, tuple(cast(need(a, NUMBERS, "arithmetic"), DOUBLE) for a in arguments)
+
+
+def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A number and a literal number of places."""
+    number = need(arguments[0], NUMBERS, "arithmetic")
+    digits = arguments[1] if len(arguments) > 1 else literal(0)
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 300:
+        raise wrong("ROUND to a number of places that is no constant", "write the places as a whole number")
+    type = number.type
+    if family(type) == "decimal":
+        scale = min(max(digits.value, 0), type.scale)
+        digits = literal(min(digits.value, type.scale))
+        type = pa.decimal128(min(type.precision - type.scale + scale + 1, 38), scale)
+    return type, (number, digits)
+
+
+def wholes(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """FLOOR and CEIL: of a decimal a decimal, else a float."""
+    number = need(arguments[0], NUMBERS, "arithmetic")
+    if family(number.type) == "decimal":
+        return pa.decimal128(min(number.type.precision - number.type.scale + 1, 38), 0), (number,)
+    type = number.type if family(number.type) == "float" else DOUBLE
+    return type, (cast(number, type),)
+
+
+def texts(result: pa.DataType | None = None) -> Rule:
+    """A rule that takes texts."""
+
+    def rule(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        unified = unify(tuple(need(a, frozenset({"text"}), "a text function") for a in arguments))
+        unified = tuple(cast(a, TEXT) if family(a.type) != "text" else a for a in unified)
+        return result or unified[0].type, unified
+
+    return rule
+
+
+def patterns(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A text, a pattern and a literal escape character."""
+    if len(arguments) == 3 and not (isinstance(arguments[2], Literal) and len(str(arguments[2].value)) <= 1):
+        raise wrong("ESCAPE takes one character", "such as ESCAPE '!'")
+    return BOOLEAN, texts()(arguments)[1]
+
+
+def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A text and literal characters to cut off."""
+    if len(arguments) == 2 and not isinstance(arguments[1], Literal):
+        raise wrong("TRIM of characters that are no constant", "write them as a text")
+    return texts()(arguments)
+
+
+def pieces(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Positions in a text."""
+    (text,) = texts()(arguments[:1])[1]
+    return text.type, (text, *(cast(need(a, frozenset({"integer"}), "a position"), INT64) for a in arguments[1:]))
+
+
+def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Anything that can be written as text; or binaries only."""
+    if all(family(a.type) == "binary" for a in arguments):
+        return same(arguments)
+    return texts()(tuple(plain(a) if family(a.type) == "text" else cast(plain(a), TEXT) for a in arguments))
+
+
+def measured(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A text or binary."""
+    return INT64, (
+        cast(argument, TEXT)
+        if family((argument := need(arguments[0], frozenset({"text", "binary"}), "LENGTH")).type) == "null"
+        else argument,
+    )
+
+
+def moments(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A date or timestamp."""
+    moment = need(arguments[0], TIMES, "a part")
+    return INT64, (cast(moment, TIMESTAMP) if family(moment.type) in ("date", "null") else moment,)

@@ -1,0 +1,80 @@
+"""What names mean in a query: its sources and their columns."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.types import RESULT_TIME
+from midstream.model.errors import LanguageError
+
+
+def find_name(name: str, names: Iterable[str]) -> list[str]:
+    """The names equal to `name`; if there is none, those equal but for case.
+
+    >>> find_name("k", ["K", "k"]), find_name("V", ["v", "w"])
+    (['k'], ['v'])
+    """
+    known = list(names)
+    return [n for n in known if n == name] or [n for n in known if n.lower() == name.lower()]
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """The remedy for an unknown name.
+
+    >>> suggest("valeu", ["k", "value"])
+    "use one of: k, value; did you mean 'value'?"
+    """
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1)
+    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The sources of a query in FROM order: alias and columns. `time` tells whether `_ts` may be read."""
+
+    sources: tuple[tuple[str, pa.Schema], ...]
+    time: bool = False
+
+    def alias(self, name: str) -> str:
+        """The alias a name means; raises LanguageError, without a place."""
+        found = find_name(name, (alias for alias, _ in self.sources))
+        if len(found) != 1:
+            what = "ambiguous" if found else "unknown"
+            raise LanguageError(f"{what} source {name!r}", remedy=suggest(name, (a for a, _ in self.sources)))
+        return found[0]
+
+    def columns(self, alias: str) -> tuple[Column, ...]:
+        """Every column of a source."""
+        schema = next(columns for a, columns in self.sources if a == alias)
+        return tuple(Column(field.type, alias, field.name) for field in schema)
+
+    def column(self, name: str, source: str = "") -> Column:
+        """The column a name means, of one source or of whichever has it; raises LanguageError, without a place."""
+        if not source and name == TIME_COLUMN:
+            if not self.time:
+                raise LanguageError(
+                    f"{TIME_COLUMN} is the time of a result: it can only be selected",
+                    remedy="use the timestamp columns of the streams here",
+                )
+            return Column(RESULT_TIME, "", TIME_COLUMN)
+        columns = [c for alias, _ in self.sources for c in self.columns(alias)]
+        if source:
+            columns = list(self.columns(self.alias(source)))
+        found = [c for c in columns if c.name == name] or [c for c in columns if c.name.lower() == name.lower()]
+        if len(found) > 1:
+            choices = ", ".join(f"{c.alias}.{c.name}" for c in found)
+            raise LanguageError(f"column {name!r} is ambiguous", remedy=f"write one of: {choices}")
+        if not found:
+            shown = f"{source}.{name}" if source else name
+            raise LanguageError(
+                f"unknown column {shown!r}",
+                remedy=suggest(shown, dict.fromkeys(f"{c.alias}.{c.name}" if source else c.name for c in columns)),
+            )
+        return found[0]

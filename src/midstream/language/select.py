@@ -1,0 +1,117 @@
+"""The select list, and which SELECT statements the language takes."""
+
+from __future__ import annotations
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError
+
+from midstream.language.bind import Binder
+from midstream.language.cql_tokens import DIALECT, CqlText
+from midstream.language.expression import Column, Expression
+from midstream.language.place import place, place_of
+from midstream.language.query import Output
+from midstream.language.scope import Scope
+from midstream.model.errors import LanguageError
+
+_REFUSED = {
+    "with_": ("WITH", "write the query without common table expressions"),
+    "distinct": ("DISTINCT", "use GROUP BY with EVERY"),
+    "having": ("HAVING", "filter the results where they are written"),
+    "qualify": ("QUALIFY", "filter the results where they are written"),
+    "order": ("ORDER BY", "leave it out: results come in the order of their time"),
+    "limit": ("LIMIT", "leave it out: a continuous query has no last row"),
+    "offset": ("OFFSET", "leave it out: a continuous query has no first row"),
+    "windows": ("WINDOW name AS", "write windows as [RANGE n unit] or [ROWS n] after a stream"),
+    "into": ("INTO", "leave it out: results go where the job's sink says"),
+    "sample": ("SAMPLE", "filter with WHERE"),
+    "laterals": ("LATERAL", "join streams by WHERE"),
+}
+_KEPT = frozenset({"expressions", "from_", "joins", "where", "group"})
+SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
+
+
+def select_of(found: CqlText) -> exp.Select:
+    """The SELECT statement of a text; raises LanguageError if it is anything else, or has a clause we do not take."""
+    try:
+        trees = [tree for tree in sqlglot.parse(found.sql, read=DIALECT) if tree is not None]
+    except ParseError as error:
+        raise _unreadable(found.text, error) from error
+    if len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        what = trees[0].key.upper() if len(trees) == 1 else f"{len(trees)} statements"
+        spot = place_of(found.text, trees[-1]) if trees else place(found.text, 0)
+        raise LanguageError(f"a query is one SELECT, not {what}", place=spot, remedy=SHAPE)
+    tree = trees[0]
+    for key, value in tree.args.items():
+        if value and key not in _KEPT:
+            word, remedy = _REFUSED.get(key, (key.upper().strip("_"), SHAPE))
+            part = value[0] if isinstance(value, list) else value
+            spot = place_of(found.text, part) if isinstance(part, exp.Expr) else place_of(found.text, tree)
+            raise LanguageError(f"{word} is not part of the language", place=spot, remedy=remedy)
+    if tree.args.get("from_") is None:
+        raise LanguageError("the query reads no stream", place=place(found.text, len(found.text)), remedy=SHAPE)
+    return tree
+
+
+def _unreadable(text: str, error: ParseError) -> LanguageError:
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line") or 1, details.get("col") or 1
+    highlight = details.get("highlight") or ""
+    message = str(details.get("description") or "it cannot be read").split("\n")[0].rstrip(".")
+    near = f" near {highlight!r}" if highlight else ""
+    spot = f"line {line}, column {max(column - len(highlight) + 1, 1)}"
+    return LanguageError(f"the query is no SQL{near}: {message[0].lower()}{message[1:]}", place=spot, remedy=SHAPE)
+
+
+def outputs_of(binder: Binder, tree: exp.Select) -> tuple[Output, ...]:
+    """The columns of the answer of a query without aggregates."""
+    named: list[tuple[str, Expression]] = []
+    for node in tree.expressions:
+        starred = star(binder, node)
+        named += [(c.name, c) for c in starred] if starred is not None else [named_item(binder, node)]
+    return unique(named)
+
+
+def star(binder: Binder, node: exp.Expr) -> tuple[Column, ...] | None:
+    """The columns that `*` or `source.*` stands for; None if the node is no star."""
+    inner = node.this if isinstance(node, exp.Column) else node
+    if not isinstance(inner, exp.Star):
+        return None
+    scope: Scope = binder.scope
+    try:
+        if any(inner.args.values()):
+            raise LanguageError("* with EXCLUDE, REPLACE or RENAME", remedy="list the columns")
+        names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
+        return tuple(column for alias in names for column in scope.columns(alias))
+    except LanguageError as error:
+        raise LanguageError(error.message, place=place_of(binder.text, node), remedy=error.remedy) from error
+
+
+def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
+    """An item of the select list: its alias, else its column's name, else its text."""
+    inner = node.this if isinstance(node, exp.Alias) else node
+    expression = binder.bind(inner)
+    if isinstance(node, exp.Alias):
+        return node.alias, expression
+    if isinstance(inner, exp.Column) and isinstance(expression, Column):
+        return expression.name, expression
+    return inner.sql(DIALECT), expression
+
+
+def unique(named: list[tuple[str, Expression]]) -> tuple[Output, ...]:
+    """The outputs, the later ones of equal names numbered `_1`, `_2`; names that differ in case only count as equal.
+
+    >>> from midstream.language.coerce import literal
+    >>> [o.name for o in unique([("k", literal(1)), ("K", literal(2)), ("k_1", literal(3))])]
+    ['k', 'K_1', 'k_1_1']
+    """
+    outputs: list[Output] = []
+    taken: set[str] = set()
+    for name, expression in named:
+        free, number = name, 0
+        while free.lower() in taken:
+            number += 1
+            free = f"{name}_{number}"
+        taken.add(free.lower())
+        outputs.append(Output(free, expression))
+    return tuple(outputs)

@@ -1,0 +1,95 @@
+"""The FROM clause: streams, aliases, windows, and the conditions of inner joins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from midstream.language.cql_tokens import WINDOW_REMEDY, CqlText, Piece
+from midstream.language.place import offset_of, place, place_of
+from midstream.language.query import Source
+from midstream.language.scope import find_name, suggest
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+
+NO_WINDOW = f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams"
+
+
+def sources_of(
+    found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]
+) -> tuple[tuple[Source, ...], list[exp.Expr]]:
+    """The sources of a query, subtrahends of EXCEPT last, and the ON conditions of its joins; raises LanguageError."""
+    text = found.text
+    tables: list[exp.Expr] = [tree.args["from_"].this]
+    conditions: list[exp.Expr] = []
+    for join in tree.args.get("joins") or []:
+        _check_join(text, join)
+        tables.append(join.this)
+        if join.args.get("on") is not None:
+            conditions.append(join.args["on"])
+    named = [_table(text, table) for table in tables]
+    windows = _windows(found, [offset for _, _, offset in named])
+    everyone = [(s, a, o, w) for (s, a, o), w in zip(named, windows, strict=True)]
+    everyone += [(s.stream, s.alias, s.offset, s.window) for s in found.subtrahends]
+    sources: list[Source] = []
+    for stream, alias, offset, window in everyone:
+        known = find_name(stream, streams)
+        if len(known) != 1:
+            remedy = suggest(stream, streams) if streams else "create the stream first"
+            raise LanguageError(f"unknown stream {stream!r}", place=place(text, offset), remedy=remedy)
+        if find_name(alias, (s.alias for s in sources)):
+            raise LanguageError(
+                f"two sources are called {alias!r}", place=place(text, offset), remedy="give each an alias of its own"
+            )
+        if window is None:
+            window = found.window
+        sources.append(Source(alias, known[0], window.window if window else None))
+    if len(sources) > 1 or found.every is not None:
+        for source, (_, _, offset, _) in zip(sources, everyone, strict=True):
+            if source.window is None:
+                raise LanguageError(
+                    f"stream {source.alias!r} has no window", place=place(text, offset), remedy=NO_WINDOW
+                )
+    return tuple(sources), conditions
+
+
+def _check_join(text: str, join: exp.Expr) -> None:
+    words = [str(join.args.get(key) or "") for key in ("method", "side", "kind")]
+    extra = [word.upper() for word in words if word and word.upper() not in ("INNER", "CROSS")]
+    if join.args.get("using"):
+        extra.append("USING")
+    if extra:
+        raise LanguageError(
+            f"{' '.join(extra)} JOIN is not part of the language",
+            place=place_of(text, join),
+            remedy="write an inner join: JOIN stream ON condition, or streams with commas and WHERE",
+        )
+
+
+def _table(text: str, node: exp.Expr) -> tuple[str, str, int]:
+    """A table's stream, alias and offset."""
+    extras = [k for k, v in node.args.items() if v and k not in ("this", "alias")]
+    alias = node.args.get("alias")
+    simple = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not extras
+    if not simple or (alias is not None and alias.args.get("columns")):
+        what = "a subquery" if isinstance(node, exp.Subquery) else f"{node.sql('duckdb')[:60]!r}"
+        raise LanguageError(
+            f"{what} cannot stand in FROM", place=place_of(text, node), remedy="name streams, with an alias if you like"
+        )
+    return node.name, node.alias or node.name, offset_of(node.this) or 0
+
+
+def _windows(found: CqlText, offsets: list[int]) -> list[Piece | None]:
+    """The window that stands behind each table."""
+    windows: list[Piece | None] = [None] * len(offsets)
+    for piece in found.windows:
+        owner = max((o for o in offsets if o < piece.offset), default=None)
+        if owner is None or windows[offsets.index(owner)] is not None:
+            raise LanguageError(
+                "this window belongs to no stream",
+                place=place(found.text, piece.offset),
+                remedy="write one after each stream",
+            )
+        windows[offsets.index(owner)] = piece
+    return windows
