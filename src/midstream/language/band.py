@@ -33,9 +33,10 @@ class _Bound:
 def band(conjunct: Expression) -> BandPredicate | None:
     """The band predicate of a condition, if it bounds `left - right` with each side over exactly one source.
 
-    Both sides are BIGINT (whole numbers; dates and times as microseconds) or both DOUBLE. The bounds are a superset: with doubles
-    they are a few units in the last place of the greatest constant wider, and who searches must allow as much for the sums
-    it forms. NaN sorts last on both sides: a search from `right + low` onwards, or up to `right + high`, finds it.
+    Both sides are BIGINT (whole numbers; dates and times as microseconds) or both DOUBLE. The bounds are a superset:
+    with doubles they are a few units in the last place of the greatest constant wider, and who searches must allow
+    as much for the sums it forms. NaN sorts last on both sides; a band that is open on one end must also give every
+    pair with a NaN, for NaN is the greatest number and a difference with it is NaN.
 
     >>> from midstream.language.expression import Column
     >>> from midstream.language.coerce import literal
@@ -65,7 +66,7 @@ def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
     """The bounds a condition sets; None for one that sets none."""
     function, arguments = conjunct.function, conjunct.arguments
     if function == "between":
-        yield _compared("ge", arguments[0], arguments[1], both_ends=True)
+        yield _compared("ge", arguments[0], arguments[1])
         yield _compared("le", arguments[0], arguments[2])
     elif function in _TURNED:
         left, right = arguments
@@ -79,14 +80,10 @@ def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
         yield None
 
 
-def _compared(function: str, left: Expression, right: Expression, both_ends: bool = False) -> _Bound | None:
+def _compared(function: str, left: Expression, right: Expression) -> _Bound | None:
     a, b = linear(left), linear(right)
     total = a.minus(b) if a is not None and b is not None else None
     if total is None:
-        return None
-    greater = left if function in ("gt", "ge") else right
-    if function != "eq" and not both_ends and family(greater.type) == "float" and len(greater.aliases()) > 1:
-        # NaN is the greatest number: NaN - 1 > 0 is true, but no search for a difference above 0 would find it.
         return None
     end = -total.constant
     return _Bound(

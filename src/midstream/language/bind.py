@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 from collections.abc import Callable
 from datetime import timedelta
+from typing import ClassVar
 
 from sqlglot import exp
 
@@ -20,18 +21,32 @@ from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
 
+_PAIRS: dict[type[exp.Expr], str] = {
+    exp.EQ: "eq",
+    exp.NEQ: "ne",
+    exp.LT: "lt",
+    exp.LTE: "le",
+    exp.GT: "gt",
+    exp.GTE: "ge",
+}
+_PAIRS |= {exp.And: "and", exp.Or: "or", exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div"}
+_PAIRS |= {exp.Mod: "mod", exp.IntDiv: "intdiv", exp.Pow: "power", exp.NullSafeNEQ: "distinct"}
+_PAIRS |= {exp.Nullif: "nullif", exp.DPipe: "join"}
+_SINGLES: dict[type[exp.Expr], str] = {
+    exp.Not: "not",
+    exp.Neg: "neg",
+    exp.Abs: "abs",
+    exp.Sqrt: "sqrt",
+    exp.Exp: "exp",
+    exp.Ln: "ln",
+}
+_SINGLES |= {exp.Floor: "floor", exp.Ceil: "ceil", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length"}
+_SINGLES |= {exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.Day: "day"}
+_SINGLES |= {exp.DayOfMonth: "day", exp.DayOfWeek: "dayofweek", exp.DayOfYear: "dayofyear", exp.Hour: "hour"}
+_SINGLES |= {exp.Minute: "minute", exp.Second: "second"}
 _PLAIN: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    **{kind: (name, ("this", "expression")) for kind, name in {
-        exp.EQ: "eq", exp.NEQ: "ne", exp.LT: "lt", exp.LTE: "le", exp.GT: "gt", exp.GTE: "ge", exp.And: "and", exp.Or: "or",
-        exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div", exp.Mod: "mod", exp.IntDiv: "intdiv",
-        exp.Pow: "power", exp.NullSafeNEQ: "distinct", exp.Nullif: "nullif", exp.DPipe: "join",
-    }.items()},
-    **{kind: (name, ("this",)) for kind, name in {
-        exp.Not: "not", exp.Neg: "neg", exp.Abs: "abs", exp.Sqrt: "sqrt", exp.Exp: "exp", exp.Ln: "ln", exp.Floor: "floor",
-        exp.Ceil: "ceil", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length", exp.Year: "year",
-        exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.Day: "day", exp.DayOfMonth: "day",
-        exp.DayOfWeek: "dayofweek", exp.DayOfYear: "dayofyear", exp.Hour: "hour", exp.Minute: "minute", exp.Second: "second",
-    }.items()},
+    **{kind: (name, ("this", "expression")) for kind, name in _PAIRS.items()},
+    **{kind: (name, ("this",)) for kind, name in _SINGLES.items()},
     exp.Between: ("between", ("this", "low", "high")),
     exp.Round: ("round", ("this", "decimals")),
     exp.Substring: ("substring", ("this", "start", "length")),
@@ -40,15 +55,21 @@ _PLAIN: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Greatest: ("greatest", ("this", "expressions")),
     exp.Least: ("least", ("this", "expressions")),
     exp.Concat: ("concat", ("expressions",)),
-}  # fmt: skip
+}
 _REFUSED = {
     exp.Subquery: "a subquery",
     exp.Select: "a subquery",
     exp.Exists: "a subquery",
     exp.Window: "a window function",
 }
-_REFUSED |= {exp.Filter: "FILTER", exp.Star: "*", exp.Placeholder: "a parameter", exp.Bracket: "a subscript"}
-_WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST, COALESCE and the scalar functions"
+_REFUSED |= {
+    exp.AggFunc: "an aggregate",
+    exp.Filter: "FILTER",
+    exp.Star: "*",
+    exp.Placeholder: "a parameter",
+    exp.Bracket: "a subscript",
+}
+_WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST and scalar functions"
 
 
 class Binder:
@@ -183,7 +204,7 @@ class Binder:
     def _named(self, node: exp.Expr) -> Expression:
         raise LanguageError(f"unknown function {node.name.upper()!r}", remedy=f"the language has {_WORDS}")
 
-    _HANDLERS: dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expression]] = {
+    _HANDLERS: ClassVar[dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expression]]] = {
         exp.Column: _column,
         exp.Literal: _literal,
         exp.Null: lambda self, node: literal(None),

@@ -20,7 +20,7 @@ def conjuncts(condition: Expression) -> Iterator[Expression]:
 
 
 def classify(condition: Expression) -> tuple[tuple[tuple[str, Expression], ...], tuple[Predicate, ...]]:
-    """The selections (by alias; '' where no column is read) and the predicates of a condition, in the order of the text.
+    """The selections (by alias; '' where no column is read) and the predicates of a condition, in the text's order.
 
     >>> import pyarrow as pa
     >>> from midstream.language.expression import Column

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.duration import parse_duration
 from midstream.language.place import place

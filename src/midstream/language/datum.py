@@ -1,9 +1,12 @@
-"""Values under evaluation: an Arrow array, or an Arrow scalar that stands for every row."""
+"""Values under evaluation: an Arrow array, or an Arrow scalar that stands for every row.
+
+`Datum` is `pa.Array | pa.Scalar`; pyarrow carries no types for mypy to see.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +15,7 @@ import pyarrow.compute as pc
 
 from midstream.language.types import family
 
-Datum = pa.Array | pa.Scalar
+Datum: TypeAlias = Any
 Values = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 

@@ -1,6 +1,7 @@
 """Expressions computed over columns.
 
-Three-valued logic; what fails (a division by zero, an overflow, a bad cast) is NULL; NaN equals NaN and is the greatest number.
+Three-valued logic; what fails (a division by zero, an overflow, a bad cast) is NULL; NaN equals NaN and is the
+greatest number.
 """
 
 from __future__ import annotations

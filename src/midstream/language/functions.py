@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from midstream.language import kernels_cast, kernels_logic, kernels_number, kernels_text, rules
 from midstream.language.coerce import scalar
-from midstream.language.datum import Datum
+from midstream.language.datum import Datum, Values
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
@@ -32,11 +32,11 @@ def _fixed(number: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
     return Function(counted(number, number, rule), kernel)
 
 
-def _real(function: Callable[..., object], domain: Callable[..., object] | None = None) -> Function:
-    return _fixed(1, rules.reals, kernels_number.real(function, domain))  # type: ignore[arg-type]
+def _real(function: Callable[..., Values], domain: Callable[..., Values] | None = None) -> Function:
+    return _fixed(1, rules.reals, kernels_number.real(function, domain))
 
 
-def _positive(numbers: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _positive(numbers: Values) -> Values:
     return np.asarray(~(numbers <= 0))
 
 

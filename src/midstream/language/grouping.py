@@ -12,14 +12,21 @@ from midstream.language.expression import Call, Column, Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
-from midstream.language.select import named_item, star, unique
+from midstream.language.select_list import named_item, star, unique
 from midstream.language.types import DOUBLE, INT64, NUMBERS, family
 from midstream.model.errors import LanguageError
 
 GROUPED = "#"
 """The pseudo-source that the outputs of an aggregate query read."""
 
-_FUNCTIONS = {exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max", exp.Median: "median"}
+_FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "median",
+}
 
 
 def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Output, ...], Aggregate] | None:
@@ -143,7 +150,7 @@ class _Grouping:
 
 
 def _result(call: AggregateCall) -> pa.DataType:
-    """The type of an aggregate: COUNT and sums of integers BIGINT, AVG and MEDIAN DOUBLE, MIN and MAX as their argument."""
+    """COUNT and sums of integers are BIGINT, AVG and MEDIAN DOUBLE, MIN and MAX of their argument's type."""
     if call.argument is None or call.function == "count":
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
             raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")

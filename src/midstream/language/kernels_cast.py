@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -125,7 +126,7 @@ PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "h
 """The parts that EXTRACT knows; each is a function, too."""
 
 
-def part(name: str) -> object:
+def part(name: str) -> Callable[..., Datum]:
     """The kernel of YEAR, MONTH and so on; a timestamp with a zone is read in UTC."""
     functions = {"week": "iso_week", "dayofweek": "day_of_week", "dayofyear": "day_of_year"}
 

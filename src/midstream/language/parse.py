@@ -17,7 +17,7 @@ from midstream.language.grouping import grouped
 from midstream.language.place import place_of
 from midstream.language.query import Query
 from midstream.language.scope import Scope
-from midstream.language.select import outputs_of, select_of
+from midstream.language.select_list import outputs_of, select_of
 from midstream.language.sources import sources_of
 from midstream.language.types import BOOLEAN, family
 from midstream.model.errors import LanguageError

@@ -1,0 +1,164 @@
+"""Job files: streams, queries and sinks in TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from midstream.language.ddl import parse_ddl
+from midstream.language.duration import parse_duration
+from midstream.language.scope import suggest
+from midstream.model.errors import LanguageError
+
+Table = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
+
+    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own.
+    """
+
+    format: str
+    path: str | None
+    schema: str | None
+    timestamp: str
+    lateness: int = 0
+    idle_timeout: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query's text, its plan in plan notation or None, and where its results go."""
+
+    sql: str
+    plan: str | None
+    sink: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class JobFile:
+    """A job: where its state lives, how many lanes it has, what it reads and what it computes."""
+
+    checkpoint: str
+    lanes: int
+    streams: Mapping[str, SourceSpec]
+    queries: Mapping[str, QuerySpec]
+
+
+def read_job_file(path: str | Path) -> JobFile:
+    """The job that a TOML file describes; paths in it stay as they are written.
+
+    Raises LanguageError, which names the file, the table and the key.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise LanguageError(
+            f"the job file cannot be read: {reason}", place=str(path), remedy="check the path"
+        ) from error
+    return parse_job(text, str(path))
+
+
+def parse_job(text: str, where: str = "job file") -> JobFile:
+    """The job that a TOML text describes.
+
+    >>> job = parse_job('checkpoint = "c"\\n[streams.A]\\nformat = "json"\\ntimestamp = "ts"')
+    >>> job.lanes, job.streams["A"].lateness
+    (1, 0)
+    """
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message, _, spot = str(error).partition(" (at ")
+        place = f"{where}, {spot.rstrip(')')}" if spot else where
+        raise LanguageError(f"the job file is no TOML: {message}", place=place, remedy="correct it there") from error
+    job = _Table(content, where)
+    checkpoint = job.text("checkpoint")
+    lanes = job.get("lanes", int, "a whole number", 1)
+    if lanes < 1:
+        raise job.error("lanes", "is less than 1", "use a whole number of at least 1")
+    streams = {name: _stream(table) for name, table in job.tables("streams")}
+    queries = {name: _query(table) for name, table in job.tables("queries")}
+    job.close()
+    if not streams:
+        raise job.error("streams", "names no stream", "add a table such as [streams.A]")
+    return JobFile(checkpoint, lanes, streams, queries)
+
+
+def _stream(table: _Table) -> SourceSpec:
+    kind, path = table.text("format"), table.get("path", str, "a text", None)
+    schema, timestamp = table.get("schema", str, "a text", None), table.text("timestamp")
+    lateness = table.duration("lateness") or 0
+    idle = table.duration("idle_timeout")
+    options = table.get("options", dict, "a table", {})
+    table.close()
+    if schema is not None:
+        columns = table.within("schema", lambda: parse_ddl(schema)).names
+        if timestamp not in columns:
+            raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts)
+
+
+def _query(table: _Table) -> QuerySpec:
+    sql, plan = table.text("sql"), table.get("plan", str, "a text", None)
+    sink = table.get("sink", dict, "a table", None)
+    table.close()
+    if sink is None:
+        raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
+    return QuerySpec(sql, plan, sink)
+
+
+class _Table:
+    """A TOML table under reading: it knows its place, and which keys nobody has asked for."""
+
+    def __init__(self, content: Table, where: str) -> None:
+        self.content, self.where, self.asked = content, where, list[str]()
+
+    def error(self, key: str, message: str, remedy: str) -> LanguageError:
+        return LanguageError(f"{key} {message}", place=f"{self.where}, {key}", remedy=remedy)
+
+    def get(self, key: str, kind: type, what: str, default: Any) -> Any:
+        self.asked.append(key)
+        value = self.content.get(key, default)
+        if key in self.content and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise self.error(key, f"is {value!r}", f"make it {what}")
+        return value
+
+    def text(self, key: str) -> str:
+        value = self.get(key, str, "a text", None)
+        if not value:
+            raise self.error(key, "is missing", f'add {key} = "..."')
+        return str(value)
+
+    def duration(self, key: str) -> int | None:
+        value = self.get(key, str | int, "a duration such as '5 seconds'", None)  # type: ignore[arg-type]
+        return None if value is None else self.within(key, lambda: parse_duration(value))
+
+    def tables(self, key: str) -> list[tuple[str, _Table]]:
+        found = self.get(key, dict, "a table of tables", {})
+        for name, content in found.items():
+            if not isinstance(content, dict):
+                raise self.error(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
+        return [(name, _Table(content, f"{self.where}, [{key}.{name}]")) for name, content in found.items()]
+
+    def within(self, key: str, read: Callable[[], Any]) -> Any:
+        """What `read` gives; its errors get this table's place put before theirs."""
+        try:
+            return read()
+        except LanguageError as error:
+            place = f"{self.where}, {key}" + (f", {error.place}" if error.place else "")
+            raise LanguageError(error.message, place=place, remedy=error.remedy) from error
+
+    def close(self) -> None:
+        """Refuse keys that nobody has asked for."""
+        for key in self.content:
+            if key not in self.asked:
+                raise self.error(key, "is unknown here", suggest(key, self.asked))
