@@ -1,0 +1,1 @@
+"""Side-by-side measurements of midstream, Spark's own stream-stream join, and DuckDB."""

@@ -1,0 +1,96 @@
+"""The ratios of a scenario's peers, what is required of them, and whether their answers agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Literal
+
+from benchmarks.measurement import Measurement
+
+Measure = Literal["steady rows a second", "seconds in all"]
+
+AT_LEAST: dict[tuple[str, str], float] = {
+    ("w1a", "spark_default"): 3.5,
+    ("w1a", "spark_rocksdb"): 3.5,
+    ("w1b", "spark_default"): 12.0,
+    ("w1b", "spark_rocksdb"): 12.0,
+}
+"""How many times Spark's own rows a second midstream on Spark must do, by scenario and peer."""
+
+AT_MOST: dict[tuple[str, str], float] = {("w1b", "duckdb_1"): 2.0}
+"""How many times DuckDB's time midstream embedded may take, by scenario and peer."""
+
+PAIRS: tuple[tuple[str, str, Measure], ...] = (
+    ("midstream_spark", "spark_default", "steady rows a second"),
+    ("midstream_spark", "spark_rocksdb", "steady rows a second"),
+    ("embedded", "spark_default", "steady rows a second"),
+    ("embedded", "spark_rocksdb", "steady rows a second"),
+    ("embedded", "duckdb_1", "seconds in all"),
+    ("midstream_spark", "duckdb_2", "seconds in all"),
+)
+"""Who is compared with whom: rates where both run batch by batch, whole times against the offline limit."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Ours over theirs, the median over the rounds of each; `required` is "" where the ratio is only reported."""
+
+    scenario: str
+    ours: str
+    theirs: str
+    measure: Measure
+    our_value: float
+    their_value: float
+    required: str
+    met: bool
+
+    @property
+    def ratio(self) -> float:
+        """Ours over theirs."""
+        return self.our_value / self.their_value
+
+
+def compare(scenario: str, measurements: Sequence[Measurement]) -> list[Comparison]:
+    """Every comparison that the measurements allow."""
+    peers = {measurement.peer for measurement in measurements}
+    return [
+        _comparison(scenario, measurements, ours, theirs, measure)
+        for ours, theirs, measure in PAIRS
+        if ours in peers and theirs in peers
+    ]
+
+
+def _comparison(
+    scenario: str, measurements: Sequence[Measurement], ours: str, theirs: str, measure: Measure
+) -> Comparison:
+    our_value, their_value = value(measurements, ours, measure), value(measurements, theirs, measure)
+    ratio = our_value / their_value
+    required, met = "", True
+    if ours == "midstream_spark" and (scenario, theirs) in AT_LEAST:
+        bound = AT_LEAST[scenario, theirs]
+        required, met = f"at least {bound:g}", ratio >= bound
+    elif ours == "embedded" and (scenario, theirs) in AT_MOST:
+        bound = AT_MOST[scenario, theirs]
+        required, met = f"at most {bound:g}", ratio <= bound
+    return Comparison(scenario, ours, theirs, measure, our_value, their_value, required, met)
+
+
+def value(measurements: Sequence[Measurement], peer: str, measure: Measure) -> float:
+    """The median of a measure over the rounds of a peer."""
+    own = [measurement for measurement in measurements if measurement.peer == peer]
+    return median(m.steady_rate if measure == "steady rows a second" else m.seconds for m in own)
+
+
+def disagreements(measurements: Sequence[Measurement]) -> list[str]:
+    """The peers whose answer is not that of the first one, each with both answers; empty when all agree."""
+    if not measurements:
+        return []
+    first = measurements[0]
+    return [
+        f"{first.scenario}: {other.peer} gives {other.answer.rows:,} rows (mark {other.answer.mark}), "
+        f"{first.peer} gives {first.answer.rows:,} (mark {first.answer.mark})"
+        for other in measurements[1:]
+        if other.answer != first.answer
+    ]

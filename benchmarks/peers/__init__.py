@@ -1,0 +1,38 @@
+"""Who is measured: each peer takes a scenario and answers with a measurement."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.measurement import Measurement
+from benchmarks.scenarios import Scenario
+
+
+@dataclass(frozen=True)
+class Task:
+    """One run of a peer: what to compute, where the input lies (Parquet), and a folder of its own."""
+
+    scenario: Scenario
+    source: Path
+    work: Path
+
+
+PEERS: dict[str, tuple[str, str]] = {
+    "duckdb_1": ("DuckDB, offline, 1 thread", "duckdb_offline:one_thread"),
+    "embedded": ("midstream embedded, 1 thread", "midstream_embedded:run"),
+    "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
+    "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
+    "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
+    "spark_rocksdb": ("Spark's own join, RocksDB", "spark_native:rocksdb"),
+}
+"""Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
+
+
+def peer(name: str) -> Callable[[Task], Measurement]:
+    """The function of a peer."""
+    module, function = PEERS[name][1].split(":")
+    found: Callable[[Task], Measurement] = getattr(importlib.import_module(f"benchmarks.peers.{module}"), function)
+    return found

@@ -1,0 +1,32 @@
+"""midstream in this process: the same fold as on Spark, one thread, state in memory."""
+
+from __future__ import annotations
+
+import time
+
+import pyarrow as pa
+
+import midstream as ms
+from benchmarks.measurement import Batch, Measurement, answer_of_tables
+from benchmarks.peers import Task
+from benchmarks.peers.one_core import keep_to_one_core
+
+
+def run(task: Task) -> Measurement:
+    """Push the batches one by one and time each push."""
+    keep_to_one_core()
+    scenario = task.scenario
+    engine = ms.Engine()
+    for stream in scenario.streams:
+        engine.create_stream(stream, scenario.schema(stream), timestamp="ts")
+    engine.add_query("answer", scenario.midstream)
+    batches: list[Batch] = []
+    results: list[pa.Table] = []
+    for tables in list(scenario.steps()):
+        begin = time.perf_counter()
+        results.append(engine.push(tables)["answer"])
+        seconds = time.perf_counter() - begin
+        batches.append(Batch(sum(table.num_rows for table in tables.values()), seconds))
+    metrics = engine.metrics()
+    notes = {name: metrics[name] for name in ("state_rows", "state_bytes", "comparisons")}
+    return Measurement("embedded", scenario.name, tuple(batches), answer_of_tables(results), notes)

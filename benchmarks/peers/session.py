@@ -1,0 +1,84 @@
+"""What both sides on Spark share: the session, the sources, and the watch on their batches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from benchmarks.measurement import Batch
+from benchmarks.peers import Task
+
+ROCKSDB = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+"""Spark's RocksDB state store with the faster of its two checkpoint formats."""
+
+
+def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
+    """A session on two cores; every setting but `extra` is the same for all peers."""
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.memory": "8g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(work / "spark"),
+        "spark.sql.warehouse.dir": str(work / "warehouse"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        **(extra or {}),
+    }
+    builder: SparkSession.Builder = SparkSession.builder.master("local[2]").appName("midstream-benchmarks")
+    spark = builder.config(map=dict(settings)).getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def source(spark: SparkSession, task: Task, stream: str) -> DataFrame:
+    """A stream of the scenario: one file, that is one batch, at a time."""
+    reader = spark.readStream.schema(task.scenario.spark_schema(stream)).option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(task.source / stream))
+
+
+class BatchWatch(StreamingQueryListener):
+    """Keeps rows and seconds of every batch that brought rows, whoever runs the streaming query.
+
+    Seconds are Spark's `triggerExecution`: from the trigger to the commit of the batch.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._batches: dict[int, Batch] = {}
+        self._ended = threading.Event()
+
+    def onQueryStarted(self, event: Any) -> None:
+        """Nothing to do."""
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing to do."""
+
+    def onQueryProgress(self, event: Any) -> None:
+        """Keep the batch."""
+        progress = event.progress
+        if progress.numInputRows:
+            seconds = progress.durationMs["triggerExecution"] / 1000
+            self._batches[progress.batchId] = Batch(progress.numInputRows, seconds)
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """No batch comes after this."""
+        self._ended.set()
+
+    def batches(self) -> tuple[Batch, ...]:
+        """All batches, once the query has ended."""
+        if not self._ended.wait(60):
+            raise TimeoutError("Spark did not report the end of the streaming query")
+        return tuple(batch for _, batch in sorted(self._batches.items()))
