@@ -68,7 +68,8 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     source = Path(path)
     manifest = ManifestLog(source / MANIFESTS).latest() if (source / MANIFESTS).is_dir() else None
     if manifest is None:
-        raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy="name a folder Engine.save wrote")
+        remedy = "name a folder that Engine.save wrote"
+        raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy=remedy)
     files, kept = FileStore(source / STORE), manifest.published
     return Saved(
         replace(_moved(manifest, files, store), published={}),

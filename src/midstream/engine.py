@@ -30,8 +30,9 @@ SHARING = ("auto", "off")
 class Engine:
     """Continuous queries over pushed tables, in this process.
 
-    Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with them is
-    raised at once as a `MidstreamError`, and nothing has changed then. `sharing="off"` gives every query states of its own.
+    Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
+    them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing="off"` gives every query states
+    of its own.
 
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")

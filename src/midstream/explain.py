@@ -1,4 +1,7 @@
-"""What a manifest says of its queries: plans, states, counters, migrations. Read-only; used by the engine and the command line."""
+"""What a manifest says of its queries: plans, states, counters, migrations.
+
+Read-only; the engine and the command line show it.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,10 @@ from midstream.model.manifest import Manifest
 from midstream.operators.base import Operator
 from midstream.operators.source import SourceOperator
 from midstream.plan.pretty import draw
-from midstream.step.conclude import state_bytes, state_rows
+from midstream.step.conclude import operator_name, state_bytes, state_rows
 from midstream.step.lane_key import SINGLE
 from midstream.step.plan_step import entry_of, lanes_of
-from midstream.step.program import Unit, compile_program
+from midstream.step.program import Unit, unit_of
 
 
 def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str = "text") -> Any:
@@ -23,7 +26,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     if format not in ("text", "json"):
         raise QueryError(f"unknown format {format!r}", place="explain", remedy="use 'text' or 'json'")
     entry = entry_of(manifest, name)
-    unit = next(u for u in compile_program(manifest, entry.group, {}).units if u.name == name)
+    unit = unit_of(manifest, name)
     box = unit.box(entry.plan)
     value = {
         "query": name,
@@ -33,7 +36,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "lanes": lanes_of(entry.group, manifest.lanes),
         "spread": "one lane: no common key" if entry.group == SINGLE else "by the common key",
         "migration": migration_progress(manifest, name),
-        "operators": [_operator(manifest, root, analyze) for root in box.roots],
+        "operators": [_operator(manifest, entry.group, root, analyze) for root in box.roots],
     }
     if analyze:
         value["counters"] = entry.counters.to_json()
@@ -55,7 +58,7 @@ def metrics(manifest: Manifest) -> dict[str, Any]:
     """The engine's and each query's counters, and the size of the state now."""
     queries = {}
     for name, entry in manifest.queries.items():
-        unit = next(u for u in compile_program(manifest, entry.group, {}).units if u.name == name)
+        unit = unit_of(manifest, name)
         wanted = _state_ids(unit, unit.box(entry.plan))
         own = {
             lane: replace(state, states={k: v for k, v in state.states.items() if k in wanted})
@@ -81,18 +84,18 @@ def _state_ids(unit: Unit, box: PlanBox) -> set[str]:
 def _states(manifest: Manifest, unit: Unit, box: PlanBox) -> dict[str, int]:
     wanted = _state_ids(unit, box)
     found: dict[str, int] = {}
-    for lane in manifest.lane_states.values():
+    for name, lane in manifest.lane_states.items():
         for state_id, listing in lane.states.items():
-            if state_id in wanted:
+            if state_id in wanted and name.rpartition(".")[0] == unit.group:
                 found[state_id] = found.get(state_id, 0) + listing.live
     return found
 
 
-def _operator(manifest: Manifest, operator: Operator, analyze: bool) -> dict[str, Any]:
+def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
     value: dict[str, Any] = {"operator": operator.describe()}
     if analyze:
-        value["counters"] = manifest.operators.get(operator.id, Counters()).to_json()
-    value["inputs"] = [_operator(manifest, child, analyze) for child in operator.children()]
+        value["counters"] = manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()).to_json()
+    value["inputs"] = [_operator(manifest, group, child, analyze) for child in operator.children()]
     return value
 
 

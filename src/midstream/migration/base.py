@@ -1,7 +1,7 @@
 """The contract between the step driver and the strategies that carry a running query from plan to plan.
 
-The driver owns time, order, watermark and commit; a strategy owns only the movement of state. Whatever runs a query is a
-`Box`: a plan, or a migration under way, which is nothing else to its surroundings. So one migration may begin while
+The driver owns time, order, watermark and commit; a strategy owns only the movement of state. Whatever runs a query is
+a `Box`: a plan, or a migration under way, which is nothing else to its surroundings. So one migration may begin while
 another runs: the running one is its old box.
 """
 
@@ -11,6 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
+
+from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
@@ -60,16 +62,20 @@ class PlanBox(Box):
     notation: str
     roots: tuple[Operator, ...]
 
+    @override
     @property
     def results(self) -> tuple[Operator, ...]:
         return self.roots
 
+    @override
     def operators(self) -> tuple[Operator, ...]:
         return self.roots
 
+    @override
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
         return tuple(root.delta(lane) for root in self.roots)
 
+    @override
     def snapshot(self) -> Mapping[str, Any]:
         return {"box": "plan", "plan": self.notation}
 
@@ -112,8 +118,8 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
     """See to it that the states are there: listed ones are loaded, missing ones computed from what lies below them.
 
     The states come children first. A missing state whose signature is there under another index is only sorted anew;
-    otherwise it is joined from the states of the operator below (Zhu §4.1.2, Algorithm 1). A damaged chunk counts as missing,
-    since everything but base rows can be computed again. Gives the ids of the states that were computed.
+    otherwise it is joined from the states of the operator below (Zhu §4.1.2, Algorithm 1). A damaged chunk counts as
+    missing, since everything but base rows can be computed again. Gives the ids of the states that were computed.
     """
     computed = []
     for producer, spec in states:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from typing_extensions import override
+
 from midstream.migration.base import Box, Move, PlanBox, Strategy
 from midstream.state.lane import Lane
 
@@ -12,12 +14,13 @@ from midstream.state.lane import Lane
 class PauseDrainResume(Strategy):
     """Stop, let the queues run empty, swap the plans, go on.
 
-    Between two steps no tuple is in a queue, so draining is done before it begins. A stateful box is refused: its states are
-    purged only by new input, which the pause holds back, so it would wait for ever (the deadlock of Zhu §1).
+    Between two steps no tuple is in a queue, so draining is done before it begins. A stateful box is refused: its
+    states are purged only by new input, which the pause holds back, so it would wait for ever (the deadlock of Zhu §1).
     """
 
     name: ClassVar[str] = "pause_drain_resume"
 
+    @override
     def refusal(self, move: Move) -> str | None:
         if not move.stateful:
             return None
@@ -26,5 +29,6 @@ class PauseDrainResume(Strategy):
             "and the pause holds those back (the deadlock of Zhu §1)"
         )
 
+    @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
         return new

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
+from operator import add
 
 
 @dataclass(frozen=True)
 class Counters:
     """What one operator, query or engine did: rows and candidate pairs, never time.
 
-    `comparisons` counts candidate pairs: every live pair for a nested loop, pairs of equal key for a hash join, pairs in
-    the searched range for a band join. The papers' "CPU cost" is `comparisons`, their "memory" is `state_rows`.
+    `comparisons` counts candidate pairs: every live pair for a nested loop, pairs of equal key for a hash join, pairs
+    in the searched range for a band join. The papers' "CPU cost" is `comparisons`, their "memory" is `state_rows`.
 
     >>> Counters(rows_in=1) + Counters(rows_in=2, purged=1)
-    Counters(rows_in=3, comparisons=0, predicates=0, rows_out=0, inserted=0, purged=1, moved=0, hops=0, state_rows=0, state_bytes=0)
+    Counters(rows_in=3, comparisons=0, predicates=0, rows_out=0, inserted=0, purged=1, moved=0, hops=0, state_rows=0,
+    state_bytes=0)
     """
 
     rows_in: int = 0
@@ -28,7 +30,7 @@ class Counters:
     state_bytes: int = 0
 
     def __add__(self, other: Counters) -> Counters:
-        return Counters(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+        return Counters(*map(add, vars(self).values(), vars(other).values()))
 
     def to_json(self) -> dict[str, int]:
         """The counters that are not zero."""

@@ -22,8 +22,9 @@ FORMAT_VERSION = 1
 class ChunkRef:
     """One immutable chunk in the store, and what must be known of it without reading it.
 
-    `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each clock the
-    least and the greatest end of a row's lifetime, so that a chunk is purged or kept whole without a look inside.
+    `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each
+    clock the least and the greatest end of a row's lifetime, so that a chunk is purged or kept whole without a look
+    inside.
     """
 
     name: str
@@ -86,8 +87,9 @@ class LaneState:
 class StreamProgress:
     """How far a stream has come.
 
-    `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when this stream
-    last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late and rejected rows.
+    `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
+    this stream last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late
+    and rejected rows.
     """
 
     greatest: int | None = None

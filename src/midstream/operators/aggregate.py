@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from typing_extensions import override
 
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
@@ -28,10 +29,11 @@ GROUPED = "#"
 class AggregateOutlet(Outlet):
     """Evaluates at the multiples of `every` that the watermark passes, over the results alive then.
 
-    The results with their lifetimes are its state; each (result, instant) pair is made by arithmetic, without a loop over
-    instants, so that a gap of years costs nothing.
+    The results with their lifetimes are its state; each (result, instant) pair is made by arithmetic, without a loop
+    over instants, so that a gap of years costs nothing.
     """
 
+    @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
         state = lane.join(self.kept[0])
         state.insert(Part(None, deltas[0]))

@@ -1,7 +1,7 @@
 """Candidate pairs between two sorted columns of codes, block by block.
 
-The kernel of every join: `searchsorted` finds for each needle its range in the haystack; ranges expand with `repeat` and
-`arange`. Blocks bound the memory, however skewed the keys are.
+The kernel of every join: `searchsorted` finds for each needle its range in the haystack; ranges expand with `repeat`
+and `arange`. Blocks bound the memory, however skewed the keys are.
 """
 
 from __future__ import annotations
@@ -57,9 +57,7 @@ def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
     return Ranges(np.searchsorted(haystack, needles, "left"), np.searchsorted(haystack, needles, "right"))
 
 
-def band_pairs(
-    left: Codes, right: Codes, low: float | None, high: float | None
-) -> Iterator[tuple[Indices, Indices]]:
+def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None) -> Iterator[tuple[Indices, Indices]]:
     """Pairs with `low <= left - right <= high`, and perhaps some just outside: the predicate itself decides.
 
     NaN counts as the greatest number, as in SQL, so that open bands meet it.

@@ -22,8 +22,8 @@ from midstream.state.specs import Index, RowsSpec, StateSpec
 class Binding:
     """What compilation must know of a query beside its plan.
 
-    `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the lane's
-    input that feeds it.
+    `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
+    lane's input that feeds it.
     """
 
     query: Query
@@ -91,9 +91,7 @@ def compile_source(binding: Binding, label: str) -> SourceOperator:
 
 def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
     """The join of two sources, whatever the plan."""
-    return _compile_join(
-        binding, binding.rows(), compile_source(binding, left), compile_source(binding, right)
-    )
+    return _compile_join(binding, binding.rows(), compile_source(binding, left), compile_source(binding, right))
 
 
 def labels_of(operator: Operator) -> frozenset[str]:
@@ -103,9 +101,7 @@ def labels_of(operator: Operator) -> frozenset[str]:
     return frozenset[str]().union(*(labels_of(child) for child in operator.children()))
 
 
-def _compile_join(
-    binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator
-) -> WindowJoin:
+def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator) -> WindowJoin:
     one, other = labels_of(left), labels_of(right)
     between = edge(binding.query, one, other)
     return WindowJoin(

@@ -1,8 +1,8 @@
 """The outlet of `A EXCEPT ON (cols) B`: the rows of A that no row of B matches, as a log of changes (JISC §4.7).
 
-The paper's set difference keeps inner and outer states and moves rows between them. Here a matching row blocks its partner
-for exactly the lifetime of their pair, so the relation at any time follows from lifetimes alone: a row is in while it is
-alive and no block covers it. The log is what changes between two watermarks.
+The paper's set difference keeps inner and outer states and moves rows between them. Here a matching row blocks its
+partner for exactly the lifetime of their pair, so the relation at any time follows from lifetimes alone: a row is in
+while it is alive and no block covers it. The log is what changes between two watermarks.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.base import Operator
@@ -30,14 +31,17 @@ class DifferenceOutlet(Outlet):
 
     roots: tuple[Operator, ...]
 
+    @override
     @property
     def slack(self) -> int:
         # What ended at the last watermark still has to be seen ending.
         return 1
 
+    @override
     def schema(self) -> pa.Schema:
         return super().schema().append(pa.field(OPERATION, pa.string()))
 
+    @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
         assert self.query.difference is not None
         label = self.query.difference.minuend
@@ -60,9 +64,7 @@ Lifetimes = tuple[Words, Words, Words]
 """Row numbers, first and last microsecond of each lifetime."""
 
 
-def changes(
-    rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]
-) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
+def changes(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[Words, Words, npt.NDArray[np.bool_]]:
     """The changes within the half-open span: row number, time, whether it enters; in order of time.
 
     >>> n = np.array

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midstream.language.expression import Expression
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
-from midstream.plan.signature import predicate_text
+from midstream.plan.key_classes import key_classes
 from midstream.state.keys import is_exact
 from midstream.state.specs import Index
 
@@ -37,21 +37,23 @@ class Edge:
 
 
 def edge(query: Query, left: frozenset[str], right: frozenset[str]) -> Edge:
-    """The edge between two sets of sources: all equalities as a hash key, else the best band, else a scan."""
+    """The edge between two sets of sources: a hash key per shared key class, else the best band, else a scan."""
     both = left | right
     crossing = [
-        p for p in query.predicates if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
+        _oriented(p, left)
+        for p in query.predicates
+        if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
     ]
-    crossing = [_oriented(p, left) for p in sorted(crossing, key=predicate_text)]
-    equalities = [p for p in crossing if isinstance(p, EquiPredicate)]
-    if equalities:
-        left_key = tuple(p.left for p in equalities)
-        right_key = tuple(p.right for p in equalities)
-        exact = is_exact([e.type for e in left_key])
-        verify = () if exact else tuple(p.expression for p in equalities)
-        rest = tuple(p.expression for p in crossing if not isinstance(p, EquiPredicate))
-        return Edge("hash", left_key, right_key, None, None, verify, rest)
-    residual = tuple(p.expression for p in crossing)
+    residual = tuple(p.expression for p in crossing if not isinstance(p, EquiPredicate))
+    shared = [c for c in key_classes(query) if c.within(left) and c.within(right)]
+    if shared:
+        left_key = tuple(c.within(left)[0] for c in shared)
+        right_key = tuple(c.within(right)[0] for c in shared)
+        equalities = tuple(c.equal(a, b) for c, a, b in zip(shared, left_key, right_key, strict=True))
+        doubled = [c.equal(m, c.within(left)[0]) for c in shared for m in c.doubles(right)]
+        doubled += [c.equal(m, c.within(right)[0]) for c in shared for m in c.doubles(left)]
+        verify = () if is_exact([e.type for e in left_key]) else equalities
+        return Edge("hash", left_key, right_key, None, None, verify, (*doubled, *residual))
     bands = [p for p in crossing if isinstance(p, BandPredicate)]
     if bands:
         best = min(bands, key=_width)
@@ -61,11 +63,9 @@ def edge(query: Query, left: frozenset[str], right: frozenset[str]) -> Edge:
 
 def _oriented(predicate: Predicate, left: frozenset[str]) -> Predicate:
     """The predicate with its left side in `left`."""
-    match predicate:
-        case EquiPredicate(expression, one, other) if not one.aliases() <= left:
-            return EquiPredicate(expression, other, one)
-        case BandPredicate(expression, one, other, low, high) if not one.aliases() <= left:
-            return BandPredicate(expression, other, one, _negated(high), _negated(low))
+    if isinstance(predicate, BandPredicate) and not predicate.left.aliases() <= left:
+        low, high = _negated(predicate.high), _negated(predicate.low)
+        return BandPredicate(predicate.expression, predicate.right, predicate.left, low, high)
     return predicate
 
 

@@ -23,7 +23,7 @@ Rows = Mapping[str, RowsSpec]
 
 
 def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> Part:
-    """The combinations sorted by their code for an index; those with a NULL key are left out, for NULL joins nothing."""
+    """The combinations sorted by their code for an index; NULL keys are left out, for NULL joins nothing."""
     if index == "scan":
         return Part(None, combinations)
     if not len(combinations):
@@ -41,7 +41,8 @@ def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key:
 def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: Part) -> Combinations:
     """The combinations of two parts that satisfy the edge and their windows; counts on behalf of the operator.
 
-    For a hash edge the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a scan all.
+    For a hash edge the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a scan
+    all.
     """
     found = []
     for left_at, right_at in _candidates(edge, left, right):

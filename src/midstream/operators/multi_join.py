@@ -1,12 +1,15 @@
 """The multi-way join without intermediate state (M-Join: HybMig §2.3, Wang §11.1).
 
-Each input has a probing order: its new rows visit the base states of the other sources one after the other, and what they
-find goes on as it is. Changing an order costs nothing, for there is no state but the base rows.
+Each input has a probing order: its new rows visit the base states of the other sources one after the other, and what
+they find goes on as it is. Changing an order costs nothing, for there is no state but the base rows.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.operators.base import Operator
@@ -41,21 +44,23 @@ class MultiJoinOperator(Operator):
 
     routes: tuple[Route, ...]
 
-    @property
+    @override
+    @cached_property
     def id(self) -> str:
-        orders = " | ".join(
-            f"{r.source.spec.label}: {' '.join(h.state.id for h in r.hops)}" for r in self.routes
-        )
+        orders = " | ".join(f"{r.source.spec.label}: {' '.join(h.state.id for h in r.hops)}" for r in self.routes)
         return f"multi_join {self.signature.digest()} {orders}"
 
+    @override
     def children(self) -> tuple[Operator, ...]:
         return tuple(route.source for route in self.routes)
 
+    @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         sources = {route.source.spec.label: route.source for route in self.routes}
         specs = {hop.state.id: hop.state for route in self.routes for hop in route.hops}
         return tuple((sources[spec.labels[0]], spec) for spec in specs.values())
 
+    @override
     def advance(self, lane: Lane) -> Combinations:
         deltas = {r.source.spec.label: r.source.delta(lane) for r in self.routes}
         lane.count(self.id, Counters(rows_in=sum(map(len, deltas.values()))))
@@ -70,10 +75,12 @@ class MultiJoinOperator(Operator):
             lane.join(self._spec(state_id)).insert(part)
         return _ordered(found)
 
+    @override
     def content(self, lane: Lane) -> Combinations:
         route = self.routes[0]
         return self._follow(lane, route, route.source.content(lane), {}, set())
 
+    @override
     def describe(self) -> str:
         orders = " | ".join(
             f"{r.source.spec.label}: {' '.join(h.state.labels[0] for h in r.hops)}" for r in self.routes
@@ -106,6 +113,4 @@ class MultiJoinOperator(Operator):
 def _ordered(pieces: list[Combinations]) -> Combinations:
     """The pieces together, whatever order their sources were visited in."""
     first = pieces[0]
-    return concatenate(
-        [Combinations({label: p.refs[label] for label in first.refs}, p.now, p.until) for p in pieces]
-    )
+    return concatenate([Combinations({label: p.refs[label] for label in first.refs}, p.now, p.until) for p in pieces])

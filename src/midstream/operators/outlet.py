@@ -22,7 +22,10 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True)
 class Outlet(ABC):
-    """Turns the deltas of a box's roots into the rows of a query's answer; `kept` are the states that hold those roots' output."""
+    """Turns the deltas of a box's roots into the rows of a query's answer.
+
+    `kept` are the states that hold those roots' output.
+    """
 
     query: Query
     rows: Mapping[str, RowsSpec]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
 from midstream.operators.outlet import Outlet, with_time
@@ -18,6 +19,7 @@ from midstream.state.lane import Lane
 class Project(Outlet):
     """Fetches the payload of each result once, in order of result time (max ordering, HybMig §2.1)."""
 
+    @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
         (results,) = deltas
         times = results.now[EVENT_TIME]

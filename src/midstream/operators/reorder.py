@@ -1,7 +1,7 @@
 """Rows put in order of event time before an operator sees them.
 
-At an instant, a `ROWS` window holds the last rows by event time (CQL). A query that asks about instants (EVERY, EXCEPT) and has
-such a window therefore takes its rows only once the watermark has passed them, in order.
+At an instant, a `ROWS` window holds the last rows by event time (CQL). A query that asks about instants (EVERY, EXCEPT)
+and has such a window therefore takes its rows only once the watermark has passed them, in order.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ def pending_id(query: str, stream: str) -> str:
 def release(lane: Lane, query: str, inputs: Mapping[str, str], counted: Mapping[str, str]) -> None:
     """Feed the query's own inputs with the rows that its watermark passes in this step, in order of event time.
 
-    `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count. Rows not
-    released wait in the lane.
+    `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count.
+    Rows not released wait in the lane.
     """
     watermark = min(lane.clock.after[stream] for stream in inputs)
     released: dict[str, pa.RecordBatch] = {}
     counts: dict[str, int] = {}
-    for stream, name in inputs.items():
+    for stream in inputs:
         arrived = lane.inputs[stream]
         names = [n for n in arrived.schema.names if not n.startswith("_count:")]
         waiting, listing = _waiting(lane, pending_id(query, stream), arrived.select(names))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
+from typing_extensions import override
 
 from midstream.language.evaluate import holds
 from midstream.language.expression import Expression
@@ -23,16 +25,20 @@ class SourceOperator(Operator):
     spec: RowsSpec
     selection: tuple[Expression, ...]
 
-    @property
+    @override
+    @cached_property
     def id(self) -> str:
         return f"source {self.spec.id}"
 
+    @override
     def children(self) -> tuple[Operator, ...]:
         return ()
 
+    @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ()
 
+    @override
     def advance(self, lane: Lane) -> Combinations:
         arrived = lane.inputs[self.spec.input]
         chosen = self._selected(arrived)
@@ -42,10 +48,12 @@ class SourceOperator(Operator):
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))
         return delta
 
+    @override
     def content(self, lane: Lane) -> Combinations:
         pieces = lane.base(self.spec).alive(lane.bounds.get(self.spec.id, {}))
         return concatenate(pieces) if pieces else empty((self.spec.label,), self.spec.clocks)
 
+    @override
     def describe(self) -> str:
         window = self.spec.window
         size = f" [{window.kind} {window.size}]" if window else ""

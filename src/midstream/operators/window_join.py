@@ -1,13 +1,16 @@
 """The symmetric binary window join, set-wise (Zhu §2.1, HybMig §2.1).
 
-The papers purge, probe and insert one tuple at a time. A step does it for all its rows at once: with L and R the old states
-and dL, dR the step's deltas, the delta of the join is dL x R + L x dR + dL x dR, which is what the tuples would find one by
-one; windows are decided per pair by lifetimes, so the order of rows inside the step does not matter.
+The papers purge, probe and insert one tuple at a time. A step does it for all its rows at once: with L and R the old
+states and dL, dR the step's deltas, the delta of the join is dL x R + L x dR + dL x dR, which is what the tuples would
+find one by one; windows are decided per pair by lifetimes, so the order of rows inside the step does not matter.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+
+from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.operators.base import Operator
@@ -28,16 +31,20 @@ class WindowJoin(Operator):
     right_state: StateSpec
     edge: Edge
 
-    @property
+    @override
+    @cached_property
     def id(self) -> str:
         return f"join {self.left_state.id} {self.right_state.id} {self.signature.digest()}"
 
+    @override
     def children(self) -> tuple[Operator, ...]:
         return (self.left, self.right)
 
+    @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ((self.left, self.left_state), (self.right, self.right_state))
 
+    @override
     def advance(self, lane: Lane) -> Combinations:
         left, right = lane.join(self.left_state), lane.join(self.right_state)
         arrived = (self.left.delta(lane), self.right.delta(lane))
@@ -51,6 +58,7 @@ class WindowJoin(Operator):
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return concatenate([f for f in found if len(f)] or found[-1:])
 
+    @override
     def content(self, lane: Lane) -> Combinations:
         found = [
             match(lane, self.rows, self.id, self.edge, left, right)
@@ -60,5 +68,6 @@ class WindowJoin(Operator):
         labels = (*self.left_state.labels, *self.right_state.labels)
         return concatenate(found) if found else empty(labels, self.left_state.clocks)
 
+    @override
     def describe(self) -> str:
         return f"window_join {self.edge.describe()}"

@@ -6,6 +6,7 @@ sources below: within one query, equal sources mean an equal signature and so eq
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
 
 from midstream.plan.tree import Join, Leaf, Plan
@@ -28,7 +29,8 @@ def decompose(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
     Tasks come bottom-up. A plan that is no join tree cannot be split and is one task.
 
     >>> a, b, c, d = map(Leaf, "ABCD")
-    >>> [(t.old.notation(), t.new.notation()) for t in decompose(Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d)))]
+    >>> tasks = decompose(Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d)))
+    >>> [(t.old.notation(), t.new.notation()) for t in tasks]
     [('((A+B C) D)', '(A+B (C D))')]
     >>> decompose(Join(a, b), Join(b, a))
     ()
@@ -60,18 +62,12 @@ def same_shape(one: Plan, other: Plan) -> bool:
     return one == other
 
 
-def _cut(plan: Plan, common: set[frozenset[str]] | frozenset[frozenset[str]]) -> Plan:
+def _cut(plan: Plan, common: Set[frozenset[str]]) -> Plan:
     assert isinstance(plan, Join)
-    return Join(*(_leaf(side) if frozenset(side.aliases()) in common else _inner(side, common) for side in _sides(plan)))
+    return Join(_cut_side(plan.left, common), _cut_side(plan.right, common))
 
 
-def _inner(plan: Plan, common: set[frozenset[str]] | frozenset[frozenset[str]]) -> Plan:
-    return _cut(plan, common) if isinstance(plan, Join) else plan
-
-
-def _leaf(plan: Plan) -> Leaf:
-    return Leaf("+".join(sorted(plan.aliases())))
-
-
-def _sides(plan: Join) -> tuple[Plan, Plan]:
-    return plan.left, plan.right
+def _cut_side(side: Plan, common: Set[frozenset[str]]) -> Plan:
+    if frozenset(side.aliases()) in common:
+        return Leaf("+".join(sorted(side.aliases())))
+    return _cut(side, common) if isinstance(side, Join) else side

@@ -1,8 +1,8 @@
 """State signatures: what a state holds, canonical and order-free.
 
-Equal signature = same content = shareable. Matching (Zhu §4.1.1), decomposition (HybMig §3.1), sharing and recovery all use
-this one notion. Where Zhu identifies a state by its column ids, a signature also names windows, selections, predicates and
-the step since which rows count, so that it holds across queries.
+Equal signature = same content = shareable. Matching (Zhu §4.1.1), decomposition (HybMig §3.1), sharing and recovery all
+use this one notion. Where Zhu identifies a state by its column ids, a signature also names windows, selections,
+predicates and the step since which rows count, so that it holds across queries.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from midstream.language.query import (
     Query,
     Source,
 )
+from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
 
 
@@ -50,32 +51,28 @@ def digest(text: str) -> str:
 def signature(query: Query, labels: Iterable[str], scope: str) -> Signature:
     """The signature of the state over these sources of a canonical query.
 
-    `scope` tells states apart that must not be shared: the step since which rows count, and the query's name when sharing is
-    off. All predicates whose sources are within `labels` hold in the state, whatever the plan's shape.
+    `scope` tells states apart that must not be shared: the step since which rows count, and the query's name when
+    sharing is off. All predicates whose sources are within `labels` hold in the state, whatever the plan's shape;
+    equalities stand as key classes, implied ones included.
     """
     inside = frozenset(labels)
     inputs = tuple(sorted(_input_text(query, label) for label in inside))
-    held = tuple(sorted(predicate_text(p) for p in query.predicates if p.aliases() <= inside))
-    return Signature(scope, inputs, held)
-
-
-def predicate_text(predicate: Predicate) -> str:
-    """A predicate's canonical text; an equality reads the same both ways."""
-    if isinstance(predicate, EquiPredicate):
-        return " = ".join(sorted((predicate.left.text(), predicate.right.text())))
-    return predicate.expression.text()
+    held = [p.expression.text() for p in query.predicates if p.aliases() <= inside and not isinstance(p, EquiPredicate)]
+    for key_class in key_classes(query):
+        members = KeyClass(key_class.within(inside), key_class.equals)
+        if len({alias for m in members.members for alias in m.aliases()}) > 1:
+            held.append(members.text())
+    return Signature(scope, inputs, tuple(sorted(held)))
 
 
 def canonical(query: Query) -> tuple[Query, dict[str, str]]:
     """The query with its aliases replaced by labels that other queries share, and the alias-to-label map.
 
-    A stream that occurs once is labelled by its own name, so that `A x` in one query and `A y` in another are one input; a
-    stream joined with itself keeps its aliases apart.
+    A stream that occurs once is labelled by its own name, so that `A x` in one query and `A y` in another are one
+    input; a stream joined with itself keeps its aliases apart.
     """
     streams = [s.stream for s in query.sources]
-    names = {
-        s.alias: s.stream if streams.count(s.stream) == 1 else f"{s.stream}#{s.alias}" for s in query.sources
-    }
+    names = {s.alias: s.stream if streams.count(s.stream) == 1 else f"{s.stream}#{s.alias}" for s in query.sources}
     return relabel_query(query, names), names
 
 

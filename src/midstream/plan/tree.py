@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
+from typing_extensions import override
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -26,9 +28,11 @@ class Leaf(Plan):
 
     alias: str
 
+    @override
     def aliases(self) -> tuple[str, ...]:
         return (self.alias,)
 
+    @override
     def notation(self) -> str:
         return self.alias
 
@@ -44,9 +48,11 @@ class Join(Plan):
     left: Plan
     right: Plan
 
+    @override
     def aliases(self) -> tuple[str, ...]:
         return self.left.aliases() + self.right.aliases()
 
+    @override
     def notation(self) -> str:
         return f"({self.left.notation()} {self.right.notation()})"
 
@@ -62,9 +68,11 @@ class MultiJoin(Plan):
     orders: tuple[tuple[str, tuple[str, ...]], ...]
     brackets: ClassVar[str] = "[]"
 
+    @override
     def aliases(self) -> tuple[str, ...]:
         return tuple(alias for alias, _ in self.orders)
 
+    @override
     def notation(self) -> str:
         return "[" + " | ".join(f"{alias}: {' '.join(order)}" for alias, order in self.orders) + "]"
 

@@ -50,7 +50,8 @@ class BaseState:
         refs = list(listing.chunks)
         while refs and is_dead(refs[0], dict(bounds)):
             refs.pop(0)
-        return BaseState(spec, [Segment(ref.first, store.get(ref), ref) for ref in refs], listing.next_row, listing.live)
+        segments = [Segment(ref.first, store.get(ref), ref) for ref in refs]
+        return BaseState(spec, segments, listing.next_row, listing.live)
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""

@@ -14,7 +14,8 @@ from midstream.state.store import ChunkStore, store_chunk
 class JoinState:
     """The combinations of one signature during one step: `old` ones from before it, and the step's `delta`.
 
-    Old and new stand apart until the step ends, so that operators which share a state meet it alike whatever their order.
+    Old and new stand apart until the step ends, so that operators which share a state meet it alike whatever their
+    order.
     """
 
     def __init__(self, spec: StateSpec, old: Sequence[Part], purged: int) -> None:
@@ -50,8 +51,7 @@ class JoinState:
         while run := choose_run([len(p) for p in parts]):
             parts[run[0] : run[1]] = [merge_parts(parts[run[0] : run[1]])]
         chunks = tuple(
-            part.ref
-            or store_chunk(store, f"{name}-{at}", to_batch(part), lifetimes=part.combinations.lifetimes())
+            part.ref or store_chunk(store, f"{name}-{at}", to_batch(part), lifetimes=part.combinations.lifetimes())
             for at, part in enumerate(parts)
         )
         return StateListing(chunks, sum(map(len, parts)))

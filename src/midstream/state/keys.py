@@ -42,15 +42,13 @@ def key_codes(keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask | N
 def band_codes(key: pa.Array) -> tuple[Codes, Mask | None]:
     """One ordered number per row for range search: int64 for integers and times (microseconds), else float64."""
     if is_integral(key.type):
-        values = _integers(key)
-    else:
-        values = _numbers(key if pt.is_float64(key.type) else key.cast(pa.float64(), safe=False))
-    return values, _valid([key])
+        return _integers(key), _valid([key])
+    return _numbers(key if pt.is_float64(key.type) else key.cast(pa.float64(), safe=False)), _valid([key])
 
 
 def is_integral(kind: pa.DataType) -> bool:
     """Whether a type's band codes are integers."""
-    return pt.is_integer(kind) or pt.is_temporal(kind) or pt.is_boolean(kind)
+    return bool(pt.is_integer(kind) or pt.is_temporal(kind) or pt.is_boolean(kind))
 
 
 def stable_order(values: Codes) -> Indices:
@@ -68,7 +66,7 @@ def stable_order(values: Codes) -> Indices:
         low, high = int(values.min()), int(values.max())
         bits = (count - 1).bit_length()
         if (high - low).bit_length() + bits <= 63:
-            packed = ((values - low) << bits) | np.arange(count)
+            packed: Indices = ((values.view(np.int64) - low) << bits) | np.arange(count)
             packed.sort()
             return packed & ((1 << bits) - 1)
     return np.argsort(values, kind="stable")

@@ -41,8 +41,8 @@ class StepClock:
 class Lane:
     """The states of one lane, loaded as operators ask for them.
 
-    `bounds` gives for each state id and clock the least end of lifetime that still matters; `inputs` the admitted rows of each
-    stream with their internal columns.
+    `bounds` gives for each state id and clock the least end of lifetime that still matters; `inputs` the admitted rows
+    of each stream with their internal columns.
     """
 
     def __init__(

@@ -18,7 +18,8 @@ from midstream.state.specs import StateSpec
 class Part:
     """Some combinations of a state; `codes` ascend, and are None in an unsorted state.
 
-    `ref` names the chunk that holds exactly these rows or a superset of which the others are dead; None if it is not stored.
+    `ref` names the chunk that holds exactly these rows or a superset of which the others are dead; None if it is not
+    stored.
     """
 
     codes: Codes | None
@@ -41,7 +42,12 @@ def merge_parts(parts: Sequence[Part]) -> Part:
     """One part with the rows of all."""
     combinations = concatenate([p.combinations for p in parts])
     codes = [p.codes for p in parts if p.codes is not None]
-    return sorted_part(np.concatenate(codes) if codes else None, combinations)
+    return sorted_part(_joined(codes) if codes else None, combinations)
+
+
+def _joined(codes: Sequence[Codes]) -> Codes:
+    joined = np.concatenate(codes)
+    return joined.view(np.int64) if joined.dtype == np.int64 else joined.view(np.float64)
 
 
 def purge_part(part: Part, bounds: dict[str, int]) -> Part:
@@ -73,6 +79,7 @@ def to_batch(part: Part) -> pa.RecordBatch:
 
 def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> Part:
     """The part that `to_batch` wrote, on the same memory."""
+
     def words(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
 

@@ -23,7 +23,7 @@ class Segment:
     @property
     def end(self) -> int:
         """One past the number of its last row."""
-        return self.first + self.batch.num_rows
+        return self.first + int(self.batch.num_rows)
 
 
 class BaseRows:
@@ -62,7 +62,8 @@ class BaseRows:
         if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
             return refs - self._starts[0]
         segment = np.searchsorted(self._starts, refs, "right") - 1
-        return refs - (self._starts - self._places)[segment]
+        shifts: Words = self._starts - self._places
+        return np.subtract(refs, shifts[segment], dtype=np.int64)
 
     def _fetch_by_segment(self, name: str, refs: Words) -> pa.Array:
         segment = np.searchsorted(self._starts, refs, "right") - 1

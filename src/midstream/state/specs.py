@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from midstream.language.expression import Expression
@@ -16,8 +17,8 @@ Index = Literal["hash", "band", "scan"]
 class RowsSpec:
     """The base rows of one source: payload in order of arrival, the only state that must be durable.
 
-    `kept` is False for a source whose rows nobody needs after their own step (a query over one stream without a window).
-    `input` names the lane's input that feeds it.
+    `kept` is False for a source whose rows nobody needs after their own step (a query over one stream without a
+    window). `input` names the lane's input that feeds it.
     """
 
     signature: Signature
@@ -29,7 +30,7 @@ class RowsSpec:
     kept: bool
     input: str
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The state's name in a manifest."""
         return f"{self.label}.{self.signature.digest()}.rows"
@@ -48,7 +49,7 @@ class StateSpec:
     index: Index
     key: tuple[Expression, ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """The state's name in a manifest."""
         how = digest(f"{self.index}:{','.join(e.text() for e in self.key)}")[:6] if self.key else self.index

@@ -20,7 +20,7 @@ WATERMARK, REASON = "_watermark", "_reason"
 
 @dataclass(frozen=True)
 class Admitted:
-    """A table sorted out: rows with `_ts`, late rows with the `_watermark` they missed, dead letters with a `_reason`."""
+    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`."""
 
     rows: pa.RecordBatch
     late: pa.Table
@@ -30,8 +30,8 @@ class Admitted:
 def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> Admitted:
     """Sort out the rows of a table pushed into a stream.
 
-    Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter in its
-    original form. A missing column is an `InputError`, other columns are ignored.
+    Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
+    in its original form. A missing column is an `InputError`, other columns are ignored.
     """
     missing = [name for name in schema.columns.names if name not in table.column_names]
     if missing:

@@ -51,9 +51,9 @@ def advance(
 ) -> dict[str, StreamProgress]:
     """The progress of every stream after a step; `queries` are the sets of streams that running queries read.
 
-    A stream is idle when event time, as the whole job sees it, has moved by more than its `idle_timeout` since it last brought
-    a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it no longer holds
-    them; rows it then brings from before are late.
+    A stream is idle when event time, as the whole job sees it, has moved by more than its `idle_timeout` since it last
+    brought a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it
+    no longer holds them; rows it then brings from before are late.
     """
     moved = {name: _moved(progress.get(name, StreamProgress()), seen.get(name, Seen())) for name in streams}
     clock = max((p.greatest for p in moved.values() if p.greatest is not None), default=None)

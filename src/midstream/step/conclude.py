@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.model.counters import Counters
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, RowsLate, RowsRejected, StepDone
@@ -15,15 +14,13 @@ from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
+from midstream.step.program import parsed
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
     """How far each stream has come once the step's rows are counted."""
     manifest = plan.manifest
-    queries = [
-        frozenset(s.stream for s in parse_query(entry.sql, manifest.streams).sources)
-        for entry in manifest.queries.values()
-    ]
+    queries = [frozenset(s.stream for s in parsed(manifest, entry.sql).sources) for entry in manifest.queries.values()]
     return advance(manifest.streams, manifest.progress, seen, queries)
 
 
@@ -36,11 +33,11 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen)
-    counted = _sum(output.counters for output in outputs.values())
+    counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
     queries = {name: _counted(entry, name, outputs) for name, entry in manifest.queries.items()}
     states = {lane: output.state for lane, output in outputs.items()}
     totals = manifest.totals + _sum_all(counted)
-    used = {op for output in outputs.values() for ops in output.uses.values() for op in ops}
+    used = {operator_name(lane, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
     operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
@@ -65,6 +62,11 @@ def conclude(
     return after, (*plan.events, *_migrated(before, plan, outputs), *lanes, *late, *rejected, done)
 
 
+def operator_name(lane: str, operator: str) -> str:
+    """The name of an operator's counters in a manifest: equal operators of two lane groups do separate work."""
+    return f"{lane.rpartition('.')[0]} {operator}"
+
+
 def state_rows(manifest: Manifest) -> int:
     """The rows and combinations alive in all lanes, a state under several indexes counted once."""
     return sum(live for live, _ in _signatures(manifest).values())
@@ -72,9 +74,7 @@ def state_rows(manifest: Manifest) -> int:
 
 def state_bytes(manifest: Manifest) -> int:
     """The bytes of all chunks that the manifest lists."""
-    return sum(
-        ref.bytes for lane in manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks
-    )
+    return sum(ref.bytes for lane in manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks)
 
 
 def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
@@ -82,10 +82,7 @@ def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for lane_name, lane in manifest.lane_states.items():
         for state_id, listing in lane.states.items():
-            if state_id.endswith(".pending"):
-                sign = state_id
-            else:
-                sign = state_id.rpartition(".")[0]
+            sign = state_id if state_id.endswith(".pending") else state_id.rpartition(".")[0]
             live, size = found.get((lane_name, sign), (0, 0))
             found[lane_name, sign] = (max(live, listing.live), size + sum(ref.bytes for ref in listing.chunks))
     return found
@@ -98,7 +95,7 @@ def _migrated(before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput
         entry = plan.manifest.queries.get(name)
         if entry is None:
             continue
-        query = parse_query(entry.sql, plan.manifest.streams)
+        query = parsed(plan.manifest, entry.sql)
         old = before.queries[name].plan if name in before.queries else moves[0].plan
         for move in moves:
             tasks = decompose(parse_plan(old, query), parse_plan(move.plan, query))
@@ -106,8 +103,8 @@ def _migrated(before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput
             events.append(MigrationBegun(step, name, move.strategy, old, move.plan, pairs))
             old = move.plan
         cost = sum(o.migrations.get(name, {}).get("comparisons", 0) for o in outputs.values())
-        under_way = any(o.state.boxes.get(name, {}).get("box") != "plan" for o in outputs.values() if name in o.rows_out)
-        if not under_way:
+        boxes = [o.state.boxes[name] for o in outputs.values() if name in o.state.boxes]
+        if all(box["box"] == "plan" for box in boxes):
             events.append(MigrationEnded(step, name, moves[-1].strategy, entry.plan, cost, {}))
     return events
 
@@ -122,6 +119,10 @@ def _counted(entry: QueryEntry, name: str, outputs: Mapping[str, LaneOutput]) ->
             total += replace(counters, rows_in=arrived, rows_out=0)
         total += Counters(rows_out=output.rows_out.get(name, 0))
     return replace(entry, counters=total)
+
+
+def _named(lane: str, counters: Mapping[str, Counters]) -> dict[str, Counters]:
+    return {operator_name(lane, operator): counted for operator, counted in counters.items()}
 
 
 def _sum(pieces: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:

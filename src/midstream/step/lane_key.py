@@ -1,7 +1,7 @@
 """The lane key: what rows are spread over lanes by.
 
-Where a query's equalities tie one key class across all its sources, rows of equal key meet in one lane and each lane can run
-the whole plan. Otherwise one lane runs it: always correct.
+Where a query's equalities tie one key class across all its sources, rows of equal key meet in one lane and each lane
+can run the whole plan. Otherwise one lane runs it: always correct.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import Expression
-from midstream.language.query import EquiPredicate, Query
+from midstream.language.query import Query
+from midstream.plan.key_classes import key_classes
 from midstream.plan.signature import digest, relabel
 from midstream.state.keys import key_codes
 
@@ -61,28 +62,15 @@ def slots(expression: Expression, batch: pa.RecordBatch) -> npt.NDArray[np.int16
     return np.where(valid, hashed, np.arange(batch.num_rows) % SLOTS).astype(np.int16)
 
 
-def _classes(query: Query) -> list[list[Expression]]:
-    """The classes of expressions that the equalities make equal, in order of their first text."""
-    found: dict[str, list[Expression]] = {}
-
-    def of(expression: Expression) -> list[Expression]:
-        return found.setdefault(expression.text(), [expression])
-
-    for predicate in query.predicates:
-        if isinstance(predicate, EquiPredicate):
-            one, other = of(predicate.left), of(predicate.right)
-            if one is not other:
-                one.extend(other)
-                found.update({e.text(): one for e in other})
+def _classes(query: Query) -> list[tuple[Expression, ...]]:
+    """The key classes; for an aggregate over one source, its groups are classes of their own."""
+    classes = [c.members for c in key_classes(query)]
     if query.aggregate and len(query.sources) == 1:
-        for group in query.aggregate.groups:
-            if len(group.aliases()) == 1:
-                of(group)
-    unique = {id(members): members for members in found.values()}
-    return sorted(unique.values(), key=lambda members: min(e.text() for e in members))
+        classes += [(group,) for group in query.aggregate.groups if len(group.aliases()) == 1]
+    return classes
 
 
-def _groups_by(query: Query, members: list[Expression]) -> bool:
+def _groups_by(query: Query, members: tuple[Expression, ...]) -> bool:
     """Whether every group of an aggregate stays within one lane."""
     if query.aggregate is None:
         return True

@@ -73,11 +73,11 @@ def lane_step(
 ) -> LaneOutput:
     """Fold a step's rows into a lane.
 
-    `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and with
-    `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
+    `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
+    with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
     """
     boxes = {unit.name: _restore(unit, state.boxes.get(unit.name)) for unit in program.units}
-    began = {unit.name: [unit.box(m.plan) for m in unit.migrations] for unit in program.units}
+    began = {unit.name: [unit.box(m.plan) for m in program.migrations.get(unit.name, ())] for unit in program.units}
     everything = {unit.name: [boxes[unit.name], *began[unit.name]] for unit in program.units}
     lane = Lane(name, state, inputs, clock, {}, store)
     for unit in program.units:
@@ -87,13 +87,13 @@ def lane_step(
     lane.bounds = _bounds(lane, program, everything)
     costs: dict[str, dict[str, Any]] = {}
     for unit in program.units:
-        for migration, box in zip(unit.migrations, began[unit.name], strict=True):
+        for migration, box in zip(program.migrations.get(unit.name, ()), began[unit.name], strict=True):
             before = comparisons(lane)
             boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, migration.options)
             costs[unit.name] = {"comparisons": comparisons(lane) - before}
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
-        ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not unit.migrations)
+        ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
     results = {unit.name: unit.outlet.emit(lane, boxes[unit.name].advance(lane)) for unit in program.units}
     settled = {unit.name: boxes[unit.name].settled() for unit in program.units}
     needed = set[str]().union(*(_needed(unit, settled[unit.name]) for unit in program.units))
@@ -105,8 +105,8 @@ def lane_step(
 
 def _restore(unit: Unit, snapshot: Mapping[str, Any] | None) -> Box:
     if snapshot is None:
-        # A new query's first migrations start from the plan it was given; `entry.plan` is already the last one's.
-        return unit.box(unit.entry.plan)
+        # A new query's first migrations start from the plan it was given; `unit.plan` is already the last one's.
+        return unit.box(unit.plan)
     if snapshot["box"] == "plan":
         return unit.box(snapshot["plan"])
     return strategy(snapshot["box"]).restore(snapshot, unit.box)

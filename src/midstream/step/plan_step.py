@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from midstream.language.parse import parse_query
 from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.migration.base import Move
 from midstream.migration.discovery import strategy
@@ -16,15 +15,15 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
-from midstream.step.program import Program, compile_program
+from midstream.step.program import Program, compile_program, parsed
 
 
 @dataclass(frozen=True)
 class StepPlan:
     """A step about to run.
 
-    `manifest` already has the commands' queries and lanes, and the step's own number; `lanes_before` is the number of lanes
-    that `manifest.lane_states` still has. `migrations` begin with this step.
+    `manifest` already has the commands' queries and lanes, and the step's own number; `lanes_before` is the number of
+    lanes that `manifest.lane_states` still has. `migrations` begin with this step.
     """
 
     manifest: Manifest
@@ -47,8 +46,8 @@ class StepPlan:
     @property
     def needs_watermarks(self) -> bool:
         """Whether a query asks about instants, so that lanes must know the watermarks after the step."""
-        parsed = [parse_query(e.sql, self.manifest.streams) for e in self.manifest.queries.values()]
-        return any(q.aggregate is not None or q.difference is not None for q in parsed)
+        queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values()]
+        return any(q.aggregate is not None or q.difference is not None for q in queries)
 
 
 def lanes_of(group: str, lanes: int) -> int:
@@ -100,7 +99,7 @@ def take(
 
 def new_entry(manifest: Manifest, sql: str, plan: str | None, sink: Mapping[str, object] | None) -> QueryEntry:
     """The entry of a query that begins with the manifest's step; checks its text and plan."""
-    query = parse_query(sql, manifest.streams)
+    query = parsed(manifest, sql)
     chosen = parse_plan(plan, query) if plan else default_plan(query)
     group = group_name(lane_key(canonical(query)[0]))
     return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
@@ -117,7 +116,7 @@ def entry_of(manifest: Manifest, name: str) -> QueryEntry:
 def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     """The plan that a migration leads to; raises where plan, strategy or options do not fit."""
     entry = entry_of(manifest, command.query)
-    query = parse_query(entry.sql, manifest.streams)
+    query = parsed(manifest, entry.sql)
     plan, chosen = parse_plan(command.plan, query), strategy(command.strategy)
     unknown = sorted(set(command.options) - chosen.options)
     if unknown:

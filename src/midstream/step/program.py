@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.migration.base import PlanBox
 from midstream.model.commands import Migrate
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.operators.aggregate import AggregateOutlet
 from midstream.operators.base import Operator
@@ -28,19 +29,23 @@ class Unit:
     """A query compiled but for its plan: as the user wrote it, and canonical under labels (`names`: alias to label)."""
 
     name: str
-    entry: QueryEntry
+    plan: str
+    group: str
     user: Query
     query: Query
     names: Mapping[str, str]
     binding: Binding
     outlet: Outlet
     ordered: bool
-    migrations: tuple[Migrate, ...] = ()
+    _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False)
 
     def box(self, notation: str) -> PlanBox:
         """The box of a plan in the user's notation."""
-        plan = parse_plan(notation, self.user)
-        return PlanBox(plan, plan.notation(), self._roots(relabel_plan(plan, self.names)))
+        if notation not in self._boxes:
+            plan = parse_plan(notation, self.user)
+            roots = self._roots(relabel_plan(plan, self.names))
+            self._boxes[notation] = PlanBox(plan, plan.notation(), roots)
+        return self._boxes[notation]
 
     def _roots(self, plan: Plan) -> tuple[Operator, ...]:
         if isinstance(self.outlet, DifferenceOutlet):
@@ -61,31 +66,60 @@ class Unit:
 
 @dataclass(frozen=True)
 class Program:
-    """What a group of lanes runs in one step."""
+    """What a group of lanes runs in one step: its queries, in order of name, and the migrations that begin with it."""
 
-    streams: Mapping[str, StreamSchema]
-    sharing: str
-    units: tuple[Unit, ...] = field(default=())
+    units: tuple[Unit, ...]
+    migrations: Mapping[str, tuple[Migrate, ...]]
+
+
+Streams = tuple[StreamSchema, ...]
+
+
+def parsed(manifest: Manifest, sql: str) -> Query:
+    """A query's text over a manifest's streams, parsed once."""
+    return _parsed(tuple(manifest.streams.values()), sql)
+
+
+def unit_of(manifest: Manifest, name: str) -> Unit:
+    """A running query of a manifest, compiled."""
+    group = manifest.queries[name].group
+    return next(unit for unit in compile_program(manifest, group, {}).units if unit.name == name)
 
 
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[Migrate, ...]]) -> Program:
-    """The program of a lane group: its queries, in order of name, and the migrations that begin with this step."""
-    chosen = {name: entry for name, entry in sorted(manifest.queries.items()) if entry.group == group}
-    users = {name: parse_query(entry.sql, manifest.streams) for name, entry in chosen.items()}
-    parsed = {name: canonical(query) for name, query in users.items()}
-    scopes = {name: _scope(name, entry, parsed[name][0], manifest.sharing) for name, entry in chosen.items()}
-    columns = _columns({name: query for name, (query, _) in parsed.items()}, scopes)
+    """The program of a lane group; compiled once for as long as its queries stay the same."""
+    chosen = tuple(
+        (name, entry.sql, entry.plan, entry.since)
+        for name, entry in sorted(manifest.queries.items())
+        if entry.group == group
+    )
+    units = _units(tuple(manifest.streams.values()), manifest.sharing, group, chosen)
+    return Program(units, {name: migrations[name] for name, *_ in chosen if name in migrations})
+
+
+@lru_cache(maxsize=1024)
+def _parsed(streams: Streams, sql: str) -> Query:
+    return parse_query(sql, {stream.name: stream for stream in streams})
+
+
+@lru_cache(maxsize=64)
+def _units(
+    streams: Streams, sharing: str, group: str, chosen: tuple[tuple[str, str, str, int], ...]
+) -> tuple[Unit, ...]:
+    users = {name: _parsed(streams, sql) for name, sql, _, _ in chosen}
+    known = {name: canonical(query) for name, query in users.items()}
+    scopes = {name: _scope(name, since, known[name][0], sharing) for name, _, _, since in chosen}
+    columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
     units = []
-    for name, entry in chosen.items():
-        query, names = parsed[name]
+    for name, _, plan, _ in chosen:
+        query, names = known[name]
         binding = Binding(query, scopes[name], columns, _inputs(name, query))
-        moves = tuple(migrations.get(name, ()))
-        units.append(Unit(name, entry, users[name], query, names, binding, _outlet(binding), is_ordered(query), moves))
-    return Program(manifest.streams, manifest.sharing, tuple(units))
+        units.append(Unit(name, plan, group, users[name], query, names, binding, _outlet(binding), is_ordered(query)))
+    return tuple(units)
 
 
-def _scope(name: str, entry: QueryEntry, query: Query, sharing: str) -> str:
-    return f"{entry.since}" if sharing != "off" and not is_ordered(query) else f"{entry.since} {name}"
+def _scope(name: str, since: int, query: Query, sharing: str) -> str:
+    return f"{since}" if sharing != "off" and not is_ordered(query) else f"{since} {name}"
 
 
 def _inputs(name: str, query: Query) -> dict[str, str]:

@@ -24,9 +24,7 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
     return LaneState(states, boxes)
 
 
-def _adopt_rows(
-    listings: Sequence[StateListing], lane: int, lanes: int, store: ChunkStore, name: str
-) -> StateListing:
+def _adopt_rows(listings: Sequence[StateListing], lane: int, lanes: int, store: ChunkStore, name: str) -> StateListing:
     refs = [ref for listing in listings for ref in listing.chunks]
     batches = [_own(store.get(ref), lane, lanes) for ref in refs]
     if not any(batch.num_rows for batch in batches):

@@ -1,0 +1,64 @@
+"""Key classes: expressions that a query's equalities make equal, directly or by way of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from midstream.language.expression import Call, Expression
+from midstream.language.query import EquiPredicate, Query
+
+
+@dataclass(frozen=True)
+class KeyClass:
+    """Expressions over one source each, all of one type, that are equal in every result; in order of their text."""
+
+    members: tuple[Expression, ...]
+    equals: str
+
+    def within(self, labels: Iterable[str]) -> tuple[Expression, ...]:
+        """The members over these sources."""
+        inside = frozenset(labels)
+        return tuple(m for m in self.members if m.aliases() <= inside)
+
+    def equal(self, one: Expression, other: Expression) -> Expression:
+        """The condition that two members are equal."""
+        return Call(pa.bool_(), self.equals, (one, other))
+
+    def doubles(self, labels: Iterable[str]) -> tuple[Expression, ...]:
+        """Members beyond the first of their source: nothing but a join with another source makes them equal."""
+        met: set[str] = set()
+        found = []
+        for member in self.within(labels):
+            (alias,) = member.aliases()
+            if alias in met:
+                found.append(member)
+            met.add(alias)
+        return tuple(found)
+
+    def text(self) -> str:
+        """The class as one chain of equalities."""
+        return " = ".join(m.text() for m in self.members)
+
+
+def key_classes(query: Query) -> tuple[KeyClass, ...]:
+    """The classes of a query, in order of their first member's text.
+
+    `A.k = B.k AND B.k = C.k` makes one class, so that A and C may be joined by their key although no predicate says so.
+    """
+    found: dict[str, dict[str, Expression]] = {}
+    equals = "="
+    for predicate in query.predicates:
+        if isinstance(predicate, EquiPredicate):
+            if isinstance(predicate.expression, Call):
+                equals = predicate.expression.function
+            one = found.setdefault(predicate.left.text(), {predicate.left.text(): predicate.left})
+            other = found.setdefault(predicate.right.text(), {predicate.right.text(): predicate.right})
+            if one is not other:
+                one.update(other)
+                found.update(dict.fromkeys(other, one))
+    unique = {id(members): members for members in found.values()}
+    ordered = [tuple(members[text] for text in sorted(members)) for members in unique.values()]
+    return tuple(KeyClass(members, equals) for members in sorted(ordered, key=lambda m: m[0].text()))
