@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.engine import Engine
 from midstream.migration.discovery import strategies
+from midstream.model import events
 from midstream.model.errors import (
     CheckpointError,
     InputError,
@@ -34,6 +35,7 @@ __all__ = [
     "QueryError",
     "SinkError",
     "StrategyError",
+    "events",
     "sinks",
     "strategies",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
@@ -26,6 +27,9 @@ from midstream.step.plan_step import check_lanes, take
 
 SHARING = ("auto", "off")
 
+EVENTS_KEPT = 10_000
+"""How many events an engine remembers; an endless stream must not fill the memory."""
+
 
 class Engine:
     """Continuous queries over pushed tables, in this process.
@@ -49,7 +53,7 @@ class Engine:
         check_lanes(lanes)
         self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
         self._store = MemoryStore()
-        self._events: list[Event] = []
+        self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._late: dict[str, pa.Table] = {}
         self._dead: dict[str, pa.Table] = {}
 
@@ -117,7 +121,7 @@ class Engine:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Everything that happened, in order."""
+        """What happened, in order: the newest `EVENTS_KEPT` events."""
         return tuple(self._events)
 
     @property
@@ -132,14 +136,15 @@ class Engine:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the engine to a folder; an engine that was saved there before is replaced."""
-        save_engine(path, self._manifest, self._store, self._events, self._late, self._dead)
+        save_engine(path, self._manifest, self._store, self.events, self._late, self._dead)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Engine:
         """The engine that was saved in a folder."""
         engine = cls()
         loaded = load_engine(path, engine._store)
-        engine._manifest, engine._events = loaded.manifest, list(loaded.events)
+        engine._manifest = loaded.manifest
+        engine._events.extend(loaded.events)
         engine._late, engine._dead = dict(loaded.late), dict(loaded.dead_letters)
         return engine
 

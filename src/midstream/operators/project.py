@@ -23,6 +23,10 @@ class Project(Outlet):
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
         (results,) = deltas
         times = results.now[EVENT_TIME]
+        read_from = {c.alias for o in self.query.outputs for c in o.expression.columns()} & set(results.labels)
+        # At least one source stays, for it says how many results there are.
+        refs = {label: results.refs[label] for label in read_from or results.labels[:1]}
+        results = Combinations(refs, {EVENT_TIME: times}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             results = results.take(stable_order(times))
         read = with_time(lane.reader(self.rows, results), results.now[EVENT_TIME])
