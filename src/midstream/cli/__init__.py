@@ -1,1 +1,1 @@
-"""The room `cli`."""
+"""The command line: one file per command, none of which loads Spark before it must."""

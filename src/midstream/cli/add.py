@@ -1,0 +1,39 @@
+"""`midstream add`: begin a query beside the running ones."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from midstream.cli.checkpoint import Checkpoint, CheckpointPath
+from midstream.cli.console import AsJson
+from midstream.cli.outcome import WaitSeconds, send
+
+FORMATS = ("parquet", "json", "csv")
+
+
+def add(
+    path: CheckpointPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name no running query has.")],
+    sql: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
+    plan: Annotated[str | None, typer.Option("--plan", help="Its plan; without one, joins in FROM order.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where its results go. Default: CKPT/results/NAME")
+    ] = None,
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="F", help="parquet, json or csv; for results in --out DIR.")
+    ] = "parquet",
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a query over the streams of a running job; it sees the rows that arrive from then on."""
+    from midstream.model.commands import AddQuery
+
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
+    text = sys.stdin.read() if sql == "-" else sql
+    sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
+    send(Checkpoint.at(path), AddQuery(name, text, plan, sink), wait, as_json)

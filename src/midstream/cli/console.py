@@ -1,0 +1,129 @@
+"""What the commands share: tables, JSON, progress, and errors in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from midstream.model.errors import (
+    InputError,
+    LanguageError,
+    MidstreamError,
+    PlanError,
+    QueryError,
+    StrategyError,
+)
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+
+
+class WrongUse(MidstreamError):
+    """The command cannot mean anything here: exit code 2."""
+
+
+class Failed(MidstreamError):
+    """What was asked was understood and did not come about: exit code 1."""
+
+
+_WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, InputError)
+
+
+def failure_text(error: Exception) -> tuple[str, int]:
+    """The message for stderr and the exit code.
+
+    >>> failure_text(QueryError("no query 'x'", remedy="use one of: pairs"))
+    ("midstream: no query 'x'. Remedy: use one of: pairs", 2)
+    """
+    if isinstance(error, MidstreamError):
+        return f"midstream: {error}", 2 if isinstance(error, _WRONG_USE) else 1
+    format_message = getattr(error, "format_message", None)  # typer's own errors, whichever version
+    if callable(format_message):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "midstream"
+        return f"midstream: {format_message().rstrip('.')}. Remedy: see {path} --help", getattr(error, "exit_code", 1)
+    name = type(error).__name__
+    detail = f"{name}: {error}".splitlines()[0]
+    return f"midstream: {detail}. Remedy: set MIDSTREAM_TRACEBACK=1 to see where it happened", 1
+
+
+def console() -> Console:
+    """A console on stdout; not a terminal, it writes plain text as wide as its tables are."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    return out if out.is_terminal else Console(highlight=False, width=200)
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON value to stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write a table; columns that hold only numbers are set to the right. No rows, no table."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(columns):
+        numbers = all(row[i] is None or isinstance(row[i], int | float) for row in rows)
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(value)) for value in row))
+    console().print(table)
+
+
+def cell_text(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> cell_text(1234567), cell_text(None), cell_text(0.25)
+    ('1,234,567', '-', '0.25')
+    """
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def time_text(microseconds: int | None) -> str | None:
+    """An event time, to be read.
+
+    >>> time_text(1357023600000000)
+    '2013-01-01 07:00:00'
+    """
+    if microseconds is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(microseconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{moment:%f}".rstrip("0") if moment.microsecond else "")
+
+
+@contextmanager
+def progress_bar(quiet: bool = False) -> Iterator[Progress]:
+    """A progress display that stays silent when stdout is no terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    silent = quiet or not sys.stdout.isatty()
+    text = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as progress:
+        yield progress

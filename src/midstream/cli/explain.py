@@ -1,0 +1,26 @@
+"""`midstream explain`: what serves a query."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from midstream.cli.checkpoint import Checkpoint, CheckpointPath, QueryName
+from midstream.cli.console import AsJson, console, print_json
+
+
+def explain(
+    path: CheckpointPath,
+    query: QueryName,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Add each operator's counters and the states.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """The plan of a running query, the operators that serve it, and how it is spread."""
+    from midstream.explain import explain as explain_query
+
+    manifest = Checkpoint.at(path).manifest()
+    if as_json:
+        print_json(explain_query(manifest, query, analyze=analyze, format="json"))
+    else:
+        console().print(explain_query(manifest, query, analyze=analyze), markup=False, soft_wrap=True)

@@ -1,0 +1,82 @@
+"""A job file made a job: its streams read by Spark, its queries declared."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from midstream.model.errors import InputError
+
+if TYPE_CHECKING:
+    from midstream.language.job_file import JobFile, SourceSpec
+    from midstream.spark.job import Job
+
+SELF_DESCRIBING = ("parquet", "orc", "avro", "csv", "json")
+"""Formats of files whose schema can be read from the files that are there."""
+
+KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
+
+
+def job_of(session: Any, file: JobFile) -> Job:
+    """The job that a job file describes, not started yet."""
+    import midstream as ms
+
+    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes)
+    for name, spec in file.streams.items():
+        frame = _read(session, name, spec)
+        job.stream(name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
+    for name, query in file.queries.items():
+        job.query(name, query.sql, plan=query.plan, sink=dict(query.sink))
+    return job
+
+
+def _read(session: Any, name: str, spec: SourceSpec) -> Any:
+    """The streaming DataFrame of a source."""
+    inferred = spec.schema is None and spec.path is not None and spec.format in SELF_DESCRIBING
+    # Without a schema, the columns of a CSV file can only be known by its header.
+    header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
+    options = {**header, **spec.options}
+    reader = session.readStream.format(spec.format).options(**options)
+    if spec.format == "kafka":
+        return _from_kafka(reader, name, spec)
+    schema = _inferred(session, name, spec, options) if inferred else spec.schema
+    reader = reader.schema(schema) if schema is not None else reader
+    try:
+        return reader.load(spec.path) if spec.path else reader.load()
+    except Exception as error:  # Spark has no common class for what its sources raise.
+        raise InputError(
+            f"Spark cannot read stream {name!r}: {_first_line(error)}",
+            place=f"[streams.{name}]",
+            remedy="correct its format, path, schema or options",
+        ) from error
+
+
+def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:
+    """The schema of the files that are there."""
+    try:
+        return session.read.format(spec.format).options(**options).load(spec.path).schema
+    except Exception as error:  # Spark has no common class for what its sources raise.
+        raise InputError(
+            f"the schema of stream {name!r} cannot be told from its files: {_first_line(error)}",
+            place=f"[streams.{name}]",
+            remedy='say what the columns are: schema = "k BIGINT, ts TIMESTAMP"',
+        ) from error
+
+
+def _from_kafka(reader: Any, name: str, spec: SourceSpec) -> Any:
+    """The values of a topic as JSON objects of the schema; without one, Kafka's own columns."""
+    try:
+        frame = reader.load()
+    except Exception as error:  # Spark has no common class for what its sources raise.
+        raise InputError(
+            f"Spark cannot read stream {name!r} from Kafka: {_first_line(error)}",
+            place=f"[streams.{name}]",
+            remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path",
+        ) from error
+    if spec.schema is None:
+        return frame
+    ddl = spec.schema.replace("\\", "\\\\").replace("'", "\\'")
+    return frame.selectExpr(f"from_json(CAST(value AS STRING), '{ddl}') AS value").select("value.*")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -1,0 +1,70 @@
+"""The entry point: the commands, exit codes and readable errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from midstream.cli.add import add
+from midstream.cli.console import failure_text
+from midstream.cli.demo import demo
+from midstream.cli.drop import drop
+from midstream.cli.explain import explain
+from midstream.cli.migrate import migrate
+from midstream.cli.rescale import rescale
+from midstream.cli.run import run
+from midstream.cli.status import status
+
+OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+app = typer.Typer(
+    name="midstream",
+    help="Continuous joins over Spark whose plans change while they run.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+for command in (demo, run, status, explain, migrate, add, drop, rescale):
+    app.command()(command)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            typer.echo(f"midstream {version('midstream')}")
+        except PackageNotFoundError:
+            typer.echo("midstream (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and say how it went: 0 done, 1 failed, 2 wrong use.
+
+    A failure is one message on stderr that names the place and the remedy. A traceback is shown only where
+    `MIDSTREAM_TRACEBACK` is set.
+    """
+    try:
+        result = app(args=None if arguments is None else list(arguments), prog_name="midstream", standalone_mode=False)
+    except typer.Abort:
+        return INTERRUPTED
+    except Exception as error:
+        if os.environ.get("MIDSTREAM_TRACEBACK"):
+            raise
+        text, code = failure_text(error)
+        sys.stderr.write(text + "\n")
+        return code
+    return result if isinstance(result, int) else OK

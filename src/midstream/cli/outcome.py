@@ -1,0 +1,111 @@
+"""Sending a command to a running job and learning what became of it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from midstream.cli.console import Failed, console, print_json
+
+if TYPE_CHECKING:
+    from midstream.cli.checkpoint import Checkpoint
+    from midstream.model.commands import Command
+    from midstream.model.manifest import Manifest
+
+WaitSeconds = Annotated[
+    float | None,
+    typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),
+]
+
+POLL_SECONDS = 0.2
+DONE_BY = {
+    "migrate": ("migration_ended", {"query": "query", "plan": "plan"}),
+    "add_query": ("query_added", {"query": "query"}),
+    "drop_query": ("query_dropped", {"query": "query"}),
+    "rescale": ("lanes_rescaled", {"new": "lanes"}),
+}
+"""By kind of command: the event that ends it, and which of the event's fields must equal which of the command's."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a command: `sent`, `refused`, `taken` (under way) or `done`."""
+
+    state: str
+    event: dict[str, Any] | None = None
+
+
+def send(checkpoint: Checkpoint, command: Command, wait: float | None, as_json: bool) -> None:
+    """Check the command, append it, wait for its outcome if asked to, and print it.
+
+    It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
+    raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.
+    """
+    from midstream.step.plan_step import take
+
+    manifest = checkpoint.manifest()
+    before = manifest.step
+    command = _normal(command, take(checkpoint.upcoming(manifest), command, {}, []))
+    number = checkpoint.send(command)
+    outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
+    if as_json:
+        print_json({"id": number, **command.to_json(), "outcome": outcome.state, "event": outcome.event})
+    elif outcome.state != "refused":
+        console().print(_sentence(number, command, outcome), markup=False, soft_wrap=True)
+    if outcome.state == "refused" and outcome.event is not None:
+        raise Failed(
+            f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
+            place=f"step {outcome.event['step']}",
+            remedy="everything runs on as before; send a command that the reason allows",
+        )
+    if wait is not None and outcome.state != "done":
+        raise Failed(
+            f"command {number} ({command.kind}) is not done after {wait:g} seconds",
+            place=str(checkpoint.path),
+            remedy="the command stays in the log; see midstream status, and whether the job is running",
+        )
+
+
+def _normal(command: Command, after: Manifest) -> Command:
+    """A migration with its plan as the manifest will write it, so that its end is recognized."""
+    from midstream.model.commands import Migrate
+
+    return replace(command, plan=after.queries[command.query].plan) if isinstance(command, Migrate) else command
+
+
+def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, wait: float) -> Outcome:
+    deadline = time.monotonic() + wait
+    while True:
+        manifest = checkpoint.manifest()
+        outcome = Outcome("sent")
+        if manifest.last_command >= number:
+            outcome = _outcome(checkpoint, command, before)
+        if outcome.state in ("done", "refused") or time.monotonic() >= deadline:
+            return outcome
+        time.sleep(POLL_SECONDS)
+
+
+def _outcome(checkpoint: Checkpoint, command: Command, before: int) -> Outcome:
+    wish = command.to_json()
+    for event in checkpoint.events(after=before):
+        if event["event"] == "command_refused" and _same(event["command"], wish):
+            return Outcome("refused", event)
+        kind, fields = DONE_BY[command.kind]
+        if event["event"] == kind and all(event.get(mine) == wish.get(its) for mine, its in fields.items()):
+            return Outcome("done", event)
+    return Outcome("taken")
+
+
+def _same(refused: dict[str, Any], wish: dict[str, Any]) -> bool:
+    return all(refused.get(key) == value for key, value in wish.items())
+
+
+def _sentence(number: int, command: Command, outcome: Outcome) -> str:
+    sent = f"command {number} ({command.kind}) is in the log; the job takes it with its next step"
+    if outcome.event is None:
+        return sent if outcome.state == "sent" else f"command {number} ({command.kind}) was taken and is under way"
+    detail = ", ".join(f"{k} {v}" for k, v in outcome.event.items() if k not in ("event", "step", "detail") and v != ())
+    return f"command {number} ({command.kind}) was done in step {outcome.event['step']}: {detail}"

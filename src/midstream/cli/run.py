@@ -1,0 +1,99 @@
+"""`midstream run`: run the job of a job file."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from midstream.cli.checkpoint import Checkpoint
+from midstream.cli.console import AsJson, console, print_json, progress_bar
+from midstream.cli.status import job_report
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from midstream.language.job_file import JobFile
+
+POLL_SECONDS = 0.2
+
+
+def run(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
+    once: Annotated[bool, typer.Option("--once", help="Stop when everything there is has been read.")] = False,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="DURATION", help="How often a step is begun, at most.")
+    ] = "1 second",
+    cores: Annotated[
+        str, typer.Option("--cores", metavar="N", help="Cores to use on this machine; * for all of them.")
+    ] = "*",
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a job until it is interrupted, or with --once until its input is used up.
+
+    A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
+    commands from its checkpoint: see migrate, add, drop and rescale.
+    """
+    from midstream.language.duration import parse_duration
+    from midstream.language.job_file import read_job_file
+
+    job = read_job_file(job_file)
+    parse_duration(interval)
+    report = _run(job, {"availableNow": True} if once else {"processingTime": interval}, cores, master, as_json)
+    if as_json:
+        print_json(report)
+        return
+    for query in report["queries"]:
+        where = (query["sink"] or {}).get("path", "its sink")
+        console().print(f"{query['query']}: {query['rows_out']:,} rows in {where}", markup=False, soft_wrap=True)
+
+
+def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, quiet: bool) -> dict[str, Any]:
+    from midstream.cli.job import job_of
+    from midstream.spark.session import local_session
+
+    with progress_bar(quiet) as progress, _stop_on_signal() as stopped:
+        task = progress.add_task("starting Spark", total=None)
+        session = local_session("midstream", cores, {"spark.master": master} if master else None)
+        try:
+            running = job_of(session, job).start(trigger=trigger)
+            checkpoint = Checkpoint(Path(job.checkpoint))
+            while not running.await_termination(POLL_SECONDS):
+                if stopped:
+                    running.stop()
+                    break
+                progress.update(task, description=_description(checkpoint))
+            return job_report(checkpoint)
+        finally:
+            session.stop()
+
+
+def _description(checkpoint: Checkpoint) -> str:
+    steps = checkpoint.manifests.steps()
+    return f"step {steps[-1]:,}" if steps else "the first step"
+
+
+@contextmanager
+def _stop_on_signal() -> Iterator[list[float]]:
+    """Interrupt and terminate mean: end after the step at hand. The list yielded is empty until then."""
+    asked: list[float] = []
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(time.monotonic())
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

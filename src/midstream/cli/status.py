@@ -1,0 +1,157 @@
+"""`midstream status`: where a job stands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from midstream.cli.checkpoint import Checkpoint, CheckpointPath
+from midstream.cli.console import AsJson, console, print_json, print_table, time_text
+
+if TYPE_CHECKING:
+    from midstream.model.manifest import Manifest, QueryEntry
+
+
+def status(
+    path: CheckpointPath,
+    events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Show the last N events too.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Where a job stands: its steps, streams, queries, running migrations and commands it has not taken yet."""
+    checkpoint = Checkpoint.at(path)
+    report = job_report(checkpoint)
+    if events:
+        report["events"] = checkpoint.last_events(events)
+    if as_json:
+        print_json(report)
+    else:
+        _show(report)
+
+
+def job_report(checkpoint: Checkpoint) -> dict[str, Any]:
+    """Everything that `status` shows, as JSON values."""
+    manifest = checkpoint.manifest()
+    listings = [s for lane in manifest.lane_states.values() for s in lane.states.values()]
+    chunks = {chunk.name: chunk for listing in listings for chunk in listing.chunks}
+    return {
+        "checkpoint": str(checkpoint.path),
+        "job": manifest.job,
+        "step": manifest.step,
+        "lanes": manifest.lanes,
+        "state": {
+            "states": len({name for lane in manifest.lane_states.values() for name in lane.states}),
+            "rows": sum(listing.live for listing in listings),
+            "chunks": len(chunks),
+            "bytes": sum(chunk.bytes for chunk in chunks.values()),
+        },
+        "streams": [_stream(manifest, name) for name in manifest.streams],
+        "queries": [_query(name, entry) for name, entry in manifest.queries.items()],
+        "migrations": _migrations(manifest),
+        "waiting": [{"id": number, **command.to_json()} for number, command in checkpoint.waiting(manifest)]
+        + [{"id": None, **command.to_json()} for command in manifest.pending],
+    }
+
+
+def _stream(manifest: Manifest, name: str) -> dict[str, Any]:
+    from midstream.model.manifest import StreamProgress
+
+    progress = manifest.progress.get(name, StreamProgress())
+    ends = [] if progress.greatest is None else [progress.greatest - manifest.streams[name].lateness]
+    if progress.floor is not None:
+        ends.append(progress.floor)
+    return {
+        "stream": name,
+        "rows": progress.rows,
+        "late": progress.late,
+        "rejected": progress.rejected,
+        "greatest": progress.greatest,
+        "watermark": max(ends, default=None),
+    }
+
+
+def _query(name: str, entry: QueryEntry) -> dict[str, Any]:
+    counters = entry.counters
+    return {
+        "query": name,
+        "plan": entry.plan,
+        "since": entry.since,
+        "rows_out": counters.rows_out,
+        "comparisons": counters.comparisons,
+        "state_rows": counters.state_rows,
+        "state_bytes": counters.state_bytes,
+        "sink": dict(entry.sink) if entry.sink else None,
+        "sql": entry.sql,
+    }
+
+
+def _migrations(manifest: Manifest) -> list[dict[str, Any]]:
+    """Migrations that last: a lane whose box is not a plan is amid one."""
+    return [
+        {"query": name, "strategy": state.boxes[name]["box"], "plan": entry.plan, "lane": lane}
+        for name, entry in manifest.queries.items()
+        for lane, state in manifest.lane_states.items()
+        if name in state.boxes and state.boxes[name].get("box") != "plan"
+    ]
+
+
+def _show(report: dict[str, Any]) -> None:
+    state = report["state"]
+    console().print(
+        f"job {report['job'] or '-'} at {report['checkpoint']}: step {report['step']:,}, {report['lanes']} lanes, "
+        f"{state['rows']:,} rows in {state['states']} states ({state['chunks']:,} chunks, {size_text(state['bytes'])})",
+        markup=False,
+        soft_wrap=True,
+    )
+    print_table(
+        "streams",
+        ("stream", "rows", "late", "rejected", "greatest time", "watermark"),
+        [
+            (s["stream"], s["rows"], s["late"], s["rejected"], time_text(s["greatest"]), time_text(s["watermark"]))
+            for s in report["streams"]
+        ],
+    )
+    print_table(
+        "queries",
+        ("query", "plan", "since step", "rows out", "comparisons", "results"),
+        [
+            (q["query"], q["plan"], q["since"], q["rows_out"], q["comparisons"], (q["sink"] or {}).get("path"))
+            for q in report["queries"]
+        ],
+    )
+    print_table(
+        "migrations under way",
+        ("query", "strategy", "to plan", "lane"),
+        [(m["query"], m["strategy"], m["plan"], m["lane"]) for m in report["migrations"]],
+    )
+    print_table(
+        "commands not taken yet",
+        ("id", "command", "what"),
+        [(w["id"], w["command"], plain(w, "id", "command")) for w in report["waiting"]],
+    )
+    print_table(
+        "events",
+        ("step", "event", "what"),
+        [(e["step"], e["event"], plain(e, "step", "event")) for e in report.get("events", ())],
+    )
+
+
+def plain(value: dict[str, Any], *without: str) -> str:
+    """The fields that say something, as one line.
+
+    >>> plain({"query": "q", "plan": None, "options": {}}, "id")
+    'query q'
+    """
+    return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], ""))
+
+
+def size_text(count: int) -> str:
+    """A number of bytes, to be read.
+
+    >>> size_text(999), size_text(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    size, unit = float(count), 0
+    while size >= 1000 and unit < 4:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"

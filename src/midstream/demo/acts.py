@@ -1,0 +1,85 @@
+"""The two acts of the demo: a question, how midstream answers it while its plan changes, and how DuckDB answers it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LATENESS = "1 hour"
+
+
+@dataclass(frozen=True)
+class Act:
+    """A query with the plan it begins with, the plan it is carried to, and the same question put to a database.
+
+    `expected` is SQL over tables named like the streams, whose `ts` is in microseconds; `why` says why the second
+    plan is the better one. Both answers call the result's time `moment`.
+    """
+
+    name: str
+    question: str
+    why: str
+    streams: tuple[str, ...]
+    sql: str
+    old_plan: str
+    new_plan: str
+    expected: str
+    summary: str
+
+
+LATE_TOGETHER = Act(
+    name="late_together",
+    question="To which destinations did flights from all three airports leave late within the same half hour?",
+    why="JFK and LGA share fewer late flights to one place than EWR and JFK do: joined first, they leave less to join.",
+    streams=("EWR", "JFK", "LGA"),
+    sql="""
+        SELECT EWR.dest, EWR.carrier AS ewr_carrier, EWR.flight AS ewr_flight, EWR.dep_delay AS ewr_delay,
+               JFK.carrier AS jfk_carrier, JFK.flight AS jfk_flight, JFK.dep_delay AS jfk_delay,
+               LGA.carrier AS lga_carrier, LGA.flight AS lga_flight, LGA.dep_delay AS lga_delay, _ts AS moment
+        FROM EWR, JFK, LGA
+        WHERE EWR.dest = JFK.dest AND JFK.dest = LGA.dest
+          AND EWR.dep_delay > 0 AND JFK.dep_delay > 0 AND LGA.dep_delay > 0
+        WINDOW 30 MINUTES""",
+    old_plan="((EWR JFK) LGA)",
+    new_plan="((JFK LGA) EWR)",
+    expected="""
+        WITH pairs AS (
+            SELECT JFK.*, LGA.carrier AS lga_carrier, LGA.flight AS lga_flight, LGA.dep_delay AS lga_delay,
+                   greatest(JFK.ts, LGA.ts) AS latest, least(JFK.ts, LGA.ts) AS earliest
+            FROM JFK JOIN LGA ON JFK.dest = LGA.dest
+            WHERE JFK.dep_delay > 0 AND LGA.dep_delay > 0
+              AND greatest(JFK.ts, LGA.ts) - least(JFK.ts, LGA.ts) <= 1_800_000_000)
+        SELECT EWR.dest, EWR.carrier AS ewr_carrier, EWR.flight AS ewr_flight, EWR.dep_delay AS ewr_delay,
+               pairs.carrier AS jfk_carrier, pairs.flight AS jfk_flight, pairs.dep_delay AS jfk_delay,
+               lga_carrier, lga_flight, lga_delay, greatest(EWR.ts, latest) AS moment
+        FROM EWR JOIN pairs ON EWR.dest = pairs.dest
+        WHERE EWR.dep_delay > 0
+          AND greatest(EWR.ts, latest) - least(EWR.ts, earliest) <= 1_800_000_000""",
+    summary="SELECT dest AS destination, count(*) AS times FROM result GROUP BY dest ORDER BY times DESC, dest LIMIT 5",
+)
+
+LOST_IN_WEATHER = Act(
+    name="lost_in_weather",
+    question="Which flights left JFK in rain or strong wind and lost yet more time on their way?",
+    why="Weather seldom is bad: joined first, it leaves few departures to be looked up among all arrivals.",
+    streams=("JFK", "arrivals", "weather"),
+    sql="""
+        SELECT D.carrier, D.flight, D.tailnum, D.dest, D.dep_delay, A.arr_delay, W.wind_speed, W.precip, _ts AS moment
+        FROM JFK D [RANGE 12 HOURS], arrivals A [RANGE 12 HOURS], weather W [RANGE 12 HOURS]
+        WHERE D.tailnum = A.tailnum AND D.flight = A.flight AND D.dest = A.dest
+          AND D.origin = W.origin AND D.hour = W.hour
+          AND (W.precip > 0 OR W.wind_speed > 20) AND A.arr_delay > D.dep_delay""",
+    old_plan="((D A) W)",
+    new_plan="((D W) A)",
+    expected="""
+        SELECT D.carrier, D.flight, D.tailnum, D.dest, D.dep_delay, A.arr_delay, W.wind_speed, W.precip,
+               greatest(D.ts, A.ts, W.ts) AS moment
+        FROM JFK D
+        JOIN arrivals A ON D.tailnum = A.tailnum AND D.flight = A.flight AND D.dest = A.dest
+        JOIN weather W ON D.origin = W.origin AND D.hour = W.hour
+        WHERE (W.precip > 0 OR W.wind_speed > 20) AND A.arr_delay > D.dep_delay
+          AND greatest(D.ts, A.ts, W.ts) - least(D.ts, A.ts, W.ts) <= 43_200_000_000""",
+    summary="""SELECT dest AS destination, count(*) AS flights, round(avg(arr_delay - dep_delay), 1) AS minutes_lost
+               FROM result GROUP BY dest ORDER BY flights DESC, dest LIMIT 5""",
+)
+
+ACTS = (LATE_TOGETHER, LOST_IN_WEATHER)

