@@ -29,7 +29,7 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
     if source in ("timestamp", "date", "duration") and target in ("timestamp", "date", "duration"):
         return _times(type, datum)
     if target == "text" and source == "timestamp":
-        return pc.replace_substring_regex(_strict(type, datum), r"(\.\d*?)0+(Z?)$", r"\1\2").cast(type)
+        return _moment_text(type, datum)
     if source == "float" and target == "integer":
         return _float_to_integer(type, datum)
     if target == "decimal" and source in ("decimal", "float", "text", "integer"):
@@ -37,6 +37,13 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
     if source == "decimal" and target == "integer":
         return cast(type, _to_decimal(pa.decimal128(38, 0), datum)) if datum.type.scale else _tolerant(type, datum)
     return _tolerant(type, datum)
+
+
+def _moment_text(type: pa.DataType, datum: Datum) -> Datum:
+    """A timestamp as DuckDB writes it: no trailing zeros, a zone as `+00`."""
+    for pattern, shorter in ((r"\.0+(Z?)$", r"\1"), (r"(\.\d*?[1-9])0+(Z?)$", r"\1\2"), (r"Z$", "+00")):
+        datum = pc.replace_substring_regex(_strict(type, datum), pattern, shorter)
+    return datum.cast(type)
 
 
 def _nothing(type: pa.DataType, datum: Datum) -> Datum:

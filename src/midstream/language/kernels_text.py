@@ -77,8 +77,6 @@ def cut(text: str, start: int, length: int | None) -> str:
     ('ell', 'll', 'he')
     """
     begin = start - 1 if start > 0 else (len(text) + start if start < 0 else -1)
-    if start < 0 and begin < 0:
-        begin = 0
     end = len(text) if length is None else begin + length
     if end < begin:
         begin, end = end, begin

@@ -54,10 +54,13 @@ def counted(least: int, most: int, rule: Rule) -> Rule:
 
 def compares(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Arguments of one comparable type."""
-    unified = unify(arguments, comparing=True)
-    if family(unified[0].type) == "other":
-        raise wrong(f"values of type {name(unified[0].type)} do not compare", "compare columns of plain types")
-    return BOOLEAN, unified
+    return BOOLEAN, _comparable(unify(arguments, comparing=True))
+
+
+def _comparable(arguments: Arguments) -> Arguments:
+    if family(arguments[0].type) == "other":
+        raise wrong(f"values of type {name(arguments[0].type)} do not compare", "compare columns of plain types")
+    return arguments
 
 
 def logical(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
@@ -78,7 +81,8 @@ def same(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def ordered(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Arguments of one comparable type, which is also the result's."""
-    return compares(arguments)[1][0].type, unify(arguments)
+    unified = _comparable(unify(arguments))
+    return unified[0].type, unified
 
 
 def branches(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
