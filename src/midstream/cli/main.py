@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated
 
 import typer
 
+from midstream import __version__
 from midstream.cli.add import add
 from midstream.cli.console import failure_text
 from midstream.cli.demo import demo
@@ -35,10 +35,7 @@ for command in (demo, run, status, explain, migrate, add, drop, rescale):
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        try:
-            typer.echo(f"midstream {version('midstream')}")
-        except PackageNotFoundError:
-            typer.echo("midstream (not installed)")
+        typer.echo(f"midstream {__version__}")
         raise typer.Exit
 
 

@@ -50,8 +50,8 @@ def play(
 ) -> Performance:
     """Run the act through Spark until its input is used up; the plan is changed when half of the weeks are done.
 
-    State goes to `checkpoint` and results to `results` below the folder. `progress` is told the weeks done (`completed`)
-    and what is going on (`description`).
+    State goes to `checkpoint` and results to `results` below the folder. `progress` is told the weeks done
+    (`completed`) and what is going on (`description`).
     """
     import midstream as ms
 

@@ -1,0 +1,124 @@
+"""`migrate`, `add`, `drop`, `rescale` go through the command log."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from midstream.cli.main import main
+from midstream.model.commands import AddQuery, DropQuery, Migrate, Rescale
+from tests.unit.cli.conftest import SmallJob
+
+PAIR = "SELECT A.k FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k"
+
+
+def sent(job: SmallJob) -> list[object]:
+    return [command for _, command in job.commands.after(0)]
+
+
+def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(job.path)
+    assert main(["migrate", path, "pairs", "(A  (B C))"]) == 0
+    assert main(["add", path, "two", PAIR, "--plan", "(B A)", "--out", "results", "--format", "json"]) == 0
+    assert main(["drop", path, "two"]) == 0
+    assert main(["rescale", path, "--lanes", "5"]) == 0
+    assert "command 4 (rescale) is in the log" in capsys.readouterr().out
+    assert sent(job) == [
+        Migrate("pairs", "(A (B C))", "moving_state"),
+        AddQuery("two", PAIR, "(B A)", {"format": "json", "path": str(Path.cwd() / "results")}),
+        DropQuery("two"),
+        Rescale(5),
+    ]
+    job.step()
+    assert job.manifest.queries["pairs"].plan == "(A (B C))" and job.manifest.lanes == 5
+
+
+def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rescale", str(job.path), "--lanes", "5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "id": 1, "command": "rescale", "lanes": 5, "outcome": "sent", "event": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["migrate", "{}", "pears", "(A (B C))"], "pears"),
+        (["migrate", "{}", "pairs", "(A (B D))"], "'D'"),
+        (["migrate", "{}", "pairs", "(A B)"], "C"),
+        (["migrate", "{}", "pairs", "(A (B C)"], "plan"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--strategy", "magic"], "moving_state"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--strategy", "pause_drain_resume"], "stateful"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9"], "speed"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed"], "NAME=VALUE"),
+        (["add", "{}", "pairs", PAIR], "pairs"),
+        (["add", "{}", "two", "SELECT A.z FROM A"], "z"),
+        (["add", "{}", "two", "SELECT FROM"], "line 1"),
+        (["add", "{}", "two", PAIR, "--plan", "(A C)"], "C"),
+        (["add", "{}", "two", PAIR, "--format", "xml"], "parquet"),
+        (["drop", "{}", "pears"], "pairs"),
+        (["rescale", "{}", "--lanes", "0"], "lanes"),
+        (["rescale", "{}"], "lanes"),
+        (["rescale", "{}", "--lanes", "many"], "lanes"),
+        (["fly", "{}"], "fly"),
+    ],
+)
+def test_wrong_use_is_told_in_one_message_and_sends_nothing(
+    arguments: list[str], message: str, job: SmallJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([a.format(job.path) for a in arguments]) == 2
+    out, error = capsys.readouterr()
+    assert not out
+    assert error.startswith("midstream: ") and message in error and "Remedy: " in error and "Traceback" not in error
+    assert sent(job) == []
+
+
+def test_commands_are_checked_against_what_waits_already(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(job.path)
+    assert main(["add", path, "two", PAIR]) == 0
+    assert main(["migrate", path, "two", "(B A)"]) == 0
+    assert main(["drop", path, "two"]) == 0
+    assert main(["drop", path, "two"]) == 2
+    assert len(sent(job)) == 3
+
+
+def test_a_query_can_come_from_standard_input(job: SmallJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(PAIR))
+    assert main(["add", str(job.path), "two", "-"]) == 0
+    assert sent(job) == [AddQuery("two", PAIR)]
+
+
+def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(job.path)
+    with job.running():
+        assert main(["migrate", path, "pairs", "(A (B C))", "--wait", "20", "--json"]) == 0
+        migrated = json.loads(capsys.readouterr().out)
+        assert main(["add", path, "two", PAIR, "--wait", "20"]) == 0
+        assert "command 2 (add_query) was done in step" in capsys.readouterr().out
+        assert main(["rescale", path, "--lanes", "3", "--wait", "20"]) == 0
+        assert main(["drop", path, "two", "--wait", "20"]) == 0
+    assert migrated["outcome"] == "done" and migrated["event"]["plan"] == "(A (B C))"
+
+
+def test_waiting_shows_a_refusal_as_failure(
+    job: SmallJob, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = type(job.commands).append
+
+    def drop_first(log: object, command: object) -> int:
+        append(log, DropQuery("pairs"))  # somebody else was quicker
+        return append(log, command)
+
+    monkeypatch.setattr(type(job.commands), "append", drop_first)
+    with job.running():
+        assert main(["migrate", str(job.path), "pairs", "(A (B C))", "--wait", "20"]) == 1
+    assert "was refused" in capsys.readouterr().err
+
+
+def test_waiting_in_vain_is_a_failure(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["drop", str(job.path), "pairs", "--wait", "0"]) == 1
+    assert "not done after 0 seconds" in capsys.readouterr().err
+    assert sent(job) == [DropQuery("pairs")]

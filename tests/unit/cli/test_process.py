@@ -1,0 +1,84 @@
+"""The command as a process: exit codes, streams, what it loads."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from midstream.cli.main import app
+from tests.unit.cli.conftest import SmallJob
+
+SOURCE = Path(__file__).resolve().parents[3] / "src"
+
+
+def midstream(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    program = "import sys; from midstream.cli.main import main; sys.exit(main())"
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
+        check=False,
+    )
+
+
+def test_exit_codes(job: SmallJob, tmp_path: Path) -> None:
+    done = midstream("status", str(job.path))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert midstream("status", str(tmp_path)).returncode == 2
+    assert midstream("status").returncode == 2
+    assert midstream("--version").stdout.startswith("midstream 0.")
+    vain = midstream("drop", str(job.path), "pairs", "--wait", "0")
+    assert vain.returncode == 1 and "Traceback" not in vain.stderr
+
+
+def test_output_in_a_pipe_is_plain_text(job: SmallJob) -> None:
+    assert "\x1b" not in midstream("status", str(job.path), TERM="xterm-256color").stdout
+
+
+def test_an_inner_failure_is_told_without_a_traceback_unless_wanted(job: SmallJob) -> None:
+    (job.path / "events" / "000000000000.jsonl").write_text("{")
+    quiet = midstream("status", str(job.path), "--events", "1")
+    assert quiet.returncode == 1 and quiet.stderr.count("\n") == 1 and "MIDSTREAM_TRACEBACK" in quiet.stderr
+    loud = midstream("status", str(job.path), "--events", "1", MIDSTREAM_TRACEBACK="1")
+    assert loud.returncode == 1 and "Traceback" in loud.stderr
+
+
+def test_commands_on_a_checkpoint_load_no_spark(job: SmallJob) -> None:
+    for arguments in (["status", job.path], ["explain", job.path, "pairs"], ["drop", job.path, "pairs"]):
+        program = (
+            "import sys; from midstream.cli.main import main\n"
+            f"code = main({[str(a) for a in arguments]!r}); "
+            "assert 'pyspark' not in sys.modules and 'midstream.spark.job' not in sys.modules; sys.exit(code)"
+        )
+        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+        subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True)
+
+
+def test_every_command_explains_itself() -> None:
+    runner = CliRunner()
+    shown = runner.invoke(app, ["--help"])
+    assert shown.exit_code == 0
+    for command in ("demo", "run", "status", "explain", "migrate", "add", "drop", "rescale"):
+        assert command in shown.output
+        help_text = runner.invoke(app, [command, "--help"])
+        assert help_text.exit_code == 0 and "--json" in help_text.output, command
+
+
+def test_a_job_file_that_is_wrong_is_wrong_use(tmp_path: Path) -> None:
+    file = tmp_path / "job.toml"
+    assert midstream("run", str(file)).returncode == 2
+    file.write_text("checkpoint = 'c'\n[streams.A]\nformat = 'json'\n")
+    wrong = midstream("run", str(file))
+    assert wrong.returncode == 2 and "timestamp" in wrong.stderr and "Remedy:" in wrong.stderr
+
+
+def test_the_demo_does_not_clear_a_folder_of_other_things(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    refused = midstream("demo", "--out", str(tmp_path))
+    assert refused.returncode == 2 and "something else" in refused.stderr
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"

@@ -1,0 +1,87 @@
+"""`status` and `explain` read a checkpoint without a job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midstream.cli.main import main
+from midstream.model.commands import Rescale
+from tests.unit.cli.conftest import ROWS, SmallJob
+
+
+def test_status_shows_where_the_job_stands(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", str(job.path)]) == 0
+    shown = capsys.readouterr().out
+    assert "step 0, 2 lanes" in shown
+    assert "((A B) C)" in shown and "pairs" in shown
+    assert "1970-01-01 00:00:00.000002" in shown
+    assert "migrations under way" not in shown and "commands not taken" not in shown
+
+
+def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job.commands.append(Rescale(3))
+    assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["step"] == 0 and report["lanes"] == 2
+    assert [s["rows"] for s in report["streams"]] == [3, 3, 3]
+    assert report["streams"][0]["watermark"] == 2 - 1_000_000
+    assert report["queries"][0] | {"comparisons": 0, "sql": "", "state_rows": 0, "state_bytes": 0} == {
+        "query": "pairs", "plan": "((A B) C)", "since": 0, "rows_out": 3, "comparisons": 0,
+        "state_rows": 0, "state_bytes": 0, "sink": None, "sql": "",
+    }  # fmt: skip
+    assert report["waiting"] == [{"id": 1, "command": "rescale", "lanes": 3}]
+    assert [e["event"] for e in report["events"]] == ["query_added", "step_done"]
+
+
+def test_events_come_in_order_and_are_the_last(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(11):
+        job.step(ROWS.slice(0, 0))
+    assert main(["status", str(job.path), "--events", "3", "--json"]) == 0
+    assert [e["step"] for e in json.loads(capsys.readouterr().out)["events"]] == [9, 10, 11]
+
+
+def test_explain_shows_the_operators(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(job.path), "pairs"]) == 0
+    plain = capsys.readouterr().out
+    assert main(["explain", str(job.path), "pairs", "--analyze"]) == 0
+    analyzed = capsys.readouterr().out
+    assert "plan  ((A B) C)" in plain and "comparisons" not in plain and "comparisons" in analyzed
+
+
+def test_explain_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(job.path), "pairs", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["plan"] == "((A B) C)"
+
+
+@pytest.mark.parametrize("command", ["status", "explain"])
+def test_a_folder_without_a_checkpoint_is_wrong_use(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [command, str(tmp_path)] + (["q"] if command == "explain" else [])
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("midstream: there is no checkpoint here") and "Remedy:" in error and str(tmp_path) in error
+    assert main([command, str(tmp_path / "nowhere"), *arguments[2:]]) == 2
+    assert "no such folder" in capsys.readouterr().err
+
+
+def test_a_job_before_its_first_step_fails_readably(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "manifests").mkdir()
+    assert main(["status", str(tmp_path)]) == 1
+    assert "has not finished a step yet" in capsys.readouterr().err
+
+
+def test_an_unknown_query_names_the_known_ones(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(job.path), "pears"]) == 2
+    assert "use one of: pairs" in capsys.readouterr().err
+
+
+def test_a_damaged_manifest_fails_and_names_the_file(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = (job.path / "manifests").glob("*.json")
+    file.write_bytes(file.read_bytes()[:-20])
+    assert main(["status", str(job.path)]) == 1
+    error = capsys.readouterr().err
+    assert file.name in error and "Remedy:" in error and "Traceback" not in error
