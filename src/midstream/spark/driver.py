@@ -1,0 +1,173 @@
+"""One step on the driver: from a micro-batch to a published manifest and filled sinks.
+
+A step is pure, so a Spark job that dies in the middle is simply run again, here or after a restart. It is committed
+when its manifest is published; the sinks follow, and are filled again if that was cut short.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from midstream.language.parse import parse_query
+from midstream.language.query import Query
+from midstream.model.commands import AddQuery, Command
+from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest
+from midstream.spark import crash_points
+from midstream.spark.folders import Folders
+from midstream.spark.gather import Gathered, Places, Setting, run_step, setting_of
+from midstream.spark.outlets import Outlets
+from midstream.spark.reconcile import Declared, differences
+from midstream.spark.session import STEP_SETTINGS
+from midstream.spark.sources import Layout, needs
+from midstream.step.clock import Seen
+from midstream.step.conclude import conclude
+from midstream.step.lane_step import LaneOutput
+from midstream.step.plan_step import StepPlan, plan_step
+
+ATTEMPTS = 3
+STEPS_BETWEEN_TIDYINGS = 16
+
+
+class OtherColumns(Exception):
+    """A query has come that reads columns which the running union does not carry."""
+
+
+class Driver:
+    """Folds the micro-batches of one job; `fold` is what Spark's `foreachBatch` calls.
+
+    `stopping` says whether the job is being stopped, so that a Spark job that was cancelled is not run again.
+    """
+
+    def __init__(
+        self,
+        folders: Folders,
+        manifest: Manifest,
+        declared: Declared,
+        outlets: Outlets,
+        stopping: Callable[[], bool],
+        victims: Sequence[int],
+    ) -> None:
+        self.folders, self.manifest, self.declared, self.outlets = folders, manifest, declared, outlets
+        self.layout: Layout | None = None
+        self.events: list[Event] = []
+        self._stopping, self._victims = stopping, tuple(victims)
+        self.reconciled = False
+        self._setting: Setting | None = None
+        self._prepared: str | None = None
+
+    def fold(self, batch: DataFrame, number: int) -> None:
+        """Do a step, or only end it where its manifest stands already."""
+        if number == self.manifest.step:
+            self._deliver()
+            return
+        if number != self.manifest.step + 1:
+            raise CheckpointError(
+                f"Spark is at batch {number}, the newest manifest is of step {self.manifest.step}",
+                place=self.folders.root,
+                remedy="restore the folder that was lost, or begin with another checkpoint",
+            )
+        self._prepare(batch)
+        plan = self._plan()
+        if not self._carries(plan):
+            raise OtherColumns
+        self._reach("before_job", number)
+        gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
+        self._reach("after_chunks", number)
+        self._commit(plan, gathered)
+        self._deliver()
+
+    def queries_to_come(self) -> list[Query]:
+        """Every query that runs, is declared or waits in the command log, for the columns they read."""
+        entries = [entry.sql for entry in self.manifest.queries.values()]
+        entries += [wish.sql for wish in self.declared.queries.values()]
+        waiting = self.folders.commands.after(self.manifest.last_command)
+        entries += [command.sql for _, command in waiting if isinstance(command, AddQuery)]
+        return list(self._parsed(entries))
+
+    def _parsed(self, texts: Iterable[str]) -> Iterable[Query]:
+        for text in dict.fromkeys(texts):
+            try:
+                yield parse_query(text, self.manifest.streams)
+            except MidstreamError:
+                continue  # The step will refuse it.
+
+    def _prepare(self, batch: DataFrame) -> None:
+        session = batch.sparkSession
+        mark = str(session._jsparkSession.hashCode())
+        if mark != self._prepared:
+            for key, value in STEP_SETTINGS.items():
+                session.conf.set(key, value)
+            self._prepared = mark
+
+    def _plan(self) -> StepPlan:
+        given = self.folders.commands.after(self.manifest.last_command)
+        own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
+        last = max([self.manifest.last_command, *(number for number, _ in given)])
+        plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last)
+        return replace(plan, manifest=self.outlets.named(plan.manifest))
+
+    def _carries(self, plan: StepPlan) -> bool:
+        assert self.layout is not None
+        queries = self._parsed(entry.sql for entry in plan.manifest.queries.values())
+        return self.layout.covers(needs(queries, plan.manifest.streams))
+
+    def _is_nothing(self, batch: DataFrame, plan: StepPlan) -> bool:
+        """Whether there is nothing to do: the sources brought no partition and no lane has to change."""
+        moves = plan.migrations or plan.lanes_before != plan.manifest.lanes
+        return not moves and partitions_of(batch) == 0
+
+    def _idle(self) -> Gathered:
+        uses = {"": tuple(self.manifest.operators)}  # Their counters are kept.
+        outputs = {lane: LaneOutput(state, {}, {}, uses) for lane, state in self.manifest.lane_states.items()}
+        return Gathered(outputs, {name: Seen() for name in self.manifest.streams}, ())
+
+    def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:
+        assert self.layout is not None
+        parallelism = batch.sparkSession.sparkContext.defaultParallelism
+        self._setting = setting_of(plan, self.layout, parallelism, self._setting)
+        folders, outputs = self.outlets.staging(plan.manifest)
+        places = Places(self.folders.store, folders, outputs)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                return run_step(self.manifest, plan, batch, self._setting, places, self._victims)
+            except MidstreamError:
+                raise
+            except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
+                if attempt == ATTEMPTS or self._stopping():
+                    raise
+        raise AssertionError
+
+    def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
+        step = plan.manifest.step
+        after, events = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+        published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
+        after = replace(after, published=published)
+        self.folders.write_events(step, events)
+        self._reach("before_manifest", step)
+        self.folders.manifests.publish(after)
+        self._reach("after_manifest", step)
+        self.manifest, self.reconciled = after, True
+        self.events.extend(events)
+
+    def _deliver(self) -> None:
+        step = self.manifest.step
+        self._reach("before_sink", step)
+        self.outlets.publish(self.manifest)
+        self._reach("after_sink", step)
+        if step % STEPS_BETWEEN_TIDYINGS == 0:
+            self.folders.tidy(step)
+
+    def _reach(self, point: str, step: int) -> None:
+        crash_points.reach(point, step, self._victims)
+
+
+def partitions_of(batch: DataFrame) -> int:
+    """How many partitions a micro-batch has; asking costs no Spark job."""
+    logical: Any = batch._jdf.queryExecution().analyzed()
+    return int(logical.rdd().getNumPartitions())

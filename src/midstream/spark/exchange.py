@@ -1,0 +1,220 @@
+"""How a step's rows reach the lanes: tagged, filtered and shuffled in the JVM, once.
+
+Every row carries one integer, its tag: the lane group, the stream and the slot of the lane key. A row that several
+groups read is sent to each. Lanes take turns over the partitions, so that partitions fill evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+
+from midstream.language.expression import Column, Expression
+from midstream.spark.sources import STREAM, TIME, Layout
+from midstream.spark.translate import Slots, condition, key
+from midstream.state.base_state import count_column
+from midstream.step.lane_key import SLOTS, slots
+from midstream.step.program import Program
+
+TAG = "_tag"
+SLOT_BITS = SLOTS.bit_length() - 1
+
+
+@dataclass(frozen=True)
+class Group:
+    """A lane group as the exchange sees it: its lanes, the streams it reads, and its key (None: one lane for all
+    rows).
+    """
+
+    name: str
+    lanes: int
+    streams: frozenset[str]
+    keys: Mapping[str, Expression] | None
+    wanted: Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The way into the lanes of all groups; the same for every step until queries or lanes change.
+
+    A group number past the last group marks rows of streams that nobody reads: they are only counted.
+    """
+
+    layout: Layout
+    groups: tuple[Group, ...]
+    partitions: int
+
+    @property
+    def stream_bits(self) -> int:
+        """How many bits of a tag tell the stream."""
+        return max(len(self.layout.streams) - 1, 1).bit_length()
+
+    @property
+    def filters(self) -> bool:
+        """Whether rows are left out before the shuffle, so that they must be counted on the way."""
+        return any(wanted is not None for group in self.groups for wanted in group.wanted.values())
+
+    def lanes(self, partition: int) -> list[tuple[int, int]]:
+        """The lanes of a partition, as (group number, lane)."""
+        every = [(number, lane) for number, group in enumerate(self.groups) for lane in range(group.lanes)]
+        return every[partition :: self.partitions]
+
+    def apply(self, batch: DataFrame, watermarks: Mapping[str, int], counted: Sequence[str] = ()) -> DataFrame:
+        """A batch of the union, tagged and in its partitions; `counted` are the streams whose arrival numbers it
+        carries.
+        """
+        for number, group in enumerate(self.groups):
+            if group.keys is not None and self._spark_keys(group) is None:
+                batch = batch.withColumn(_slot_column(number), self._python_slots(group))
+        rest = [f"`{name}`" for name in (TIME, *self.layout.width, *map(count_column, counted))]
+        tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
+        unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
+        if unread:
+            tags.append(self._case(unread, self._packed(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
+        if len(tags) == 1:
+            tagged = batch.selectExpr(f"{tags[0]} AS {TAG}", *rest)
+            if self.groups and not self._total():
+                tagged = tagged.where(f"{TAG} IS NOT NULL")
+        else:
+            each = f"explode(filter(array({', '.join(tags)}), tag -> tag IS NOT NULL)) AS {TAG}"
+            tagged = batch.selectExpr(each, *rest)
+        return tagged.repartitionById(self.partitions, F.expr(self._partition()))
+
+    def _total(self) -> bool:
+        """Whether every row has a tag, where there is one group."""
+        return not self.filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
+
+    def _tag(self, number: int, group: Group, watermarks: Mapping[str, int]) -> str:
+        reading = [s for s in self.layout.streams if s in group.streams]
+        packed = self._packed(number, self._slot(number, group))
+        if all(group.wanted.get(s) is None for s in reading):
+            return self._case(reading, packed)
+        branches = " ".join(
+            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.wanted.get(s), watermarks[s])} THEN {packed}"
+            for s in reading
+        )
+        return f"CASE {branches} END"
+
+    def _case(self, reading: Sequence[str], packed: str) -> str:
+        if set(reading) == set(self.layout.streams):
+            return packed
+        numbers = ", ".join(f"{self._number(s)}Y" for s in reading)
+        return f"CASE WHEN {STREAM} IN ({numbers}) THEN {packed} END"
+
+    def _packed(self, group: int, slot: str) -> str:
+        base = group << (self.stream_bits + SLOT_BITS)
+        return f"({base} + {STREAM} * {SLOTS} + CAST({slot} AS INT))"
+
+    def _slot(self, number: int, group: Group) -> str:
+        if group.keys is None:
+            return "0"
+        keys = self._spark_keys(group)
+        if keys is None:
+            return _slot_column(number)
+        distinct = set(keys.values())
+        if len(distinct) == 1:
+            hashed = _hashed(distinct.pop())
+        else:
+            cases = " ".join(f"WHEN {self._number(s)}Y THEN {_hashed(k)}" for s, k in keys.items())
+            hashed = f"CASE {STREAM} {cases} END"
+        return f"pmod({hashed}, {SLOTS}L)"
+
+    def _spark_keys(self, group: Group) -> dict[str, str] | None:
+        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all."""
+        assert group.keys is not None
+        found = {s: key(e, self._slots_of(s)) for s, e in group.keys.items()}
+        known = {s: text for s, text in found.items() if text is not None}
+        return known if len(known) == len(found) else None
+
+    def _python_slots(self, group: Group) -> SparkColumn:
+        assert group.keys is not None
+        keys, layout = dict(group.keys), self.layout
+        read = {s: sorted({c.name: c for c in e.columns()}.values(), key=lambda c: c.name) for s, e in keys.items()}
+        columns = sorted({layout.slots[s][c.name] for s, own in read.items() for c in own})
+        numbers = {s: self._number(s) for s in keys}
+        places = {s: {c.name: (columns.index(layout.slots[s][c.name]), c.type) for c in own} for s, own in read.items()}
+
+        def slots_of(stream: pa.Array, *values: pa.Array) -> pa.Array:
+            return hashed_slots(stream, values, keys, numbers, places)
+
+        found: SparkColumn = arrow_udf(slots_of, "smallint", ArrowUDFType.SCALAR)(STREAM, *columns)
+        return found
+
+    def _partition(self) -> str:
+        """The partition of a tag: the lanes of all groups in a row, dealt out by `repartitionById`'s modulo."""
+        first, cases = 0, []
+        for number, group in enumerate(self.groups):
+            lane = f"{first} + ({TAG} & {SLOTS - 1}) % {group.lanes}" if group.lanes > 1 else f"{first}"
+            cases.append(f"WHEN {number} THEN {lane}")
+            first += group.lanes
+        if not cases:
+            return f"{TAG} & {SLOTS - 1}"
+        if len(cases) == 1 and all(s in self.groups[0].streams for s in self.layout.streams):
+            return cases[0].partition("THEN ")[2]
+        return f"CASE shiftright({TAG}, {self.stream_bits + SLOT_BITS}) {' '.join(cases)} ELSE {TAG} & {SLOTS - 1} END"
+
+    def _number(self, stream: str) -> int:
+        return self.layout.streams.index(stream)
+
+    def _slots_of(self, stream: str) -> Slots:
+        return lambda column: self.layout.slots[stream][column.name]
+
+
+def wanted_rows(program: Program, layout: Layout) -> dict[str, str | None]:
+    """For each stream of a program what Spark can check of its selections; None where every row is wanted."""
+    found: dict[str, list[str | None]] = {}
+    for unit in program.units:
+        for source in unit.user.sources:
+            own = [e for alias, e in unit.user.selections if alias == source.alias]
+
+            def slot(column: Column, stream: str = source.stream) -> str:
+                return layout.slots[stream][column.name]
+
+            parts = [text for e in own if (text := condition(e, slot)) is not None]
+            checked = None if unit.ordered or not parts else " AND ".join(f"({part})" for part in parts)
+            found.setdefault(source.stream, []).append(checked)
+    return {
+        stream: None if None in texts else " OR ".join(f"({text})" for text in dict.fromkeys(texts))
+        for stream, texts in found.items()
+    }
+
+
+def hashed_slots(
+    stream: pa.Array,
+    values: Sequence[pa.Array],
+    keys: Mapping[str, Expression],
+    numbers: Mapping[str, int],
+    places: Mapping[str, Mapping[str, tuple[int, pa.DataType]]],
+) -> pa.Array:
+    """The slots of keys that only the language's own evaluation gives exactly; runs in a Python worker."""
+    import numpy as np
+
+    from midstream.spark.unpack import as_declared
+
+    owner = stream.to_numpy(zero_copy_only=False)
+    found = np.zeros(len(owner), np.int16)
+    for name, expression in keys.items():
+        rows = np.flatnonzero(owner == numbers[name])
+        columns = {c: as_declared(values[at].take(pa.array(rows)), kind) for c, (at, kind) in places[name].items()}
+        batch = pa.RecordBatch.from_pydict({"": pa.nulls(len(rows)), **columns})
+        found[rows] = slots(expression, batch)
+    return pa.array(found)
+
+
+def _hashed(text: str) -> str:
+    return f"CASE WHEN ({text}) IS NULL THEN xxhash64({TIME}) ELSE xxhash64({text}) END"
+
+
+def _kept(wanted: str | None, watermark: int) -> str:
+    """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
+    return "TRUE" if wanted is None else f"(({wanted}) OR {TIME} IS NULL OR {TIME} < {watermark}L)"
+
+
+def _slot_column(group: int) -> str:
+    return f"_slot{group}"

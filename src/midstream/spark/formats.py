@@ -1,0 +1,98 @@
+"""Tables written as files: Parquet, JSON lines, CSV."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+import pyarrow.types as pt
+
+from midstream.state.disk import cannot_write
+
+
+def write(table: pa.Table, path: str, format: str) -> None:
+    """Write a table to a new file in one of `FORMATS`; raises `SinkError` where that fails."""
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        FORMATS[format](table, path)
+    except OSError as error:
+        raise cannot_write(error, path) from error
+
+
+def _parquet(table: pa.Table, path: str) -> None:
+    # Results of joins hardly repeat; a dictionary would cost more than it saves.
+    pyarrow.parquet.write_table(table, path, use_dictionary=_texts(table), compression="snappy", write_statistics=False)
+
+
+def _json(table: pa.Table, path: str) -> None:
+    with open(path, "w", encoding="utf-8") as file:
+        for batch in table.to_batches(max_chunksize=65_536):
+            file.writelines(_line(row) for row in _plain(batch).to_pylist())
+
+
+def _line(row: dict[str, Any]) -> str:
+    present = {name: value for name, value in row.items() if value is not None}
+    try:
+        return json.dumps(present, default=_value, ensure_ascii=False, allow_nan=False) + "\n"
+    except ValueError:  # JSON has no word for NaN.
+        return json.dumps(_speakable(present), default=_value, ensure_ascii=False) + "\n"
+
+
+def _speakable(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {name: _speakable(inner) for name, inner in value.items()}
+    return [_speakable(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _csv(table: pa.Table, path: str) -> None:
+    columns = {name: _cell(table.column(name)) for name in table.column_names}
+    pyarrow.csv.write_csv(pa.table(columns), path)
+
+
+FORMATS: dict[str, Callable[[pa.Table, str], None]] = {"parquet": _parquet, "json": _json, "csv": _csv}
+"""How each format is written. JSON leaves NULL out and writes times as ISO 8601, binary as base64, NaN as text, as
+Spark does, and decimals as text, so that no digit is lost."""
+
+
+def _texts(table: pa.Table) -> list[str]:
+    return [field.name for field in table.schema if pt.is_string(field.type) or pt.is_large_string(field.type)]
+
+
+def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Times as text, which Arrow does faster than Python."""
+    columns = [_iso(column) if pt.is_timestamp(column.type) else column for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _iso(column: pa.Array) -> pa.Array:
+    zone = "Z" if column.type.tz else ""
+    return pc.strftime(column.cast(pa.timestamp("us", column.type.tz)), format=f"%Y-%m-%dT%H:%M:%S{zone}")
+
+
+def _value(value: Any) -> Any:
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return str(value)
+
+
+def _cell(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pt.is_binary(kind) or pt.is_large_binary(kind):
+        return pa.chunked_array([[None if v is None else _value(v) for v in column.to_pylist()]], pa.string())
+    if pt.is_nested(kind):
+        shown = [None if v is None else json.dumps(v, default=_value, ensure_ascii=False) for v in column.to_pylist()]
+        return pa.chunked_array([shown], pa.string())
+    return column

@@ -1,0 +1,187 @@
+"""The one Spark job of a step: rows to lanes, lanes to chunks and staged results, and their reports to the driver."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation
+
+from midstream.model import errors
+from midstream.model.counters import Counters
+from midstream.model.errors import MidstreamError
+from midstream.model.manifest import Manifest
+from midstream.operators.source import SourceOperator
+from midstream.plan.signature import canonical
+from midstream.spark.exchange import Exchange, Group, wanted_rows
+from midstream.spark.prepass import look, number, tallied, tallies
+from midstream.spark.sources import Layout
+from midstream.spark.task import StepTask, stripped
+from midstream.spark.unpack import Carried
+from midstream.state.lane import StepClock
+from midstream.step.clock import Seen, watermarks
+from midstream.step.conclude import progress_after
+from midstream.step.lane_key import lane_key
+from midstream.step.lane_step import LaneOutput
+from midstream.step.plan_step import StepPlan
+from midstream.step.program import Program
+from midstream.step.route import counted_streams
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What the tasks of a step report: `files` as (kind, query or stream, file, rows)."""
+
+    outputs: Mapping[str, LaneOutput]
+    seen: Mapping[str, Seen]
+    files: tuple[tuple[str, str, str, int], ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays as it is from step to step until queries or lanes change."""
+
+    key: object
+    exchange: Exchange
+    programs: Mapping[str, Program]
+    counted: tuple[str, ...]
+    asks: bool
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the tasks put things: the store, and the staging folders by query and by output."""
+
+    store: str
+    folders: Mapping[str, tuple[str, str]]
+    outputs: Mapping[str, str]
+
+
+def setting_of(plan: StepPlan, layout: Layout, parallelism: int, known: Setting | None) -> Setting:
+    """The setting of a step; the known one where nothing has changed."""
+    manifest = plan.manifest
+    queries = tuple((n, e.sql, e.since, e.group) for n, e in sorted(manifest.queries.items()))
+    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing)
+    if known is not None and known.key == key:
+        return known
+    programs = {group: plan.program(group) for group in plan.groups()}
+    groups = tuple(_group(plan, layout, name, program) for name, program in programs.items())
+    partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
+    return Setting(key, Exchange(layout, groups, partitions), programs, counted_streams(plan), plan.needs_watermarks)
+
+
+def run_step(
+    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, places: Places, victims: Sequence[int]
+) -> Gathered:
+    """Run the step's job. Raises the `MidstreamError` of a task, or whatever Spark raises."""
+    exchange, streams = setting.exchange, tuple(before.streams)
+    marks = watermarks(before.streams, before.progress)
+    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in streams}
+    clock = StepClock(plan.manifest.step, marks, marks, counts)
+    seen: dict[str, Seen] | None = None
+    observation = None
+    cached = batch.persist() if setting.asks or setting.counted else None
+    try:
+        if setting.asks:
+            seen = look(batch, streams, marks)
+            clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
+        if setting.counted:
+            batch = number(batch, streams, {s: counts[s] for s in setting.counted}, marks)
+        if exchange.filters and seen is None:
+            observation = Observation()
+            batch = batch.observe(observation, *tallies(streams, marks))
+        spread = exchange.apply(batch, marks, setting.counted)
+        rows = spread.mapInArrow(_task(plan, setting, clock, places, victims), "result string").collect()
+    finally:
+        if cached is not None:
+            cached.unpersist()
+    reports = [json.loads(row[0]) for row in rows]
+    for report in reports:
+        _raise(report.get("error"))
+    if observation is not None:
+        seen = tallied(streams, observation.get)
+    return _gathered(before, setting, reports, seen)
+
+
+def _group(plan: StepPlan, layout: Layout, name: str, program: Program) -> Group:
+    streams = frozenset(stream for unit in program.units for stream in unit.streams)
+    keys = lane_key(canonical(program.units[0].user)[0])
+    return Group(name, plan.lanes(name), streams, keys, wanted_rows(program, layout))
+
+
+def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:
+    exchange, layout = setting.exchange, setting.exchange.layout
+    streams = tuple(
+        Carried(
+            name,
+            schema.timestamp,
+            tuple((c, slot, schema.columns.field(c).type) for c, slot in layout.slots[name].items()),
+            layout.raw.get(name),
+        )
+        for name, schema in ((name, plan.manifest.streams[name]) for name in layout.streams)
+    )
+    groups = exchange.groups
+    teller = {s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams}
+    return StepTask(
+        plan=stripped(plan),
+        groups=tuple(group.name for group in groups),
+        lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
+        streams=streams,
+        stream_bits=exchange.stream_bits,
+        counted=setting.counted,
+        teller=teller,
+        clock=clock,
+        store=places.store,
+        folders=places.folders,
+        outputs=places.outputs,
+        victims=tuple(victims),
+    )
+
+
+def _raise(error: Sequence[str] | None) -> None:
+    if error is not None:
+        kind = getattr(errors, error[0], MidstreamError)
+        raise kind(error[1], place=error[2], remedy=error[3])
+
+
+def _gathered(
+    before: Manifest, setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen] | None
+) -> Gathered:
+    outputs = {lane: LaneOutput.from_json(value) for report in reports for lane, value in report["lanes"].items()}
+    files = tuple((kind, name, file, rows) for report in reports for kind, name, file, rows in report["files"])
+    told: dict[str, Seen] = {name: Seen() for name in before.streams}
+    for report in reports:
+        for name, values in report["seen"].items():
+            told[name] = told[name] + Seen(*values)
+    total = told if seen is None else seen
+    if setting.exchange.filters:
+        outputs = _with_rows_left_out(setting, reports, total, outputs)
+    return Gathered(outputs, total, files)
+
+
+def _with_rows_left_out(
+    setting: Setting,
+    reports: Sequence[Mapping[str, Any]],
+    seen: Mapping[str, Seen],
+    outputs: Mapping[str, LaneOutput],
+) -> dict[str, LaneOutput]:
+    """Count the rows that Spark left out before the shuffle as the sources of their group would have counted them."""
+    counted = dict(outputs)
+    for at, group in enumerate(setting.exchange.groups):
+        lane = f"{group.name}.0"
+        counters = dict(counted[lane].counters)
+        for source in _sources(setting.programs[group.name]):
+            stream = source.spec.stream
+            left_out = seen[stream].rows - sum(report["sent"].get(f"{at}:{stream}", 0) for report in reports)
+            more = Counters(rows_in=left_out, predicates=left_out * bool(source.selection))
+            counters[source.id] = counters.get(source.id, Counters()) + more
+        counted[lane] = replace(counted[lane], counters=counters)
+    return counted
+
+
+def _sources(program: Program) -> list[SourceOperator]:
+    boxes = [unit.box(unit.plan) for unit in program.units if not unit.ordered]
+    operators = [op for box in boxes for root in box.roots for op in root.walk()]
+    return list({op.id: op for op in operators if isinstance(op, SourceOperator)}.values())

@@ -1,0 +1,170 @@
+"""A job on Spark: streams, queries and sinks, declared once and started on a checkpoint."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from midstream.language.duration import parse_duration
+from midstream.language.parse import parse_query
+from midstream.language.plan_notation import parse_plan
+from midstream.language.query import Query
+from midstream.model.commands import AddQuery
+from midstream.model.errors import CheckpointError, InputError, QueryError
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.spark.driver import Driver
+from midstream.spark.folders import Folders
+from midstream.spark.outlets import Outlets
+from midstream.spark.reconcile import Declared, with_streams
+from midstream.spark.run import Fold, Run
+from midstream.spark.session import QUERY_SETTINGS, settings
+from midstream.spark.ship import ship
+from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_path
+from midstream.spark.sources import Intake, JobStream, intake, job_stream, needs
+from midstream.spark.spark_log import align
+from midstream.state.disk import cannot_write
+from midstream.step.plan_step import check_lanes
+
+
+class Job:
+    """Continuous queries over Spark's streams.
+
+    Everything the job knows is in the folder `checkpoint`, which every machine of the cluster must see under this
+    path. A job that is started on a checkpoint goes on where that one stopped, also with other plans, lanes or
+    queries than before. `lanes` is how many shares the state is spread over; without it, as many as Spark runs tasks
+    at once.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        checkpoint: str | os.PathLike[str],
+        lanes: int | None = None,
+        *,
+        sharing: str = "auto",
+        seed: int = 0,
+    ) -> None:
+        if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
+            raise InputError(
+                "the job needs a classic Spark session",
+                place="Job",
+                remedy="build one without a remote, or use midstream.spark.session.local_session()",
+            )
+        if lanes is not None:
+            check_lanes(lanes)
+        if sharing not in ("auto", "off"):
+            raise QueryError(f"unknown sharing {sharing!r}", place="Job", remedy="use one of: auto, off")
+        self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint)), lanes
+        self._sharing, self._seed = sharing, seed
+        self._streams: dict[str, JobStream] = {}
+        self._queries: dict[str, AddQuery] = {}
+        self._sinks: dict[str, Sink] = {}
+
+    def stream(
+        self,
+        name: str,
+        df: DataFrame,
+        timestamp: str,
+        lateness: str | int = 0,
+        idle_timeout: str | int | None = None,
+    ) -> Job:
+        """Declare a stream over any streaming DataFrame; durations are text or microseconds."""
+        if name in self._streams:
+            raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
+        idle = None if idle_timeout is None else parse_duration(idle_timeout)
+        self._streams[name] = job_stream(name, df, timestamp, parse_duration(lateness), idle)
+        return self
+
+    def query(
+        self,
+        name: str,
+        sql: str,
+        plan: str | None = None,
+        sink: FileSink | SinkFunction | Mapping[str, Any] | None = None,
+    ) -> Job:
+        """Declare a query over streams declared before; without a sink its results go into the checkpoint."""
+        if name in self._queries:
+            raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
+        query = parse_query(sql, self._schemas())
+        if plan is not None:
+            parse_plan(plan, query)
+        self._sinks[name] = as_sink(sink, self._folders.results(name))
+        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json())
+        return self
+
+    def start(self, trigger: Mapping[str, Any] | None = None) -> Run:
+        """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
+
+        Raises a `CheckpointError` where the checkpoint is damaged or of another job.
+        """
+        if not self._streams:
+            raise InputError(
+                "the job has no stream", place="Job", remedy="declare one with job.stream(name, df, timestamp=)"
+            )
+        manifest = self._manifest()
+        outlets = Outlets(self._spark, self._folders, self._sinks)
+        self._try_folders()
+        align(self._folders.spark, manifest, outlets)
+        ship(self._spark.sparkContext)
+        declared = Declared(self._lanes, self._queries)
+        driver = Driver(self._folders, manifest, declared, outlets, lambda: run.is_stopping, self._victims())
+        run = Run(self._spark, driver, self._begin(trigger or {}), self._union(manifest))
+        return run
+
+    def _schemas(self) -> dict[str, StreamSchema]:
+        return {name: stream.schema for name, stream in self._streams.items()}
+
+    def _manifest(self) -> Manifest:
+        newest = self._folders.manifests.latest()
+        if newest is not None:
+            return with_streams(newest, self._schemas(), self._folders.root)
+        if os.path.isdir(f"{self._folders.spark}/offsets"):
+            raise CheckpointError(
+                "Spark has run here but there is no manifest",
+                place=self._folders.root,
+                remedy="restore the folder `manifests`, or use a new checkpoint",
+            )
+        lanes = self._lanes or self._spark.sparkContext.defaultParallelism
+        first = Manifest(secrets.token_hex(8), -1, self._seed, self._sharing, lanes, self._schemas())
+        self._folders.manifests.publish(first)
+        return first
+
+    def _try_folders(self) -> None:
+        """See now rather than in the middle of a step whether results can be written."""
+        for sink in self._sinks.values():
+            if isinstance(sink, FileSink):
+                try:
+                    os.makedirs(sink.path, exist_ok=True)
+                    if not os.access(sink.path, os.W_OK | os.X_OK):
+                        raise PermissionError(13, "Permission denied")
+                except OSError as error:
+                    raise cannot_write(error, sink.path) from error
+
+    def _begin(self, trigger: Mapping[str, Any]) -> Callable[[DataFrame, Fold], StreamingQuery]:
+        def begin(frame: DataFrame, fold: Fold) -> StreamingQuery:
+            writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self._folders.spark)
+            if trigger:
+                writer = writer.trigger(**trigger)
+            with settings(self._spark, QUERY_SETTINGS):
+                return writer.start()
+
+        return begin
+
+    def _union(self, manifest: Manifest) -> Callable[[Iterable[Query]], Intake]:
+        streams = [self._streams[name] for name in manifest.streams]
+
+        def union(queries: Iterable[Query]) -> Intake:
+            with settings(self._spark, QUERY_SETTINGS):
+                return intake(streams, needs(queries, manifest.streams))
+
+        return union
+
+    def _victims(self) -> tuple[int, ...]:
+        jvm: Any = self._spark._jvm
+        return (int(jvm.java.lang.ProcessHandle.current().pid()), os.getpid())

@@ -1,0 +1,75 @@
+"""What must be known of a whole batch before its rows are spread: watermarks after it, and arrival numbers.
+
+Costs a Spark job of its own, so only steps with a query that asks about instants or counts rows have one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, Row, Window
+from pyspark.sql import functions as F
+
+from midstream.spark.sources import STREAM, TIME
+from midstream.state.base_state import count_column
+from midstream.step.clock import Seen
+
+POSITION = "_position"
+
+
+def tallies(streams: Sequence[str], watermarks: Mapping[str, int]) -> list[SparkColumn]:
+    """Aggregates that say of each stream what `Seen` says."""
+    found = []
+    for number, name in enumerate(streams):
+        own, mark = (
+            f"{STREAM} = {number}Y",
+            f"{watermarks[name]}L" if watermarks[name] > -(2**63) else "(-9223372036854775807L - 1L)",
+        )
+        parts = {
+            "greatest": f"max(CASE WHEN {own} AND {TIME} >= {mark} THEN {TIME} END)",
+            "rows": f"count(CASE WHEN {own} AND {TIME} >= {mark} THEN 1 END)",
+            "late": f"count(CASE WHEN {own} AND {TIME} < {mark} THEN 1 END)",
+            "rejected": f"count(CASE WHEN {own} AND {TIME} IS NULL THEN 1 END)",
+        }
+        found += [F.expr(text).alias(f"{part}{number}") for part, text in parts.items()]
+    return found
+
+
+def tallied(streams: Iterable[str], values: Mapping[str, int | None]) -> dict[str, Seen]:
+    """What the aggregates found."""
+    return {
+        name: Seen(
+            values[f"greatest{n}"], values[f"rows{n}"] or 0, values[f"late{n}"] or 0, values[f"rejected{n}"] or 0
+        )
+        for n, name in enumerate(streams)
+    }
+
+
+def look(batch: DataFrame, streams: Sequence[str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+    """Count a batch."""
+    row = batch.select(*tallies(streams, watermarks)).head()
+    assert isinstance(row, Row)
+    return tallied(streams, row.asDict())
+
+
+def number(
+    batch: DataFrame, streams: Sequence[str], counts: Mapping[str, int], watermarks: Mapping[str, int]
+) -> DataFrame:
+    """Add to every row how many rows of each counted stream have arrived, itself included.
+
+    Rows arrive in the order (time, stream, position); only admitted ones count. `counts` are the arrivals before the
+    batch.
+    """
+    marks = " ".join(f"WHEN {n}Y THEN {max(watermarks[s], -(2**63) + 1)}L" for n, s in enumerate(streams))
+    arrivals = Window.partitionBy(F.lit(0)).orderBy(F.col(TIME).asc_nulls_first(), STREAM, POSITION)
+    running = arrivals.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    placed = batch.withColumn(POSITION, F.monotonically_increasing_id())
+    added = {
+        count_column(name): F.count(
+            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIME} >= CASE {STREAM} {marks} END THEN 1 END")
+        ).over(running)
+        + F.lit(before)
+        for name, before in counts.items()
+    }
+    return placed.withColumns(added).drop(POSITION)

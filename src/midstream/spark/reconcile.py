@@ -1,0 +1,119 @@
+"""A job script meets a checkpoint: what it declares now against what was declared when it last started.
+
+Only what the script itself changed becomes a command. A plan, a number of lanes or a query that a command changed
+since stays as the command left it: a job goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.language.parse import parse_query
+from midstream.language.plan_notation import parse_plan
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.step.clock import watermark
+
+STRATEGY = "moving_state"
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a job script says: lanes, if it says so, and for each query its text, its plan and its sink."""
+
+    lanes: int | None
+    queries: Mapping[str, AddQuery]
+
+    def to_json(self) -> dict[str, Any]:
+        """The declaration as a manifest keeps it."""
+        return {"lanes": self.lanes, "queries": {n: {"sql": q.sql, "plan": q.plan} for n, q in self.queries.items()}}
+
+
+def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
+    """The commands that bring a job to what its script declares."""
+    last = manifest.published.get("declared", {"lanes": None, "queries": {}})
+    found: list[Command] = []
+    if declared.lanes is not None and declared.lanes != last["lanes"] and declared.lanes != manifest.lanes:
+        found.append(Rescale(declared.lanes))
+    for name in sorted(last["queries"].keys() - declared.queries.keys()):
+        if name in manifest.queries:
+            found.append(DropQuery(name))
+    for name, wish in declared.queries.items():
+        found += _query(manifest, name, wish, last["queries"].get(name))
+    return tuple(found)
+
+
+def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any] | None) -> list[Command]:
+    running = manifest.queries.get(name)
+    if running is None:
+        dropped_by_command = last is not None and last["sql"] == wish.sql
+        return [] if dropped_by_command else [wish]
+    if running.sql != wish.sql:
+        return [DropQuery(name), wish]
+    if wish.plan is None or (last is not None and last["plan"] == wish.plan):
+        return []
+    query = parse_query(wish.sql, manifest.streams)
+    plan = parse_plan(wish.plan, query).notation()
+    return [] if plan == running.plan else [Migrate(name, plan, STRATEGY)]
+
+
+def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:
+    """The manifest with the streams as the script declares them now; refuses streams of another job.
+
+    Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back.
+    """
+    if set(streams) != set(manifest.streams):
+        raise CheckpointError(
+            f"the checkpoint has the streams {', '.join(manifest.streams)}, this job has {', '.join(streams)}",
+            place=place,
+            remedy="declare the same streams, or use a new checkpoint",
+        )
+    read: dict[str, set[str]] = {name: set() for name in streams}
+    for entry in manifest.queries.values():
+        query = parse_query(entry.sql, manifest.streams)
+        for source in query.sources:
+            read[source.stream] |= set(query.columns_of(source.alias))
+    for name, old in manifest.streams.items():
+        _check_columns(name, old, streams[name], read[name], place)
+    floors = {
+        name: watermark(schema, manifest.progress[name])
+        for name, schema in manifest.streams.items()
+        if name in manifest.progress
+    }
+    progress = {
+        name: replace(one, floor=floors[name]) if _changed(manifest.streams[name], streams[name]) else one
+        for name, one in manifest.progress.items()
+    }
+    return replace(manifest, streams={name: streams[name] for name in manifest.streams}, progress=progress)
+
+
+def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[str], place: str) -> None:
+    remedy = "declare the stream as it was, or use a new checkpoint"
+    if old.timestamp != new.timestamp:
+        raise CheckpointError(
+            f"stream {name!r} had the timestamp column {old.timestamp!r}, now it has {new.timestamp!r}",
+            place=place,
+            remedy=remedy,
+        )
+    for column in sorted(read | {old.timestamp}):
+        before, now = old.columns.field(column).type, _type_of(new.columns, column)
+        if now != before:
+            raise CheckpointError(
+                f"column {column!r} of stream {name!r} was {before}, now it is {now or 'missing'}",
+                place=place,
+                remedy=remedy,
+            )
+
+
+def _type_of(columns: pa.Schema, name: str) -> pa.DataType | None:
+    return columns.field(name).type if name in columns.names else None
+
+
+def _changed(old: StreamSchema, new: StreamSchema) -> bool:
+    return old.lateness != new.lateness

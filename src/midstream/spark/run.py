@@ -1,0 +1,169 @@
+"""A running job: what may be asked of it while it runs, and how it ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from midstream.language.query import Query
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.errors import MidstreamError
+from midstream.model.events import Event
+from midstream.spark.control import send, status
+from midstream.spark.driver import Driver, OtherColumns
+from midstream.spark.reconcile import differences
+from midstream.spark.sinks import FunctionSink, as_sink
+from midstream.spark.sources import Intake
+
+Fold = Callable[[DataFrame, int], None]
+"""What Spark calls with each micro-batch and its number."""
+
+_LONG = 3_600_000
+
+
+class Run:
+    """A started job. Commands take effect with the next step; what is wrong with one is raised at once.
+
+    Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        driver: Driver,
+        begin: Callable[[DataFrame, Fold], StreamingQuery],
+        union: Callable[[Iterable[Query]], Intake],
+    ) -> None:
+        self._session, self._driver, self._begin, self._union = session, driver, begin, union
+        self._error: BaseException | None = None
+        self._stopping = self._widening = False
+        self._started, self._ended = threading.Event(), threading.Event()
+        self._query = self._start()
+        threading.Thread(target=self._watch, name="midstream", daemon=True).start()
+
+    def migrate(self, name: str, plan: str, strategy: str = "moving_state", **options: Any) -> int:
+        """Carry a query to another plan; the number of the command."""
+        return self._send(Migrate(name, plan, strategy, options))
+
+    def add_query(self, name: str, sql: str, plan: str | None = None, sink: Any = None) -> int:
+        """Begin a query; it sees the rows from the next step on. Without a sink its results go into the checkpoint."""
+        meant, sinks = as_sink(sink, self._driver.folders.results(name)), self._driver.outlets.sinks
+        before = sinks.get(name)
+        if isinstance(meant, FunctionSink):
+            sinks[name] = meant  # A step may take the command as soon as it is logged.
+        try:
+            return self._send(AddQuery(name, sql, plan, meant.to_json()))
+        except MidstreamError:
+            sinks.pop(name, None)
+            sinks.update({} if before is None else {name: before})
+            raise
+
+    def drop_query(self, name: str) -> int:
+        """End a query."""
+        return self._send(DropQuery(name))
+
+    def rescale(self, lanes: int) -> int:
+        """Spread the state over another number of lanes."""
+        return self._send(Rescale(lanes))
+
+    def status(self) -> dict[str, Any]:
+        """The job at a glance, as JSON values."""
+        return status(self._driver.manifest, self._driver.folders.commands, self.events, self.state)
+
+    @property
+    def state(self) -> str:
+        """`running`, `stopped`, `failed` or `finished`."""
+        if not self._ended.is_set():
+            return "running"
+        if self._error is not None:
+            return "failed"
+        return "stopped" if self._stopping else "finished"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What has happened since this run began."""
+        return tuple(self._driver.events)
+
+    @property
+    def query(self) -> StreamingQuery:
+        """Spark's streaming query."""
+        return self._query
+
+    def await_termination(self, timeout: float | None = None) -> bool:
+        """Wait for the end, at most `timeout` seconds; whether it has come. Raises the error the job failed with."""
+        ended = self._ended.wait(timeout)
+        if ended and self._error is not None:
+            raise self._error
+        return ended
+
+    def stop(self) -> None:
+        """End the job. A step that is cut short is done again when the job is next started."""
+        self._stopping = True
+        self._query.stop()
+        self._ended.wait()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the job is being stopped, or its query is being replaced by a wider one."""
+        return self._stopping or self._widening
+
+    def _send(self, command: Command) -> int:
+        driver = self._driver
+        ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
+        return send(driver.manifest, driver.folders.commands, ahead, command)
+
+    def _start(self) -> StreamingQuery:
+        union = self._union(self._driver.queries_to_come())
+        self._driver.layout = union.layout
+        self._started.clear()
+        query = self._begin(union.frame, self._fold)
+        self._query = query
+        self._started.set()
+        return query
+
+    def _fold(self, batch: DataFrame, number: int) -> None:
+        try:
+            if not self.is_stopping:
+                self._driver.fold(batch, number)
+                return
+        except OtherColumns:
+            self._widening = True
+        except BaseException as error:
+            if not self.is_stopping and self._error is None:
+                self._error = error
+            raise
+        threading.Thread(target=self._stop_query, daemon=True).start()
+        # Spark interrupts this sleep when it stops the query, and takes the query for stopped, not for failed.
+        jvm: Any = self._session._jvm
+        jvm.java.lang.Thread.sleep(_LONG)
+
+    def _stop_query(self) -> None:
+        self._started.wait()
+        with suppress(Exception):
+            self._query.stop()
+
+    def _watch(self) -> None:
+        while True:
+            failure: BaseException | None = None
+            try:
+                self._query.awaitTermination()
+            except Exception as error:
+                failure = error
+            if not self._widening or self._stopping:
+                break
+            self._widening = False
+            try:
+                self._start()
+            except Exception as error:
+                failure = error
+                break
+        if self._stopping:
+            self._error = None
+        elif self._error is None:
+            self._error = failure
+        self._ended.set()

@@ -1,0 +1,79 @@
+"""Spark sessions as this package likes them, and the settings a job's own queries run under."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
+
+TASK_ATTEMPTS = 4
+
+_FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+QUERY_SETTINGS: Mapping[str, str] = {
+    # Hadoop's FileContext starts fifty processes (readlink, chmod) for the logs of one batch of three local streams.
+    "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What a job's streaming query is started with."""
+
+STEP_SETTINGS: Mapping[str, str] = {
+    "spark.sql.adaptive.enabled": "false",  # A step's partitions are its lanes; nothing may merge or split them.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "262144",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.session.timeZone": "UTC",
+}
+"""What the job of a step runs under."""
+
+
+def local_session(
+    app_name: str = "midstream", cores: int | str = "2", settings: Mapping[str, str] | None = None
+) -> SparkSession:
+    """A quiet session on this machine: no user interface, errors only, little waiting.
+
+    `cores` as in `local[cores]`; a task that dies is tried again. `settings` come on top. If this process has a session
+    already, that one is given back as it is.
+    """
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # pyspark says at every turn that it has not been tried with pandas 3, which is not used here.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    builder = SparkSession.builder.master(f"local[{cores},{TASK_ATTEMPTS}]").appName(app_name)
+    for key, value in {**_quiet(), **(settings or {})}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _quiet() -> dict[str, str]:
+    return {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "4g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "2",
+        # Otherwise every local file that Spark writes has a twin of checksums, and starts processes to set rights.
+        "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+        "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
+    }
+
+
+@contextmanager
+def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Have a session under other settings for a while; a query that is started meanwhile keeps them for its life."""
+    before = {key: session.conf.get(key, None) for key in wanted}
+    for key, value in wanted.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, old)
