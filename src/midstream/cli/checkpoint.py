@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.console import Failed, WrongUse
-from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
     from midstream.model.commands import Command
@@ -58,9 +56,9 @@ class Checkpoint:
         return CommandLog(self.path / "commands")
 
     def manifest(self) -> Manifest:
-        """The newest manifest."""
+        """The newest manifest; fails where no step is done."""
         newest = self.manifests.latest()
-        if newest is None:
+        if newest is None or newest.step < 0:
             raise Failed(
                 "the job has not finished a step yet",
                 place=str(self.path),
@@ -70,13 +68,10 @@ class Checkpoint:
 
     def upcoming(self, manifest: Manifest) -> Manifest:
         """The job as the commands that no step has taken yet will leave it; those it will refuse change nothing."""
-        from midstream.step.plan_step import take
+        from midstream.step.plan_step import plan_step
 
-        later = replace(manifest, step=manifest.step + 1)
-        for command in (*manifest.pending, *(command for _, command in self.waiting(manifest))):
-            with suppress(MidstreamError):
-                later = take(later, command, {}, [])
-        return later
+        waiting = [*manifest.pending, *(command for _, command in self.waiting(manifest))]
+        return plan_step(manifest, waiting).manifest
 
     def send(self, command: Command) -> int:
         """Append a command to the log and return its number; the job takes it at the beginning of its next step."""

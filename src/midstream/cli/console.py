@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -51,9 +52,22 @@ def failure_text(error: Exception) -> tuple[str, int]:
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "midstream"
         return f"midstream: {format_message().rstrip('.')}. Remedy: see {path} --help", getattr(error, "exit_code", 1)
-    name = type(error).__name__
-    detail = f"{name}: {error}".splitlines()[0]
-    return f"midstream: {detail}. Remedy: set MIDSTREAM_TRACEBACK=1 to see where it happened", 1
+    remedy = "set MIDSTREAM_TRACEBACK=1 to see where it happened"
+    return f"midstream: {essence(error)}. Remedy: {remedy}", 1
+
+
+def essence(error: Exception) -> str:
+    r"""The one line of an error that says most. Spark packs a worker's whole traceback into its message.
+
+    >>> essence(RuntimeError("Thrown by the worker:\nTraceback\n  File x\nKeyError: 'k'\n\tat Java"))
+    "KeyError: 'k'"
+    >>> essence(ValueError("no"))
+    'ValueError: no'
+    """
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines[1:] if re.match(r"[A-Za-z_][\w.]*(Error|Exception): .", line)]
+    line = told[-1] if told and "Traceback" in str(error) else ": ".join([type(error).__name__, *lines[:1]])
+    return line.rstrip(".:")
 
 
 def console() -> Console:

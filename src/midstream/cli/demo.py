@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.console import AsJson, Failed, WrongUse, console, print_json, print_table, progress_bar
+from midstream.cli.session import spark_session
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -73,12 +74,10 @@ def _play(
     from midstream.demo.acts import ACTS
     from midstream.demo.check import check
     from midstream.demo.play import play
-    from midstream.spark.session import local_session
 
-    session = local_session("midstream demo", cores)
-    progress.remove_task(task)
     acts = []
-    try:
+    with spark_session("midstream demo", cores, out / "spark.log") as session:
+        progress.remove_task(task)
         for act in ACTS:
             if not quiet:
                 _say(f"\n{act.question}", bold=True)
@@ -90,8 +89,6 @@ def _play(
             acts.append(_as_json(act, figures, verdict, out))
             if not quiet:
                 _show(act, figures, verdict, out)
-    finally:
-        session.stop()
     return acts
 
 

@@ -13,6 +13,7 @@ import typer
 
 from midstream.cli.checkpoint import Checkpoint
 from midstream.cli.console import AsJson, console, print_json, progress_bar
+from midstream.cli.session import spark_session
 from midstream.cli.status import job_report
 
 if TYPE_CHECKING:
@@ -58,12 +59,11 @@ def run(
 
 def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, quiet: bool) -> dict[str, Any]:
     from midstream.cli.job import job_of
-    from midstream.spark.session import local_session
 
+    settings = {"spark.master": master} if master else None
     with progress_bar(quiet) as progress, _stop_on_signal() as stopped:
         task = progress.add_task("starting Spark", total=None)
-        session = local_session("midstream", cores, {"spark.master": master} if master else None)
-        try:
+        with spark_session("midstream", cores, Path(job.checkpoint) / "spark.log", settings) as session:
             running = job_of(session, job).start(trigger=trigger)
             checkpoint = Checkpoint(Path(job.checkpoint))
             while not running.await_termination(POLL_SECONDS):
@@ -72,13 +72,11 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
                     break
                 progress.update(task, description=_description(checkpoint))
             return job_report(checkpoint)
-        finally:
-            session.stop()
 
 
 def _description(checkpoint: Checkpoint) -> str:
     steps = checkpoint.manifests.steps()
-    return f"step {steps[-1]:,}" if steps else "the first step"
+    return f"step {steps[-1]:,} is done" if steps and steps[-1] >= 0 else "the first step"
 
 
 @contextmanager

@@ -1,0 +1,51 @@
+"""A Spark session for a command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from midstream.cli.console import Failed, essence
+
+
+@contextmanager
+def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """A local session, stopped at the end; `settings` come on top.
+
+    Its workers run this interpreter, which has everything that is needed. What Spark and its workers write to stderr
+    is appended to the file `log`: the terminal is for the command.
+    """
+    from midstream.spark.session import local_session
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    try:
+        with _stderr_to(log):
+            session = local_session(name, cores, settings)
+    except Exception as error:  # Whatever keeps it from starting, the user is told so.
+        raise Failed(
+            f"Spark does not start: {essence(error)}", place=str(log), remedy="see there; Spark needs Java 17 or newer"
+        ) from error
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """Processes started meanwhile write their stderr to a file, for all their life."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    own = os.dup(2)
+    try:
+        with log.open("ab") as file:
+            os.dup2(file.fileno(), 2)
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(own, 2)
+        os.close(own)
