@@ -29,7 +29,7 @@ _PAIRS: dict[type[exp.Expr], str] = {
     exp.GT: "gt",
     exp.GTE: "ge",
 }
-_PAIRS |= {exp.And: "and", exp.Or: "or", exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div"}
+_PAIRS |= {exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div"}
 _PAIRS |= {exp.Mod: "mod", exp.IntDiv: "intdiv", exp.Pow: "power", exp.NullSafeNEQ: "distinct"}
 _PAIRS |= {exp.Nullif: "nullif", exp.DPipe: "join"}
 _SINGLES: dict[type[exp.Expr], str] = {
@@ -105,6 +105,21 @@ class Binder:
             part = node.args.get(key)
             arguments += [self.bind(p) for p in part] if isinstance(part, list) else [self.bind(part)] if part else []
         return call(name, *arguments)
+
+    def _chain(self, node: exp.Expr) -> Expression:
+        """A chain of AND or OR as a balanced tree, so that long ones do not nest deeply."""
+        parts, waiting = list[Expression](), [node]
+        while waiting:
+            part = waiting.pop()
+            if type(part) is type(node):
+                waiting += [part.args["expression"], part.this]
+            else:
+                parts.append(self.bind(part))
+        name = "and" if isinstance(node, exp.And) else "or"
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=False)
+            parts = [call(name, *pair) for pair in pairs] + (parts[-1:] if len(parts) % 2 else [])
+        return parts[0]
 
     def _column(self, node: exp.Expr) -> Expression:
         if node.args.get("db") or not isinstance(node.this, exp.Identifier):
@@ -211,6 +226,8 @@ class Binder:
         exp.Boolean: lambda self, node: literal(bool(node.this)),
         exp.HexString: lambda self, node: literal(bytes.fromhex(node.name)),
         exp.Paren: _inner,
+        exp.And: _chain,
+        exp.Or: _chain,
         exp.Is: _is,
         exp.NullSafeEQ: _same,
         exp.Like: _like,

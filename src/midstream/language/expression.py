@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from typing_extensions import override
 
 TIME_COLUMN = "_ts"
 """The pseudo-column that names a result's time when a query selects it."""
@@ -48,6 +49,7 @@ class Column(Expression):
     alias: str
     name: str
 
+    @override
     def text(self) -> str:
         return f"{self.alias}.{self.name}" if self.alias else self.name
 
@@ -58,6 +60,7 @@ class Literal(Expression):
 
     value: Any
 
+    @override
     def text(self) -> str:
         return f"{self.value!r}::{self.type}"
 
@@ -69,9 +72,11 @@ class Call(Expression):
     function: str
     arguments: tuple[Expression, ...]
 
+    @override
     def children(self) -> tuple[Expression, ...]:
         return self.arguments
 
+    @override
     def text(self) -> str:
         inner = ", ".join(a.text() for a in self.arguments)
         return f"{self.function}({inner})::{self.type}" if self.function == "cast" else f"{self.function}({inner})"

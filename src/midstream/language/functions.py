@@ -18,6 +18,9 @@ from midstream.language.types import BOOLEAN, INT64
 from midstream.model.errors import LanguageError
 
 MANY = 10_000
+SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
+SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "//", "neg": "-", "join": "||"}
+"""How messages name the operators."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,8 @@ def call(name: str, *arguments: Expression) -> Expression:
     try:
         type, fitted = function.rule(arguments)
     except LanguageError as error:
-        raise LanguageError(f"{name.upper()}: {error.message}", place=error.place, remedy=error.remedy) from error
+        word = SYMBOLS.get(name, name.upper())
+        raise LanguageError(f"{word}: {error.message}", place=error.place, remedy=error.remedy) from error
     if fitted and all(isinstance(a, Literal) for a in fitted):
         datum = function.kernel(type, *(scalar(a) for a in fitted if isinstance(a, Literal)))
         return Literal(type, datum.as_py())

@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from midstream.language.datum import Datum, by_row, is_scalar, lift, restore, storage, values
+from midstream.language.datum import Datum, build, by_row, is_scalar, lift, restore, storage, values
 from midstream.language.types import TIMESTAMP, family
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
+_EXACT_DIGITS = 15
 
 
 def cast(type: pa.DataType, datum: Datum) -> Datum:
@@ -30,10 +31,14 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return _times(type, datum)
     if target == "text" and source == "timestamp":
         return _moment_text(type, datum)
+    if datum.type == pa.float64() and type == pa.float32():
+        return _narrowed(datum)
     if source == "float" and target == "integer":
         return _float_to_integer(type, datum)
     if target == "decimal" and source in ("decimal", "float", "text", "integer"):
         return _to_decimal(type, datum)
+    if source == "decimal" and target == "float":
+        return _decimal_to_float(type, datum)
     if source == "decimal" and target == "integer":
         return cast(type, _to_decimal(pa.decimal128(38, 0), datum)) if datum.type.scale else _tolerant(type, datum)
     return _tolerant(type, datum)
@@ -101,6 +106,26 @@ def _float_to_integer(type: pa.DataType, datum: Datum) -> Datum:
     numbers = np.rint(values(datum).astype(np.float64))
     ok = np.asarray((numbers >= float(bounds.min)) & (numbers < float(bounds.max) + (1 if bounds.bits < 64 else 0)))
     return lift(lambda _: np.where(ok, numbers, 0).astype(bounds.dtype), type, datum, ok=ok)
+
+
+def _narrowed(datum: Datum) -> Datum:
+    """Doubles as floats; those too great for one are NULL."""
+    given = values(datum)
+    with np.errstate(over="ignore"):
+        ok = np.asarray(np.isfinite(given.astype(np.float32)) | ~np.isfinite(given))
+    return lift(lambda a: a.astype(np.float32), pa.float32(), datum, ok=ok)
+
+
+def _decimal_to_float(type: pa.DataType, datum: Datum) -> Datum:
+    """The nearest double, or float: Arrow's own cast is off by a unit in the last place at times."""
+    if is_scalar(datum):
+        return pa.scalar(float(datum.as_py()) if datum.is_valid else None, pa.float64()).cast(type)
+    if not is_.is_decimal128(datum.type) or datum.type.precision > _EXACT_DIGITS:
+        return pc.cast(pc.cast(pc.cast(datum, pa.string()), pa.float64()), type, safe=False)
+    mask = None if not datum.null_count else pc.is_valid(datum).to_numpy(zero_copy_only=False)
+    # So few digits are a whole number of a double, as is the power of ten: one division rounds once.
+    words = np.frombuffer(datum.buffers()[1], np.int64)[::2][datum.offset : datum.offset + len(datum)]
+    return build((words / 10.0**datum.type.scale).astype(type.to_pandas_dtype()), mask, type)
 
 
 def _to_decimal(type: pa.DataType, datum: Datum) -> Datum:

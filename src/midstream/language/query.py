@@ -70,8 +70,8 @@ class AggregateCall:
 class Aggregate:
     """GROUP BY and EVERY: evaluated at the multiples of `every` microseconds.
 
-    `Query.outputs` of an aggregate query read the pseudo-source `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls,
-    and `_ts` of alias '' the instant.
+    `Query.outputs` of an aggregate query read the pseudo-source `#`: columns `g0, g1, ...` are the groups, `a0, a1,
+    ...` the calls, and `_ts` of alias '' the instant.
     """
 
     groups: tuple[Expression, ...]

@@ -57,10 +57,12 @@ def _unreadable(text: str, error: ParseError) -> LanguageError:
     details = error.errors[0] if error.errors else {}
     line, column = details.get("line") or 1, details.get("col") or 1
     highlight = details.get("highlight") or ""
-    message = str(details.get("description") or "it cannot be read").split("\n")[0].rstrip(".")
+    message = str(details.get("description") or "it cannot be read").split("\n")[0].rstrip(".").lower()
+    if "<class" in message:
+        message = "something is missing"
     near = f" near {highlight!r}" if highlight else ""
     spot = f"line {line}, column {max(column - len(highlight) + 1, 1)}"
-    return LanguageError(f"the query is no SQL{near}: {message[0].lower()}{message[1:]}", place=spot, remedy=SHAPE)
+    return LanguageError(f"the query is no SQL{near}: {message}", place=spot, remedy=SHAPE)
 
 
 def outputs_of(binder: Binder, tree: exp.Select) -> tuple[Output, ...]:

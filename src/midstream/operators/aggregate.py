@@ -15,9 +15,8 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
 from midstream.language.query import AggregateCall
 from midstream.model.window import EVENT_TIME
-from midstream.operators.outlet import Outlet, with_time
+from midstream.operators.outlet import Answer, Outlet, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
-from midstream.state.keys import key_codes
 from midstream.state.lane import Lane
 from midstream.state.parts import Part
 
@@ -34,13 +33,13 @@ class AggregateOutlet(Outlet):
     """
 
     @override
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         state = lane.join(self.kept[0])
         state.insert(Part(None, deltas[0]))
         alive = concatenate([*(part.combinations for part in state.old), deltas[0]])
         at, instants = self._occurrences(lane, alive)
         if not len(at):
-            return self.schema().empty_table()
+            return Answer(self.schema().empty_table(), instants)
         return self._grouped(lane, alive, at, instants)
 
     def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
@@ -55,7 +54,7 @@ class AggregateOutlet(Outlet):
         offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
         return at, (np.repeat(first, counts) + offset) * every
 
-    def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> pa.Table:
+    def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
         assert self.query.aggregate is not None
         read = lane.reader(self.rows, alive)
         take = pa.array(at)
@@ -71,7 +70,7 @@ class AggregateOutlet(Outlet):
             return value if value.type == column.type else pc.cast(value, column.type)
 
         when = instants[first.to_numpy()]
-        return pa.Table.from_arrays(self.values(with_time(grouped, when), len(first)), schema=self.schema())
+        return self.answer(self.values(with_time(grouped, when), len(first)), when)
 
 
 def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int) -> pa.Array:
@@ -80,19 +79,18 @@ def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, gr
         return pa.array(np.bincount(numbers, minlength=groups))
     valid = argument.is_valid()
     kept, owner = argument.filter(valid), numbers[valid.to_numpy(zero_copy_only=False)]
+    if call.distinct:
+        kept, owner = _distinct(kept, owner)
     name = call.function.lower()
-    if name == "count" and not call.distinct:
+    if name == "count":
         return pa.array(np.bincount(owner, minlength=groups))
     if name == "median" or (name in ("min", "max") and pt.is_floating(kept.type)):
         return _by_rank(name, kept, owner, groups)
-    function = {"avg": "mean", "count": "count_distinct"}.get(name, name)
     if name == "avg":
-        kept = kept.cast(pa.float64())
-    if call.distinct and name != "count":
-        kept, owner = _distinct(kept, owner)
+        name, kept = "mean", kept.cast(pa.float64())
     table = pa.table({"owner": owner, "value": kept})
-    summed = table.group_by("owner", use_threads=False).aggregate([("value", function)])
-    return _spread(summed["owner"].to_numpy(), summed[f"value_{function}"].combine_chunks(), groups)
+    summed = table.group_by("owner", use_threads=False).aggregate([("value", name)])
+    return _spread(summed["owner"].to_numpy(), summed[f"value_{name}"].combine_chunks(), groups)
 
 
 def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
@@ -122,18 +120,23 @@ def _by_rank(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array
 
 
 def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
-    codes, _ = key_codes([pa.array(owner), values])
-    _, first = np.unique(codes, return_index=True)
+    """Each value once per owner."""
+    codes = _codes(values)
+    _, first = np.unique(owner * (int(codes.max(initial=0)) + 1) + codes, return_index=True)
     return values.take(pa.array(first)), owner[first]
+
+
+def _codes(column: pa.Array) -> Words:
+    """Small numbers that are equal exactly where the values are, NULL being equal to NULL."""
+    plain = _canonical(column) if pt.is_floating(column.type) else column
+    return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
 
 
 def _group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words, pa.Array]:
     """For each row the number of its group, and for each group its first row; groups in order of instant."""
     numbers = np.zeros(len(instants), np.int64)
     for column in (instants, *groups):
-        if pt.is_floating(column.type):
-            column = _canonical(column)
-        codes = column.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = _codes(column)
         joined = numbers * (int(codes.max()) + 1) + codes
         numbers = np.unique(joined, return_inverse=True)[1].astype(np.int64)
     first = np.unique(numbers, return_index=True)[1]

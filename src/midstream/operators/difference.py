@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.base import Operator
-from midstream.operators.outlet import Outlet, with_time
+from midstream.operators.outlet import Answer, Outlet, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.lane import Lane
 from midstream.state.parts import Part
@@ -42,7 +42,7 @@ class DifferenceOutlet(Outlet):
         return super().schema().append(pa.field(OPERATION, pa.string()))
 
     @override
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         assert self.query.difference is not None
         label = self.query.difference.minuend
         gathered = []
@@ -57,7 +57,7 @@ class DifferenceOutlet(Outlet):
         changed = Combinations({label: refs}, {}, {})
         read = with_time(lane.reader(self.rows, changed), times)
         operations = pa.array(np.where(entering, "+", "-"), pa.string())
-        return pa.Table.from_arrays([*self.values(read, len(refs)), operations], schema=self.schema())
+        return self.answer([*self.values(read, len(refs)), operations], times)
 
 
 Lifetimes = tuple[Words, Words, Words]

@@ -21,6 +21,14 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 
 
 @dataclass(frozen=True)
+class Answer:
+    """Rows of an answer and the time of each, ascending."""
+
+    table: pa.Table
+    times: Words
+
+
+@dataclass(frozen=True)
 class Outlet(ABC):
     """Turns the deltas of a box's roots into the rows of a query's answer.
 
@@ -37,7 +45,7 @@ class Outlet(ABC):
         return 0
 
     @abstractmethod
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         """The step's part of the answer, in order of time."""
 
     def schema(self) -> pa.Schema:
@@ -48,6 +56,10 @@ class Outlet(ABC):
         """The half-open range of instants that the query's watermark passes in this step."""
         streams = {s.stream for s in self.query.sources}
         return min(lane.clock.before[s] for s in streams), min(lane.clock.after[s] for s in streams)
+
+    def answer(self, columns: Sequence[pa.Array], times: Words) -> Answer:
+        """The answer of these columns."""
+        return Answer(pa.Table.from_arrays(list(columns), schema=self.schema()), times)
 
     def values(self, read: Callable[[Column], pa.Array], count: int) -> list[pa.Array]:
         """The select list's columns over rows that `read` gives."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import pyarrow as pa
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
-from midstream.operators.outlet import Outlet, with_time
+from midstream.operators.outlet import Answer, Outlet, with_time
 from midstream.state.combinations import Combinations
 from midstream.state.keys import stable_order
 from midstream.state.lane import Lane
@@ -20,7 +19,7 @@ class Project(Outlet):
     """Fetches the payload of each result once, in order of result time (max ordering, HybMig §2.1)."""
 
     @override
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> pa.Table:
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         (results,) = deltas
         times = results.now[EVENT_TIME]
         read_from = {c.alias for o in self.query.outputs for c in o.expression.columns()} & set(results.labels)
@@ -30,4 +29,4 @@ class Project(Outlet):
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             results = results.take(stable_order(times))
         read = with_time(lane.reader(self.rows, results), results.now[EVENT_TIME])
-        return pa.Table.from_arrays(self.values(read, len(results)), schema=self.schema())
+        return self.answer(self.values(read, len(results)), results.now[EVENT_TIME])

@@ -24,6 +24,14 @@ Fold = Callable[[DataFrame, int], None]
 """What Spark calls with each micro-batch and its number."""
 
 _LONG = 3_600_000
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling java.lang.InterruptedException"
+
+
+class Interrupted(Exception):
+    """A micro-batch was left undone because its query is being stopped.
+
+    By its words Spark knows a query that was stopped from one that failed.
+    """
 
 
 class Run:
@@ -42,7 +50,7 @@ class Run:
         self._session, self._driver, self._begin, self._union = session, driver, begin, union
         self._error: BaseException | None = None
         self._stopping = self._widening = False
-        self._started, self._ended = threading.Event(), threading.Event()
+        self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
 
@@ -102,9 +110,10 @@ class Run:
         return ended
 
     def stop(self) -> None:
-        """End the job. A step that is cut short is done again when the job is next started."""
+        """End the job once the step at hand is done."""
         self._stopping = True
-        self._query.stop()
+        with self._busy:
+            self._stop_query()
         self._ended.wait()
 
     @property
@@ -128,8 +137,11 @@ class Run:
 
     def _fold(self, batch: DataFrame, number: int) -> None:
         try:
-            if not self.is_stopping:
-                self._driver.fold(batch, number)
+            if self._enter():
+                try:
+                    self._driver.fold(batch, number)
+                finally:
+                    self._busy.release()
                 return
         except OtherColumns:
             self._widening = True
@@ -138,9 +150,17 @@ class Run:
                 self._error = error
             raise
         threading.Thread(target=self._stop_query, daemon=True).start()
-        # Spark interrupts this sleep when it stops the query, and takes the query for stopped, not for failed.
         jvm: Any = self._session._jvm
-        jvm.java.lang.Thread.sleep(_LONG)
+        with suppress(Exception):  # Spark interrupts the sleep when it stops the query.
+            jvm.java.lang.Thread.sleep(_LONG)
+        raise Interrupted(_INTERRUPTED)
+
+    def _enter(self) -> bool:
+        """Begin a step, unless the job is being stopped: then whoever stops it must not be waited for."""
+        while not self.is_stopping:
+            if self._busy.acquire(timeout=0.05):
+                return True
+        return False
 
     def _stop_query(self) -> None:
         self._started.wait()

@@ -62,8 +62,8 @@ class BaseRows:
         if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
             return refs - self._starts[0]
         segment = np.searchsorted(self._starts, refs, "right") - 1
-        shifts: Words = self._starts - self._places
-        return np.subtract(refs, shifts[segment], dtype=np.int64)
+        shifts = self._starts - self._places
+        return np.asarray(refs - shifts[segment], np.int64)
 
     def _fetch_by_segment(self, name: str, refs: Words) -> pa.Array:
         segment = np.searchsorted(self._starts, refs, "right") - 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from midstream.model.commands import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, Manifest
+from midstream.state.keys import stable_order
 from midstream.state.lane import StepClock
 from midstream.state.store import ChunkStore
 from midstream.step.admit import Admitted, admit
@@ -94,4 +96,9 @@ def _seen(admitted: Admitted) -> Seen:
 
 
 def _together(query: str, outputs: Mapping[str, LaneOutput]) -> pa.Table:
-    return pa.concat_tables([o.results[query] for o in outputs.values() if query in o.results])
+    """The answers of all lanes, in order of time."""
+    answers = [o.results[query] for o in outputs.values() if query in o.results]
+    if len(answers) == 1:
+        return answers[0].table
+    order = stable_order(np.concatenate([answer.times for answer in answers]))
+    return pa.concat_tables([answer.table for answer in answers]).take(pa.array(order))

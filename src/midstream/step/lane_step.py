@@ -16,6 +16,7 @@ from midstream.model.events import from_json as event_from_json
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
 from midstream.operators.base import Operator
+from midstream.operators.outlet import Answer
 from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
 from midstream.state.lane import BEGINNING, Lane, StepClock
@@ -31,7 +32,7 @@ class LaneOutput:
     """
 
     state: LaneState
-    results: Mapping[str, pa.Table]
+    results: Mapping[str, Answer]
     counters: Mapping[str, Counters]
     uses: Mapping[str, tuple[str, ...]]
     migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -99,7 +100,7 @@ def lane_step(
     needed = set[str]().union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
     uses = {unit.name: _uses(unit, everything[unit.name]) for unit in program.units}
-    rows_out = {query: table.num_rows for query, table in results.items()}
+    rows_out = {query: len(answer.times) for query, answer in results.items()}
     return LaneOutput(after, results, lane.counters, uses, costs, tuple(lane.events), rows_out)
 
 
