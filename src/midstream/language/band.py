@@ -12,7 +12,7 @@ import pyarrow as pa
 from midstream.language.coerce import cast
 from midstream.language.expression import Call, Expression
 from midstream.language.functions import call
-from midstream.language.linear import EXACT, Sum, linear
+from midstream.language.linear import EXACT, Sum, linear, widens
 from midstream.language.query import BandPredicate
 from midstream.language.types import DOUBLE, INT64, family
 
@@ -70,14 +70,24 @@ def _bounds(conjunct: Call) -> Iterator[_Bound | None]:
         yield _compared("le", arguments[0], arguments[2])
     elif function in _TURNED:
         left, right = arguments
-        if isinstance(right, Call) and right.function == "abs":
-            function, left, right = _TURNED[function], right, left
-        if isinstance(left, Call) and left.function == "abs" and not right.columns() and function in ("lt", "le"):
-            yield _within(left.arguments[0], right, strict=function == "lt")
+        inner, turned = _inside_abs(left), _inside_abs(right)
+        if inner is None and turned is not None:
+            function, left, right, inner = _TURNED[function], right, left, turned
+        if inner is not None and not right.columns() and function in ("lt", "le"):
+            yield _within(inner, right, strict=function == "lt")
         else:
             yield _compared(function, left, right)
     else:
         yield None
+
+
+def _inside_abs(expression: Expression) -> Expression | None:
+    """What ABS is taken of, if the expression is an ABS."""
+    while isinstance(expression, Call) and expression.function == "cast" and widens(expression):
+        expression = expression.arguments[0]
+    if isinstance(expression, Call) and expression.function == "abs":
+        return expression.arguments[0]
+    return None
 
 
 def _compared(function: str, left: Expression, right: Expression) -> _Bound | None:
@@ -111,12 +121,11 @@ def _build(conjunct: Expression, bound: _Bound) -> BandPredicate | None:
     low, high = bound.low, bound.high
     if first < 0 < second:
         left, right = right, left
-    elif first > 0:
-        right = call("neg", right) if second > 0 else right
-    else:
-        left = call("neg", left)
-    exact = bound.total.exact and all(_is_exact(t.type) for t in (left, right))
+    # Where a sign must change, only a double can change it without fail.
+    exact = first != second and bound.total.exact and all(_is_exact(t.type) for t in (left, right))
     left, right = (_searchable(t, INT64 if exact else DOUBLE) for t in (left, right))
+    if first == second:
+        left, right = (left, call("neg", right)) if first > 0 else (call("neg", left), right)
     slack = _SLACK * bound.total.size
     if not exact:
         return BandPredicate(conjunct, left, right, _float(low, -slack), _float(high, slack))
@@ -146,5 +155,5 @@ def _whole(end: Fraction | None, slack: int, cut: Callable[[Fraction], int]) -> 
 def _searchable(term: Expression, type: pa.DataType) -> Expression:
     """A term as BIGINT or DOUBLE."""
     if family(term.type) in ("date", "timestamp", "duration"):
-        return Call(INT64, "microseconds", (term,))
+        term = Call(INT64, "microseconds", (term,))
     return cast(term, type)

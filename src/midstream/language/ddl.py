@@ -7,7 +7,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from midstream.language.place import place, place_of
+from midstream.language.place import place_of
 from midstream.language.types import from_sql
 from midstream.model.errors import LanguageError
 
@@ -23,28 +23,30 @@ def parse_ddl(text: str) -> pa.Schema:
     >>> parse_ddl("k BIGINT, ts TIMESTAMP, price DECIMAL(10, 2) NOT NULL").types
     [DataType(int64), TimestampType(timestamp[us]), Decimal128Type(decimal128(10, 2))]
     """
-    columns, failure = list[exp.ColumnDef](), "it is no list of columns"
-    spot = place(text, 0)
+    errors: list[LanguageError] = []
     for dialect in ("duckdb", "spark"):
         try:
-            tree = sqlglot.parse_one(f"{_HEAD}{text}\n)", read=dialect)
-            found = list(tree.this.expressions) if isinstance(tree.this, exp.Schema) else []
-        except SqlglotError as error:
-            details = getattr(error, "errors", None) or [{}]
-            line, column = details[0].get("line", 1), details[0].get("col", 1)
-            spot = f"line {line}, column {max(column - (len(_HEAD) if line == 1 else 0), 1)}"
-            failure = "it cannot be read"
-            continue
-        if found and all(isinstance(column, exp.ColumnDef) and column.args.get("kind") for column in found):
-            columns = found
-            break
-    if not columns:
-        raise LanguageError(f"not a schema: {text!r}, {failure}", place=spot, remedy=_REMEDY)
+            return _schema(text, dialect)
+        except LanguageError as error:
+            errors.append(error)
+    raise errors[0]
+
+
+def _schema(text: str, dialect: str) -> pa.Schema:
+    """The schema, if the text is one in the words of a dialect."""
+    try:
+        tree = sqlglot.parse_one(f"{_HEAD}{text}\n)", read=dialect)
+    except SqlglotError as error:
+        details = (getattr(error, "errors", None) or [{}])[0]
+        spot = _place(details.get("line", 1), details.get("col", 1))
+        raise LanguageError(f"not a schema: {text!r}, it cannot be read", place=spot, remedy=_REMEDY) from error
+    columns = tree.this.expressions if isinstance(tree.this, exp.Schema) else []
+    if not columns or not all(isinstance(column, exp.ColumnDef) and column.args.get("kind") for column in columns):
+        raise LanguageError(f"not a schema: {text!r}, it is no list of columns", place=_place(1, 0), remedy=_REMEDY)
     fields: list[pa.Field] = []
     for column in columns:
-        where = place_of(f"{_HEAD}{text}", column)
-        line, number = (int(word) for word in where.replace("line ", "").split(", column "))
-        spot = f"line {line}, column {number - (len(_HEAD) if line == 1 else 0)}"
+        line, number = (int(word) for word in place_of(f"{_HEAD}{text}", column)[5:].split(", column "))
+        spot = _place(line, number)
         if column.name.lower() in {field.name.lower() for field in fields}:
             raise LanguageError(f"column {column.name!r} is there twice", place=spot, remedy="rename one of them")
         try:
@@ -52,3 +54,8 @@ def parse_ddl(text: str) -> pa.Schema:
         except LanguageError as error:
             raise LanguageError(error.message, place=spot, remedy=error.remedy) from error
     return pa.schema(fields)
+
+
+def _place(line: int, column: int) -> str:
+    """A place in the text, of a place in the statement that was built around it."""
+    return f"line {line}, column {max(column - (len(_HEAD) if line == 1 else 0), 1)}"

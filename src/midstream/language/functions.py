@@ -106,7 +106,7 @@ def call(name: str, *arguments: Expression) -> Expression:
         type, fitted = function.rule(arguments)
     except LanguageError as error:
         word = SYMBOLS.get(name, name.upper())
-        raise LanguageError(f"{word}: {error.message}", place=error.place, remedy=error.remedy) from error
+        raise LanguageError(f"{word!r}: {error.message}", place=error.place, remedy=error.remedy) from error
     if fitted and all(isinstance(a, Literal) for a in fitted):
         datum = function.kernel(type, *(scalar(a) for a in fitted if isinstance(a, Literal)))
         return Literal(type, datum.as_py())

@@ -91,8 +91,7 @@ def _parts(expression: Expression) -> Sum | None:
     single = len(expression.aliases()) == 1
     if expression.function == "cast":
         inner = linear(arguments[0])
-        narrow = type == pa.float32() or (family(type) == "decimal" and _loses(arguments[0].type, type))
-        if inner is None or narrow or family(type) not in _WIDENING[family(arguments[0].type)]:
+        if inner is None or not widens(expression):
             return None
         return Sum(inner.terms, inner.constant, inner.size, inner.exact and family(type) in EXACT, inner.unit)
     if expression.function == "neg":
@@ -121,8 +120,12 @@ def _days(argument: Expression, type: pa.DataType) -> Sum | None:
     return found
 
 
-def _loses(source: pa.DataType, target: pa.DataType) -> bool:
-    return family(source) == "decimal" and bool(source.scale > target.scale)
+def widens(cast: Call) -> bool:
+    """Whether a cast keeps every value, but for the last place of a double."""
+    source, target = cast.arguments[0].type, cast.type
+    if target == pa.float32() or (family(source) == family(target) == "decimal" and source.scale > target.scale):
+        return False
+    return family(target) in _WIDENING.get(family(source), ())
 
 
 def _constant(expression: Expression) -> Sum | None:

@@ -90,7 +90,7 @@ class _Notation:
         token, offset = self.tokens[self.at] if self.at < len(self.tokens) else ("", len(self.text))
         if not token or (expected and token != expected):
             found = repr(token) if token else "the end"
-            raise self.error(f"expected {expected or 'a source'}, found {found}", offset)
+            raise self.error(f"expected {repr(expected) if expected else 'a source'}, found {found}", offset)
         self.at += 1
         return token, offset
 

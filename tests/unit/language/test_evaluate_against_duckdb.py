@@ -1,7 +1,7 @@
 """Random expressions: what we compute is what DuckDB computes.
 
-Each drawn expression is a pair of texts. They differ where midstream promises NULL and DuckDB an error (`TRY`) or an infinity
-(a division by zero, a root or logarithm outside its domain).
+Each drawn expression is a pair of texts. They differ where midstream promises NULL and DuckDB an error (`TRY`) or an
+infinity (a division by zero, a root or logarithm outside its domain).
 """
 
 from __future__ import annotations
@@ -106,7 +106,10 @@ def number(draw: st.DrawFn, depth: int) -> Pair:
             st.builds(form("CAST({0} AS BIGINT)", "TRY_CAST({0} AS BIGINT)"), n),
             st.builds(form("TRY_CAST({0} AS SMALLINT)"), st.one_of(FLOATS, INTEGERS, DECIMALS)),
             st.builds(form("CAST({0} AS DOUBLE)", "TRY_CAST({0} AS DOUBLE)"), st.one_of(n, both("t"))),
-            *(st.builds(form(f"{part}({{0}})"), STAMPS) for part in ("year", "month", "day", "hour", "minute", "second")),
+            *(
+                st.builds(form(f"{part}({{0}})"), STAMPS)
+                for part in ("year", "month", "day", "hour", "minute", "second")
+            ),
             st.builds(form("EXTRACT(dow FROM {0})"), STAMPS),
             st.builds(form("({0} - {1})"), DATES, DATES),
         )
@@ -127,7 +130,12 @@ def text(draw: st.DrawFn, depth: int) -> Pair:
             st.builds(form("upper({0})"), t),
             st.builds(form("trim({0})"), t),
             st.builds(form("ltrim({0}, 'a ')"), t),
-            st.builds(form("substring({0}, {1}, {2})"), t, both("1", "2", "0", "-2", "-9", "j"), both("1", "0", "3", "j", "-1")),
+            st.builds(
+                form("substring({0}, {1}, {2})"),
+                t,
+                both("1", "2", "0", "-2", "-9", "j"),
+                both("1", "0", "3", "j", "-1"),
+            ),
             st.builds(form("substring({0}, {1})"), t, both("1", "2", "0", "-2", "-9", "j")),
             st.builds(form("coalesce({0}, {1})"), t, t),
             st.builds(form("greatest({0}, {1})"), t, t),
@@ -248,3 +256,13 @@ def test_holds_is_evaluate_with_null_as_false(pair: Pair) -> None:
     expression = parse_query(f"SELECT {pair[0]} AS x FROM A", {"A": A}).outputs[0].expression
     found = holds(expression, lambda c: TABLE[c.name].combine_chunks(), TABLE.num_rows)
     assert found.tolist() == [value is True for value in ours(pair[0])]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(pair=st.one_of(number(2), text(2), moment(2), boolean(2)), start=st.integers(0, 7), rows=st.integers(0, 5))
+def test_a_part_of_the_rows_has_a_part_of_the_values(pair: Pair, start: int, rows: int) -> None:
+    bound = parse_query(f"SELECT {pair[0]} AS x FROM A", {"A": A}).outputs[0].expression
+    part = TABLE.slice(start, rows)
+    found = evaluate(bound, lambda c: TABLE[c.name].combine_chunks().slice(start, rows), part.num_rows).to_pylist()
+    whole = ours(pair[0])[start : start + rows]
+    assert len(found) == len(whole) and all(agree(a, b) for a, b in zip(found, whole, strict=True))
