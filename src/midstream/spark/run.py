@@ -118,8 +118,8 @@ class Run:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether the job is being stopped, or its query is being replaced by a wider one."""
-        return self._stopping or self._widening
+        """Whether the job is ending, or its query is being replaced by a wider one."""
+        return self._stopping or self._widening or self._error is not None
 
     def _send(self, command: Command) -> int:
         driver = self._driver
@@ -146,9 +146,7 @@ class Run:
         except OtherColumns:
             self._widening = True
         except BaseException as error:
-            if not self.is_stopping and self._error is None:
-                self._error = error
-            raise
+            self._error = error
         threading.Thread(target=self._stop_query, daemon=True).start()
         jvm: Any = self._session._jvm
         with suppress(Exception):  # Spark interrupts the sleep when it stops the query.
@@ -174,7 +172,7 @@ class Run:
                 self._query.awaitTermination()
             except Exception as error:
                 failure = error
-            if not self._widening or self._stopping:
+            if not self._widening or self._stopping or self._error is not None:
                 break
             self._widening = False
             try:
@@ -182,8 +180,6 @@ class Run:
             except Exception as error:
                 failure = error
                 break
-        if self._stopping:
-            self._error = None
-        elif self._error is None:
+        if self._error is None and not self._stopping:
             self._error = failure
         self._ended.set()

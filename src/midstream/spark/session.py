@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import os
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 TASK_ATTEMPTS = 4
 
+_LOGGING = Path(__file__).parent / "log4j2.properties"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 QUERY_SETTINGS: Mapping[str, str] = {
     # Hadoop's FileContext starts fifty processes (readlink, chmod) for the logs of one batch of three local streams.
     "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
 }
 """What a job's streaming query is started with."""
@@ -38,6 +42,7 @@ def local_session(
     already, that one is given back as it is.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # pyspark says at every turn that it has not been tried with pandas 3, which is not used here.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = SparkSession.builder.master(f"local[{cores},{TASK_ATTEMPTS}]").appName(app_name)
@@ -53,12 +58,12 @@ def _quiet() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",
         # Otherwise every local file that Spark writes has a twin of checksums, and starts processes to set rights.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-        "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
         "spark.executorEnv.PYTHONWARNINGS": "ignore::FutureWarning",
     }
 

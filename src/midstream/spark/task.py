@@ -134,9 +134,9 @@ class Desk:
     def deliver(self, group: int, lane: int, output: LaneOutput) -> None:
         """Write a lane's results and note its state."""
         name = lane_name(self.task.groups[group], lane)
-        for query, table in output.results.items():
+        for query, answer in output.results.items():
             folder, format = self.task.folders[query]
-            self._put("results", query, folder, f"{name}", table, format)
+            self._put("results", query, folder, name, answer.table, format)
         self.lanes[name] = output.to_json()
 
     def report(self) -> dict[str, Any]:

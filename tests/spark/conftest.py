@@ -1,0 +1,40 @@
+"""One Spark session for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from midstream.spark.driver import Driver
+from midstream.spark.session import local_session
+from tests.spark.drive import Hooks
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = local_session("midstream tests", settings={"spark.driver.memory": "2g"})
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
+    """What is put in here happens on the driver right before a step."""
+    found, original = Hooks(), Driver.fold
+
+    def fold(self: Driver, batch: DataFrame, number: int) -> None:
+        for hook in found.by_step.pop(number, []):
+            hook(self)
+        original(self, batch, number)
+
+    monkeypatch.setattr(Driver, "fold", fold)
+    return found
