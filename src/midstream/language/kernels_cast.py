@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
 from collections.abc import Callable
 
@@ -16,6 +17,7 @@ from midstream.language.types import TIMESTAMP, family
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
 _EXACT_DIGITS = 15
+_DATE_LENGTH = len("2013-01-01")
 
 
 def cast(type: pa.DataType, datum: Datum) -> Datum:
@@ -66,19 +68,28 @@ def _tolerant(type: pa.DataType, datum: Datum) -> Datum:
         return _strict(type, datum)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         if is_scalar(datum):
-            return pa.scalar(None, type)
+            return _one(type, datum)
     codes = pc.dictionary_encode(datum)
     return pa.array([_one(type, value) for value in codes.dictionary], type).take(codes.indices)
 
 
-def _one(type: pa.DataType, value: pa.Scalar) -> object:
-    if family(value.type) == "text" and family(type) in ("integer", "float", "boolean", "date", "timestamp"):
+def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
+    """A single value that Arrow's cast may have refused; texts are read the way DuckDB reads them."""
+    source, target = family(value.type), family(type)
+    if source == "text" and value.is_valid and target not in ("binary", "text"):
         value = pa.scalar(value.as_py().strip(), value.type)
+        if target == "boolean" and value.as_py().lower() in ("t", "f"):
+            return pa.scalar(value.as_py().lower() == "t")
+        if target == "date" and len(value.as_py()) > _DATE_LENGTH:
+            return _times(type, _one(TIMESTAMP, value))
     try:
-        found = _strict(type, value)
+        return _strict(type, value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
-    return found.as_py()
+        if source == "text" and target == "integer":
+            return cast(type, _to_decimal(pa.decimal128(38, 0), value))
+        if source == "text" and target == "time":
+            return by_row(datetime.time.fromisoformat, type, value)
+        return pa.scalar(None, type)
 
 
 def _per_day(type: pa.DataType) -> int:

@@ -266,3 +266,22 @@ def test_a_part_of_the_rows_has_a_part_of_the_values(pair: Pair, start: int, row
     found = evaluate(bound, lambda c: TABLE[c.name].combine_chunks().slice(start, rows), part.num_rows).to_pylist()
     whole = ours(pair[0])[start : start + rows]
     assert len(found) == len(whole) and all(agree(a, b) for a, b in zip(found, whole, strict=True))
+
+
+READABLE = ["nan", "1e5", " 7 ", "true", "t", "x", "", "2020-01-02", "2020-01-02 03:04:05.5", "2020-01-02T03:04"]
+READABLE += ["1.5", "-2.5", "+5", "1e30", "99999999999", "0x10", "12:00:00"]
+
+
+@pytest.mark.parametrize(
+    "type", ["DOUBLE", "FLOAT", "BIGINT", "TINYINT", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NS", "DECIMAL(9, 2)"]
+)
+def test_texts_are_read_as_duckdb_reads_them(type: str) -> None:
+    texts = pa.table({"t": [*READABLE, None]})
+    connection = duckdb.connect()
+    connection.register("T", texts)
+    expected = [row[0] for row in connection.execute(f"SELECT TRY_CAST(t AS {type}) FROM T").fetchall()]
+    bound = parse_query(f"SELECT CAST(t AS {type}) AS x FROM A", {"A": A}).outputs[0].expression
+    found = evaluate(bound, lambda c: texts[c.name].combine_chunks(), texts.num_rows).to_pylist()
+    assert all(agree(a, b) for a, b in zip(found, expected, strict=True)), list(
+        zip(READABLE, found, expected, strict=False)
+    )
