@@ -1,0 +1,243 @@
+"""State stays flat on an endless stream: `python benchmarks/soak.py [--steps 2000] [--spark-steps 128] [--only HOST]`.
+
+Five queries of every kind run for thousands of steps while plans migrate, a guest query comes and goes, and lanes are
+rescaled; all of that recurs every 250 steps, so that a quarter of the run is like every other. Three hosts: the engine
+in memory, the same fold over chunk files and a manifest log as a job keeps them, and (without the commands, and for
+fewer steps) a job on Spark. Ends with 1 if anything measured is larger in the last quarter of the run than in the
+second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import mean
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import midstream as ms
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.state.manifest_log import ManifestLog
+from midstream.state.store_files import FileStore
+from midstream.state.sweep import sweep
+from midstream.step.fold import step as fold
+
+SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])
+STREAMS, ROWS, KEYS, SPAN = "ABC", 100, 60, 1_000_000
+QUERIES = {
+    "triple": "SELECT A.k, B.v, C.v AS cv FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 8 SECONDS",
+    "chain": "SELECT A.k, C.x FROM A, B, C WHERE A.k = B.k AND B.x = C.x AND A.v > 0.7 WINDOW 5 SECONDS",
+    "near": "SELECT A.v, C.v AS cv FROM A [RANGE 5 SECONDS], C [ROWS 500] WHERE ABS(A.v - C.v) < 0.01",
+    "counts": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS GROUP BY A.k EVERY 2 SECONDS",
+    "alone": "SELECT * FROM A [RANGE 10 SECONDS] EXCEPT ON (k) B [RANGE 3 SECONDS]",
+}
+GUEST = "SELECT B.k, C.v FROM B, C WHERE B.k = C.k WINDOW 6 SECONDS"
+PERIOD = 250
+SWEEP_EVERY = 16
+
+Sample = Mapping[str, float]
+
+
+@dataclass
+class Soak:
+    """What was measured of one host after each step."""
+
+    host: str
+    samples: list[Sample] = field(default_factory=list)
+
+    def quarter(self, name: str, number: int) -> float:
+        """The mean of a measure over a quarter of the run, counted from zero."""
+        size = len(self.samples) // 4
+        return mean(sample[name] for sample in self.samples[number * size : (number + 1) * size])
+
+    def grown(self) -> list[str]:
+        """The measures that are larger in the last quarter than in the second."""
+        return [name for name in self.samples[0] if self.quarter(name, 3) > self.quarter(name, 1) * _allowed(name)]
+
+
+def _allowed(name: str) -> float:
+    """How many times the second quarter the last may be: compaction comes in waves, numbers get more digits."""
+    return 1.10 if name == "resident MB" else 1.03
+
+
+def rows_of(step: int) -> dict[str, pa.Table]:
+    """The rows that a step brings; the same on every call."""
+    tables = {}
+    for stream in STREAMS:
+        random = np.random.default_rng([0, ord(stream), step])
+        times = np.sort(random.integers(step * SPAN, (step + 1) * SPAN, ROWS))
+        columns = [
+            pa.array(random.integers(0, KEYS, ROWS)),
+            pa.array(random.integers(0, KEYS, ROWS)),
+            pa.array(times).cast(SCHEMA.field("ts").type),
+            pa.array(random.random(ROWS)),
+        ]
+        tables[stream] = pa.Table.from_arrays(columns, schema=SCHEMA)
+    return tables
+
+
+def commands_of(step: int) -> Iterator[Command]:
+    """What is asked of the job before a step; the same in every period but for the first step."""
+    if step == 0:
+        yield from (AddQuery(name, sql) for name, sql in QUERIES.items())
+    for at, command in (
+        (50, Migrate("triple", "(A (B C))")),
+        (75, AddQuery("guest", GUEST)),
+        (100, Rescale(2)),
+        (125, Migrate("chain", "[A: B C | B: A C | C: B A]")),
+        (150, DropQuery("guest")),
+        (175, Migrate("triple", "((A B) C)")),
+        (200, Rescale(1)),
+        (225, Migrate("chain", "((A B) C)")),
+    ):
+        if step % PERIOD == at:
+            yield command
+
+
+def resident() -> float:
+    """Megabytes of this process that are in memory."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def measured(manifest: Manifest) -> dict[str, float]:
+    """What a manifest says of the state, and its own size."""
+    listings = [listing for lane in manifest.lane_states.values() for listing in lane.states.values()]
+    chunks = [chunk for listing in listings for chunk in listing.chunks]
+    return {
+        "state rows": sum(listing.live for listing in listings),
+        "state KB": sum(chunk.bytes for chunk in chunks) / 2**10,
+        "chunks": len(chunks),
+        "manifest KB": len(json.dumps(manifest.to_json())) / 2**10,
+    }
+
+
+def folder_size(folder: Path) -> tuple[int, float]:
+    """How many files a folder has, and their kilobytes."""
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    return len(sizes), sum(sizes) / 2**10
+
+
+def in_memory(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+    """The embedded engine."""
+    soak = Soak("embedded, in memory")
+    engine = ms.Engine()
+    for stream in STREAMS:
+        engine.create_stream(stream, SCHEMA, timestamp="ts")
+    for step in watch(steps):
+        for command in commands_of(step):
+            tell(engine, command)
+        engine.push(rows_of(step))
+        soak.samples.append({**measured(engine.manifest), "resident MB": resident()})
+    return soak
+
+
+def tell(engine: ms.Engine, command: Command) -> None:
+    """Give a command to an engine by its own methods."""
+    match command:
+        case AddQuery(query, sql):
+            engine.add_query(query, sql)
+        case DropQuery(query):
+            engine.drop_query(query)
+        case Migrate(query, plan, strategy):
+            engine.migrate(query, plan=plan, strategy=strategy)
+        case Rescale(lanes):
+            engine.rescale(lanes)
+
+
+def in_files(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+    """The fold as a job runs it, without Spark: chunk files, a log of ten manifests, a sweep now and then."""
+    soak = Soak("fold over files")
+    with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
+        root = Path(folder)
+        store, log = FileStore(root / "store"), ManifestLog(root / "manifests")
+        manifest = Manifest(streams={stream: StreamSchema(stream, SCHEMA, "ts") for stream in STREAMS})
+        for step in watch(steps):
+            manifest = fold(manifest, rows_of(step), tuple(commands_of(step)), store).manifest
+            log.publish(manifest)
+            if step % SWEEP_EVERY == 0:
+                sweep(root / "store", log.kept())
+            files, size = folder_size(root / "store")
+            manifests, _ = folder_size(root / "manifests")
+            sample = {"store files": files, "store KB": size, "manifest files": manifests, "resident MB": resident()}
+            soak.samples.append({**measured(manifest), **sample})
+    return soak
+
+
+def on_spark(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+    """A job on Spark: a step a micro-batch. The checkpoint is measured after each step."""
+    from midstream.spark.session import local_session
+
+    soak = Soak("job on Spark")
+    with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
+        root, progress = Path(folder), watch(steps)
+        for step in range(steps):
+            for stream, table in rows_of(step).items():
+                (root / "in" / stream).mkdir(parents=True, exist_ok=True)
+                pq.write_table(table, root / "in" / stream / f"{step:05d}.parquet")
+        log = ManifestLog(root / "checkpoint" / "manifests")
+
+        def sink(results: object, step: int, query: str) -> None:
+            manifest = log.read(step)
+            files, size = folder_size(root / "checkpoint" / "store")
+            soak.samples.append({**measured(manifest), "store files": files, "store KB": size})
+            next(progress, None)
+
+        spark = local_session(cores=2)
+        job = ms.Job(spark, checkpoint=root / "checkpoint", lanes=2)
+        for stream in STREAMS:
+            reader = spark.readStream.schema("k BIGINT, x BIGINT, ts TIMESTAMP, v DOUBLE")
+            frame = reader.option("maxFilesPerTrigger", 1).parquet(str(root / "in" / stream))
+            job.stream(stream, frame, timestamp="ts")
+        for name, sql in QUERIES.items():
+            job.query(name, sql, sink=sink if name == "triple" else None)
+        job.start(trigger={"availableNow": True}).await_termination()
+        spark.stop()
+    return soak
+
+
+HOSTS: dict[str, Callable[[int, Callable[[int], Iterator[int]]], Soak]] = {
+    "memory": in_memory,
+    "files": in_files,
+    "spark": on_spark,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Soak the hosts; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--steps", type=int, default=2_000)
+    parser.add_argument("--spark-steps", type=int, default=128)
+    parser.add_argument("--only", action="append", choices=HOSTS)
+    options = parser.parse_args(arguments)
+    console, grown = Console(highlight=False), False
+    for name in options.only or HOSTS:
+        steps = options.spark_steps if name == "spark" else options.steps
+        gc.collect()
+        soak = HOSTS[name](steps, lambda n, name=name: iter(track(range(n), f"soak: {name}", console=console)))
+        table = Table("measure", "second quarter", "last quarter", "", title=f"{soak.host}: {steps} steps")
+        worse = soak.grown()
+        for measure in soak.samples[0]:
+            verdict = "[red]GROWS" if measure in worse else "flat"
+            table.add_row(measure, f"{soak.quarter(measure, 1):,.1f}", f"{soak.quarter(measure, 3):,.1f}", verdict)
+        console.print(table)
+        grown = grown or bool(worse)
+    return 1 if grown else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
