@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -61,17 +60,18 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
     from midstream.cli.job import job_of
 
     settings = {"spark.master": master} if master else None
-    with progress_bar(quiet) as progress, _stop_on_signal() as stopped:
+    checkpoint = Checkpoint(Path(job.checkpoint))
+    with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
-        with spark_session("midstream", cores, Path(job.checkpoint) / "spark.log", settings) as session:
+        # Spark takes the interrupt for itself when it starts, so ours comes after.
+        with spark_session("midstream", cores, checkpoint.path / "spark.log", settings) as session, _signals() as asked:
             running = job_of(session, job).start(trigger=trigger)
-            checkpoint = Checkpoint(Path(job.checkpoint))
             while not running.await_termination(POLL_SECONDS):
-                if stopped:
+                if asked:
                     running.stop()
                     break
                 progress.update(task, description=_description(checkpoint))
-            return job_report(checkpoint)
+    return job_report(checkpoint)
 
 
 def _description(checkpoint: Checkpoint) -> str:
@@ -80,14 +80,14 @@ def _description(checkpoint: Checkpoint) -> str:
 
 
 @contextmanager
-def _stop_on_signal() -> Iterator[list[float]]:
-    """Interrupt and terminate mean: end after the step at hand. The list yielded is empty until then."""
-    asked: list[float] = []
+def _signals() -> Iterator[list[int]]:
+    """Interrupt and terminate mean: stop the job in order; a second one, at once. The list yielded is empty before."""
+    asked: list[int] = []
 
     def ask(number: int, frame: FrameType | None) -> None:
         if asked:
             raise KeyboardInterrupt
-        asked.append(time.monotonic())
+        asked.append(number)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -16,9 +16,8 @@ SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 
 def midstream(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    program = "import sys; from midstream.cli.main import main; sys.exit(main())"
     return subprocess.run(
-        [sys.executable, "-c", program, *arguments],
+        [sys.executable, "-m", "midstream", *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},

@@ -1,0 +1,124 @@
+"""`midstream run` and `midstream demo`, whole, as processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as parquet
+import pytest
+
+from tests.unit.cli.test_process import SOURCE, midstream
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+JOB = """
+checkpoint = "ckpt"
+lanes = 2
+[streams.A]
+format = "parquet"
+path = "in/A"
+timestamp = "ts"
+options = { maxFilesPerTrigger = 1 }
+[streams.B]
+format = "csv"
+path = "in/B"
+timestamp = "ts"
+[streams.C]
+format = "json"
+path = "in/C"
+schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"
+timestamp = "ts"
+lateness = "1 hour"
+[queries.triples]
+sql = "SELECT A.k, A.v, B.v AS w FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS"
+plan = "((A B) C)"
+sink = { format = "parquet", path = "out" }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for stream in "ABC":
+        (tmp_path / "in" / stream).mkdir(parents=True)
+    times = pa.array([1_000_000 * i for i in range(10)], pa.timestamp("us"))
+    table = pa.table({"k": list(range(10)), "ts": times, "v": [i / 2 for i in range(10)]})
+    for half in (0, 1):
+        parquet.write_table(table.slice(5 * half, 5), tmp_path / "in" / "A" / f"{half}.parquet")
+        os.utime(tmp_path / "in" / "A" / f"{half}.parquet", (1_000_000 + half, 1_000_000 + half))
+    csv.write_csv(table, tmp_path / "in" / "B" / "all.csv")
+    lines = [json.dumps({**row, "ts": row["ts"].isoformat()}) for row in table.to_pylist()]
+    (tmp_path / "in" / "C" / "all.json").write_text("\n".join(lines))
+    (tmp_path / "job.toml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def result_keys(folder: Path) -> list[int]:
+    tables = [parquet.read_table(file) for file in (folder / "out").rglob("*.parquet")]
+    return sorted(key for table in tables for key in table["k"].to_pylist())
+
+
+def status(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(midstream("status", str(folder / "ckpt"), "--json").stdout))
+
+
+def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
+    done = midstream("run", "job.toml", "--once", "--cores", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["queries"][0]["rows_out"] == 10
+    assert result_keys(folder) == list(range(10))
+    assert midstream("migrate", "ckpt", "triples", "(A (B C))").returncode == 0
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "midstream", "run", "job.toml", "--interval", "200 milliseconds", "--cores", "2"],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        late = pa.table({"k": [7], "ts": pa.array([9_000_001], pa.timestamp("us")), "v": [9.0]})
+        parquet.write_table(late, folder / "in" / "A" / "2.parquet")
+        deadline = time.monotonic() + 200
+        while status(folder)["queries"][0]["rows_out"] < 11 and time.monotonic() < deadline:
+            assert process.poll() is None
+            time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, error = process.communicate(timeout=100)
+    finally:
+        process.kill()
+    assert (process.returncode, error) == (0, "")
+    assert "triples: 11 rows in" in out
+    assert status(folder)["queries"][0]["plan"] == "(A (B C))"
+    assert result_keys(folder) == sorted([*range(10), 7])
+
+
+def test_a_job_that_cannot_start_says_why_in_one_message(folder: Path) -> None:
+    (folder / "job.toml").write_text(JOB.replace('"in/A"', '"in/Z"').replace("A.k = B.k", "A.k = B.z"))
+    wrong = midstream("run", "job.toml", "--once", "--cores", "2")
+    assert wrong.returncode == 2 and "in/Z" in wrong.stderr and wrong.stderr.count("\n") == 1
+    (folder / "job.toml").write_text(JOB.replace("A.k = B.k", "A.k = B.z"))
+    wrong = midstream("run", "job.toml", "--once", "--cores", "2")
+    assert wrong.returncode == 2 and "'B.z'" in wrong.stderr and wrong.stderr.count("\n") == 1
+
+
+def test_a_short_demo_ends_equal(tmp_path: Path) -> None:
+    done = midstream("demo", "--out", str(tmp_path / "demo"), "--weeks", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["equal"] and [act["act"] for act in report["acts"]] == ["late_together", "lost_in_weather"]
+    for act in report["acts"]:
+        assert act["rows"] == act["expected_rows"] > 0
+        assert len(act["phases"]) == 2 and act["phases"][1]["plan"] != act["phases"][0]["plan"]
+        assert act["phases"][0]["comparisons"] == act["phases"][0]["old_plan_comparisons"]
+        assert act["phases"][1]["comparisons"] < act["phases"][1]["old_plan_comparisons"]
