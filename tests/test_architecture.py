@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 SOURCE = Path(__file__).resolve().parent.parent / "src" / "midstream"
 
 LAYERS = (
@@ -84,7 +82,6 @@ def _called(node: ast.Call) -> str:
 
 
 MODULES = [Module(path) for path in sorted(SOURCE.rglob("*.py"))]
-each_module = pytest.mark.parametrize("module", MODULES, ids=[m.name for m in MODULES])
 
 
 def layer_of(room: str) -> int:
@@ -106,63 +103,69 @@ def test_the_tree_is_read() -> None:
     assert {"model", "language", "plan"} <= {m.room for m in MODULES}
 
 
-@each_module
-def test_only_the_spark_room_imports_pyspark(module: Module) -> None:
-    if module.room == "spark":
-        return
-    found = [f"line {line}: {name}" for line, name in module.imports() if name.split(".")[0] in ("pyspark", "py4j")]
-    assert not found
-
-
-@each_module
-def test_imports_run_downwards(module: Module) -> None:
-    own = layer_of(module.room)
-    assert own >= 0, f"room {module.room} has no layer: give it one in LAYERS"
-    upward = [
+def test_only_the_spark_room_imports_pyspark() -> None:
+    assert not [
         f"{module.relative}:{line} imports {name}"
+        for module in MODULES
+        if module.room != "spark"
         for line, name in module.imports()
-        if (room := room_of(name)) is not None and layer_of(room) > own
+        if name.split(".")[0] in ("pyspark", "py4j")
     ]
-    # `midstream.Job` and friends live on the lid of the house; the topmost rooms may use it as any user does, and
-    # the spark room ships the package as a whole.
-    if module.room in ("spark", "cli", "demo"):
-        upward = [u for u in upward if room_of(u.rsplit(" ", 1)[1]) != "__init__"]
-    assert not upward
 
 
-@each_module
-def test_no_file_is_too_long(module: Module) -> None:
-    lines = len(module.path.read_text(encoding="utf-8").splitlines())
-    assert lines <= MOST_LINES, f"{module.relative} has {lines} lines: take it apart"
+def test_every_room_has_a_layer() -> None:
+    assert not {m.room for m in MODULES if layer_of(m.room) < 0}, "give it one in LAYERS"
 
 
-@each_module
-def test_nothing_prints(module: Module) -> None:
-    if module.room == "cli":
-        return
-    found = [
-        node.lineno
+def test_imports_run_downwards() -> None:
+    assert not [
+        f"{module.relative}:{line} imports {name}"
+        for module in MODULES
+        for line, name in module.imports()
+        if (room := room_of(name)) is not None
+        and layer_of(room) > layer_of(module.room)
+        # `midstream.Job` and friends live on the lid of the house; the topmost rooms may use it as any user does, and
+        # the spark room ships the package as a whole.
+        and not (room == "__init__" and module.room in ("spark", "cli", "demo"))
+    ]
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {str(m.relative): len(m.path.read_text(encoding="utf-8").splitlines()) for m in MODULES}
+    assert not {path: lines for path, lines in lengths.items() if lines > MOST_LINES}, "take it apart"
+
+
+def test_nothing_prints() -> None:
+    assert not [
+        f"{module.relative}:{node.lineno} prints: make it an event"
+        for module in MODULES
+        if module.room != "cli"
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
     ]
-    assert not found, f"{module.relative} prints at lines {found}: make it an event"
 
 
-@each_module
-def test_every_module_says_what_it_is(module: Module) -> None:
-    assert ast.get_docstring(module.tree), f"{module.relative} has no docstring"
+def test_every_module_says_what_it_is() -> None:
+    assert not [str(m.relative) for m in MODULES if not ast.get_docstring(m.tree)]
 
 
-@each_module
-def test_nothing_is_pickled(module: Module) -> None:
-    assert not [name for _, name in module.imports() if name.split(".")[0] in ("pickle", "dill", "shelve", "marshal")]
+def test_nothing_is_pickled() -> None:
+    assert not importers({"pickle", "dill", "shelve", "marshal"}, {m.room for m in MODULES})
 
 
-@each_module
-def test_the_fold_knows_no_clock_and_no_chance(module: Module) -> None:
-    if module.room not in PURE_ROOMS:
-        return
-    assert not [name for _, name in module.imports() if name.split(".")[0] in IMPURE_MODULES]
+def test_the_fold_knows_no_clock_and_no_chance() -> None:
+    assert not importers(IMPURE_MODULES, PURE_ROOMS)
+
+
+def importers(packages: set[str], rooms: set[str]) -> list[str]:
+    """Where modules of these rooms import one of these packages."""
+    return [
+        f"{module.relative}:{line} imports {name}"
+        for module in MODULES
+        if module.room in rooms
+        for line, name in module.imports()
+        if name.split(".")[0] in packages
+    ]
 
 
 def test_the_package_and_the_command_line_load_without_pyspark() -> None:
