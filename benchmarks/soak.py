@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from statistics import mean
 
@@ -210,6 +211,10 @@ def on_spark(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
     return soak
 
 
+def _watch(name: str, console: Console, steps: int) -> Iterator[int]:
+    yield from track(range(steps), f"soak: {name}", console=console)
+
+
 HOSTS: dict[str, Callable[[int, Callable[[int], Iterator[int]]], Soak]] = {
     "memory": in_memory,
     "files": in_files,
@@ -228,7 +233,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in options.only or HOSTS:
         steps = options.spark_steps if name == "spark" else options.steps
         gc.collect()
-        soak = HOSTS[name](steps, lambda n, name=name: iter(track(range(n), f"soak: {name}", console=console)))
+        soak = HOSTS[name](steps, partial(_watch, name, console))
         table = Table("measure", "second quarter", "last quarter", "", title=f"{soak.host}: {steps} steps")
         worse = soak.grown()
         for measure in soak.samples[0]:
