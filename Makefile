@@ -28,7 +28,7 @@ bench: venv ## the measurements, side by side with Spark's own join and DuckDB
 
 soak: venv ## 2,000 random cases of each invariant, and 2,000 steps of flat state
 	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
-	@$(with_java) $(bin)/python benchmarks/soak.py
+	@$(with_java) $(bin)/python -m benchmarks.soak
 
 clean: ## everything that the targets made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -16,12 +16,10 @@ from midstream.cli.console import Failed, essence
 def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
     """A local session, stopped at the end; `settings` come on top.
 
-    Its workers run this interpreter, which has everything that is needed. What Spark and its workers write to stderr
-    is appended to the file `log`: the terminal is for the command.
+    What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
     """
     from midstream.spark.session import local_session
 
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     try:
         with _stderr_to(log):
             session = local_session(name, cores, settings)
