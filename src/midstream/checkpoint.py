@@ -14,8 +14,9 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
 from midstream.model.events import from_json as event_from_json
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.model.manifest import ChunkRef, LaneState, Manifest
 from midstream.state.manifest_log import ManifestLog
+from midstream.state.specs import is_base
 from midstream.state.store import ChunkStore, store_chunk
 from midstream.state.store_files import FileStore
 
@@ -46,6 +47,7 @@ def save_engine(
         raise CheckpointError(f"{target} is no saved engine", place=str(target), remedy="save to a new folder")
     fresh, former = target.with_name(f"{target.name}.saving"), target.with_name(f"{target.name}.former")
     try:
+        _recover(target)
         for leftover in (fresh, former):
             shutil.rmtree(leftover, ignore_errors=True)
         files = FileStore(fresh / STORE)
@@ -63,9 +65,17 @@ def save_engine(
         raise SinkError(f"cannot save: {error}", place=str(target), remedy="free the disk or save elsewhere") from error
 
 
+def _recover(target: Path) -> None:
+    """Finish or undo a save that was cut off between its two renames: the former save is still whole."""
+    former = target.with_name(f"{target.name}.former")
+    if not target.exists() and (former / MANIFESTS).is_dir():
+        os.replace(former, target)
+
+
 def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     """Read what `save_engine` wrote, its chunks into `store`."""
     source = Path(path)
+    _recover(source)
     manifest = ManifestLog(source / MANIFESTS).latest() if (source / MANIFESTS).is_dir() else None
     if manifest is None:
         remedy = "name a folder that Engine.save wrote"
@@ -90,10 +100,15 @@ def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> Lane
         name, size, checksum = target.put(ref.name, source.get(ref))
         return replace(ref, name=name, bytes=size, checksum=checksum)
 
-    def listing(old: StateListing) -> StateListing:
-        return replace(old, chunks=tuple(map(moved, old.chunks)))
-
-    return replace(lane, states={state_id: listing(old) for state_id, old in lane.states.items()})
+    states = {}
+    for state_id, old in lane.states.items():
+        try:
+            states[state_id] = replace(old, chunks=tuple(map(moved, old.chunks)))
+        except CheckpointError:
+            # A join state that is left out is computed again from base rows with the next step.
+            if is_base(state_id):
+                raise
+    return replace(lane, states=states)
 
 
 def _put_table(store: ChunkStore, name: str, table: pa.Table) -> dict[str, Any] | None:

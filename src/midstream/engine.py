@@ -23,6 +23,7 @@ from midstream.model.schema import StreamSchema
 from midstream.state.store_memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.fold import step
+from midstream.step.letters import with_letters
 from midstream.step.plan_step import check_lanes, take
 
 SHARING = ("auto", "off")
@@ -91,15 +92,11 @@ class Engine:
 
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time."""
-        held = set(listed(self._manifest))
         result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
-        self._manifest = result.manifest
-        self._store.forget(held - set(listed(self._manifest)))
+        late, dead = with_letters(self._late, result.late), with_letters(self._dead, result.dead_letters)
+        self._manifest, self._late, self._dead = result.manifest, late, dead
+        self._store.retain(listed(self._manifest))
         self._events.extend(result.events)
-        for kept, added in ((self._late, result.late), (self._dead, result.dead_letters)):
-            for name, rows in added.items():
-                pieces = [kept[name], rows] if name in kept else [rows]
-                kept[name] = pa.concat_tables(pieces, promote_options="permissive")
         return dict(result.results)
 
     def migration(self, name: str) -> dict[str, Any] | None:

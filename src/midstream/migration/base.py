@@ -133,7 +133,7 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
         sibling = lane.sibling(spec)
         content = producer.content(lane) if sibling is None else concatenate(sibling) if sibling else None
         parts = [] if content is None else [keyed(lane, producer.rows, content, spec.index, spec.key)]
-        state = JoinState(spec, parts, 0)
+        state = JoinState(spec, parts)
         lane.put(state)
         if state.live:
             computed.append(spec.id)

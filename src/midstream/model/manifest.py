@@ -50,20 +50,28 @@ class ChunkRef:
 
 @dataclass(frozen=True)
 class StateListing:
-    """The chunks of one state, how many of their rows are alive, and the number the next row gets."""
+    """The chunks of one state, how many of their rows are alive, and the number the next row gets.
+
+    `left_out` counts the rows that ever were left out of a join state because their key was NULL: under another key
+    they may count, so only a state that left none out can be sorted anew.
+    """
 
     chunks: tuple[ChunkRef, ...] = ()
     live: int = 0
     next_row: int = 0
+    left_out: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The listing as JSON values."""
-        return {"chunks": [c.to_json() for c in self.chunks], "live": self.live, "next_row": self.next_row}
+        return {"chunks": [c.to_json() for c in self.chunks], "live": self.live,
+                "next_row": self.next_row, "left_out": self.left_out}  # fmt: skip
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> StateListing:
         """The listing that `to_json` wrote."""
-        return StateListing(tuple(map(ChunkRef.from_json, value["chunks"])), value["live"], value["next_row"])
+        return StateListing(
+            tuple(map(ChunkRef.from_json, value["chunks"])), value["live"], value["next_row"], value["left_out"]
+        )
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.types as pt
 
 from midstream.model.errors import InputError
+
+RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
+"""Names that midstream gives to columns of its own."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,26 @@ class StreamSchema:
     idle_timeout: int | None = None
 
     def __post_init__(self) -> None:
+        columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])
+        object.__setattr__(self, "columns", columns)
         names = self.columns.names
         if self.timestamp not in names:
             raise InputError(
                 f"stream {self.name!r} has no timestamp column {self.timestamp!r}",
                 place=f"stream {self.name}",
                 remedy=f"name one of its columns: {', '.join(names)}",
+            )
+        kind = self.columns.field(self.timestamp).type
+        if not (pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or pt.is_string(kind)):
+            raise InputError(
+                f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
+                place=f"stream {self.name}",
+                remedy="use a TIMESTAMP, a DATE, a text of one, or an integer of microseconds",
+            )
+        reserved = [name for name in names if name in RESERVED or name.startswith("_count:")]
+        if reserved:
+            raise InputError(
+                f"column name {reserved[0]!r} is reserved", place=f"stream {self.name}", remedy="rename the column"
             )
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -65,3 +83,12 @@ class StreamSchema:
         """The stream that `to_json` wrote."""
         columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["columns"])))
         return StreamSchema(value["name"], columns, value["timestamp"], value["lateness"], value["idle_timeout"])
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type that values of a type are kept as: views and days in milliseconds have plainer equals."""
+    if pt.is_string_view(kind):
+        return pa.string()
+    if pt.is_binary_view(kind):
+        return pa.binary()
+    return pa.timestamp("ms") if pt.is_date64(kind) else kind

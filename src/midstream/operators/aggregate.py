@@ -16,6 +16,7 @@ from midstream.language.expression import Column
 from midstream.language.query import AggregateCall
 from midstream.model.window import EVENT_TIME
 from midstream.operators.outlet import Answer, Outlet, with_time
+from midstream.operators.sums import as_double, exact_sum
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.lane import Lane
 from midstream.state.parts import Part
@@ -87,10 +88,18 @@ def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, gr
     if name == "median" or (name in ("min", "max") and pt.is_floating(kept.type)):
         return _by_rank(name, kept, owner, groups)
     if name == "avg":
-        name, kept = "mean", kept.cast(pa.float64())
-    table = pa.table({"owner": owner, "value": kept})
-    summed = table.group_by("owner", use_threads=False).aggregate([("value", name)])
-    return _spread(summed["owner"].to_numpy(), summed[f"value_{name}"].combine_chunks(), groups)
+        return _grouped("mean", as_double(kept), owner, groups)
+    if name == "sum" and not pt.is_floating(kept.type):
+        return exact_sum(kept, owner, groups)
+    if pt.is_duration(kept.type):
+        return _grouped(name, kept.view(pa.int64()), owner, groups).view(kept.type)
+    return _grouped(name, kept, owner, groups)
+
+
+def _grouped(function: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    table = pa.table({"owner": owner, "value": values})
+    summed = table.group_by("owner", use_threads=False).aggregate([("value", function)])
+    return _spread(summed["owner"].to_numpy(), summed[f"value_{function}"].combine_chunks(), groups)
 
 
 def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
@@ -104,7 +113,7 @@ def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
 
 def _by_rank(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
     """MIN, MAX and MEDIAN by position within the sorted group, NaN being the greatest number."""
-    numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    numbers = as_double(values).to_numpy(zero_copy_only=False)
     order = np.lexsort((numbers, owner))
     numbers, owner = numbers[order], owner[order]
     counts = np.bincount(owner, minlength=groups)

@@ -6,6 +6,7 @@ and `arange`. Blocks bound the memory, however skewed the keys are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -66,8 +67,9 @@ def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None)
         yield from _integer_ranges(left, right, low, high).blocks()
         return
     a, b = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
-    start = np.zeros(len(a), np.int64) if high is None else np.searchsorted(b, _less(a, high), "left")
-    end = np.full(len(a), len(b)) if low is None else np.searchsorted(b, _more(a, low), "right")
+    with np.errstate(over="ignore", invalid="ignore"):
+        start = np.zeros(len(a), np.int64) if high is None else np.searchsorted(b, _less(a, high), "left")
+        end = np.full(len(a), len(b)) if low is None else np.searchsorted(b, _more(a, low), "right")
     numbers = int(np.searchsorted(b, np.nan, "left"))
     if low is None or high is None:
         # A NaN on either side makes the difference NaN, which an open band may accept.
@@ -85,11 +87,16 @@ def all_pairs(left: int, right: int) -> Iterator[tuple[Indices, Indices]]:
 
 
 def _less(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
-    return values - bound - _slack(values, bound)
+    return _known(values - bound - _slack(values, bound), values, -np.inf)
 
 
 def _more(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
-    return values - bound + _slack(values, bound)
+    return _known(values - bound + _slack(values, bound), values, np.inf)
+
+
+def _known(ends: npt.NDArray[np.float64], values: npt.NDArray[np.float64], instead: float) -> npt.NDArray[np.float64]:
+    # Near the end of the range the slack is infinite and the end unknown: then everything is searched.
+    return np.where(np.isnan(ends) & ~np.isnan(values), instead, ends)
 
 
 def _slack(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.float64]:
@@ -101,9 +108,9 @@ def _integer_ranges(left: Codes, right: Codes, low: float | None, high: float | 
     start = np.zeros(len(left), np.int64)
     end = np.full(len(left), len(right))
     if high is not None:
-        start = np.searchsorted(right, _shifted(left, int(np.ceil(high))), "left")
+        start = np.searchsorted(right, _shifted(left, math.ceil(high)), "left")
     if low is not None:
-        end = np.searchsorted(right, _shifted(left, int(np.floor(low))), "right")
+        end = np.searchsorted(right, _shifted(left, math.floor(low)), "right")
     return Ranges(start, end)
 
 

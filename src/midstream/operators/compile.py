@@ -33,7 +33,8 @@ class Binding:
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
-        return signature(self.query, labels, self.scope)
+        counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
+        return signature(self.query, labels, self.scope + counted)
 
     @property
     def clocks(self) -> tuple[str, ...]:

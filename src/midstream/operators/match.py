@@ -33,9 +33,9 @@ def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key:
     codes: Codes
     valid: Mask | None
     codes, valid = key_codes(values) if index == "hash" else band_codes(values[0])
-    if valid is not None:
-        codes, combinations = codes[valid], combinations.take(valid)
-    return sorted_part(codes, combinations)
+    if valid is None:
+        return sorted_part(codes, combinations)
+    return sorted_part(codes[valid], combinations.take(valid), left_out=int(len(valid) - valid.sum()))
 
 
 def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: Part) -> Combinations:

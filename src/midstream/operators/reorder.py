@@ -20,12 +20,12 @@ from midstream.state.lane import Lane
 from midstream.state.store import store_chunk
 
 
-def pending_id(query: str, stream: str) -> str:
-    """The state of rows that wait for the watermark."""
-    return f"{stream}.{query}.pending"
+def pending_id(query: str, since: int, stream: str) -> str:
+    """The state of rows that wait for the watermark; `since` tells queries apart that bore one name after another."""
+    return f"{stream}.{query}.{since}.pending"
 
 
-def release(lane: Lane, query: str, inputs: Mapping[str, str], counted: Mapping[str, str]) -> None:
+def release(lane: Lane, query: str, since: int, inputs: Mapping[str, str], counted: Mapping[str, str]) -> None:
     """Feed the query's own inputs with the rows that its watermark passes in this step, in order of event time.
 
     `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count.
@@ -37,13 +37,13 @@ def release(lane: Lane, query: str, inputs: Mapping[str, str], counted: Mapping[
     for stream in inputs:
         arrived = lane.inputs[stream]
         names = [n for n in arrived.schema.names if not n.startswith("_count:")]
-        waiting, listing = _waiting(lane, pending_id(query, stream), arrived.select(names))
+        waiting, listing = _waiting(lane, pending_id(query, since, stream), arrived.select(names))
         due = pc.less(waiting.column(TIME), watermark)
         ready = waiting.filter(due)
         order = np.argsort(ready.column(TIME).to_numpy(), kind="stable")
         released[stream] = ready.take(pa.array(order))
         counts[stream] = listing.next_row
-        _keep(lane, pending_id(query, stream), waiting.filter(pc.invert(due)), listing.next_row + ready.num_rows)
+        _keep(lane, pending_id(query, since, stream), waiting.filter(pc.invert(due)), listing.next_row + ready.num_rows)
     numbered = number(released, {stream: counts[stream] for stream in counted})
     for stream, name in inputs.items():
         lane.inputs[name] = numbered[stream]

@@ -126,14 +126,21 @@ class BaseState:
     def _until(self, clock: str, now: Words) -> Words:
         window = self.spec.window
         if window is not None and window.kind == "range" and clock == EVENT_TIME:
-            return now + window.size
+            return _later(now, window.size)
         if window is not None and window.kind == "rows" and clock == row_clock(self.spec.stream):
-            return now + (window.size - 1)
+            return _later(now, window.size - 1)
         return np.full(len(now), FOREVER, np.int64)
 
 
 def _clock_column(clock: str) -> str:
     return TIME if clock == EVENT_TIME else count_column(clock.removeprefix("rows:"))
+
+
+def _later(now: Words, size: int) -> Words:
+    """`now + size`, held at FOREVER instead of wrapping."""
+    if len(now) and int(now.max()) > FOREVER - size:
+        return np.where(now > FOREVER - size, FOREVER, now + size)
+    return now + size
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:

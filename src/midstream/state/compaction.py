@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
-
-RUN = 4
-"""How many neighbours are merged at once."""
 
 
 def choose_run(sizes: Sequence[int]) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
-    Takes the run of `RUN` neighbours with the fewest rows, so that a row is rewritten about log(n) times.
+    Takes the balanced run with the fewest rows. In a balanced run no chunk has more than half of the rows, so each
+    row's chunk at least doubles and a row is rewritten at most log2(n) times; where no run is balanced, sizes grow
+    geometrically and there are at most about log2(n) chunks too many.
 
     >>> choose_run([40, 10, 10, 10, 10, 10, 10, 10, 90])
-    (1, 5)
+    (1, 3)
     >>> choose_run([1, 2, 3]) is None
     True
     """
     if len(sizes) <= MOST_CHUNKS:
         return None
-    starts = range(len(sizes) - RUN + 1)
-    best = min(starts, key=lambda i: (sum(sizes[i : i + RUN]), i))
-    return best, best + RUN
+    total = [0, *accumulate(sizes)]
+    runs = [
+        (total[end] - total[start], start, end)
+        for start in range(len(sizes))
+        for end in range(start + 2, len(sizes) + 1)
+        if 2 * max(sizes[start:end]) <= total[end] - total[start]
+    ]
+    if not runs:
+        return None
+    _, start, end = min(runs)
+    return start, end
 
 
 def is_sparse(live: int, rows: int) -> bool:

@@ -18,18 +18,19 @@ class JoinState:
     order.
     """
 
-    def __init__(self, spec: StateSpec, old: Sequence[Part], purged: int) -> None:
+    def __init__(self, spec: StateSpec, old: Sequence[Part], purged: int = 0, left_out: int = 0) -> None:
         self.spec = spec
         self.old: list[Part] = [p for p in old if len(p)]
         self.delta: Part | None = None
         self.purged = purged
+        self.left_out = left_out + sum(part.left_out for part in old)
 
     @staticmethod
     def load(spec: StateSpec, listing: StateListing, bounds: dict[str, int], store: ChunkStore) -> JoinState:
         """The state as a manifest lists it, without the rows that died since."""
         alive = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
         parts = [purge_part(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
-        return JoinState(spec, parts, listing.live - sum(map(len, parts)))
+        return JoinState(spec, parts, listing.live - sum(map(len, parts)), listing.left_out)
 
     @property
     def live(self) -> int:
@@ -41,6 +42,7 @@ class JoinState:
         if self.delta is not None:
             return False
         self.delta = delta
+        self.left_out += delta.left_out
         return True
 
     def finish(self, store: ChunkStore, name: str) -> StateListing:
@@ -54,7 +56,7 @@ class JoinState:
             part.ref or store_chunk(store, f"{name}-{at}", to_batch(part), lifetimes=part.combinations.lifetimes())
             for at, part in enumerate(parts)
         )
-        return StateListing(chunks, sum(map(len, parts)))
+        return StateListing(chunks, sum(map(len, parts)), left_out=self.left_out)
 
     def whole(self) -> Part:
         """All old combinations as one part."""

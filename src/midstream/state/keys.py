@@ -91,9 +91,7 @@ def _column_codes(key: pa.Array) -> npt.NDArray[np.int64]:
         values = _numbers(key if pt.is_float64(kind) else key.cast(pa.float64())) + 0.0
         values[np.isnan(values)] = np.nan
         return values.view(np.int64)
-    if _is_word(kind):
-        return _integers(key)
-    return _bytes_codes(key)
+    return _words(key) if _is_word(kind) else _bytes_codes(key)
 
 
 def _integers(key: pa.Array) -> npt.NDArray[np.int64]:
@@ -107,6 +105,18 @@ def _integers(key: pa.Array) -> npt.NDArray[np.int64]:
     if pt.is_timestamp(key.type) or pt.is_duration(key.type) or pt.is_time64(key.type):
         key = key.view(pa.int64())
     elif not pt.is_int64(key.type):
+        key = key.cast(pa.int64(), safe=False)
+    if key.null_count:
+        key = key.fill_null(0)
+    return np.asarray(key.to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _words(key: pa.Array) -> npt.NDArray[np.int64]:
+    """The values as they are stored, in whatever unit: the two sides of an equality have one type."""
+    kind = key.type
+    if pt.is_temporal(kind):
+        key = key.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    if not pt.is_int64(key.type):
         key = key.cast(pa.int64(), safe=False)
     if key.null_count:
         key = key.fill_null(0)

@@ -87,10 +87,10 @@ class Lane:
         return self._joins[spec.id]
 
     def sibling(self, spec: StateSpec) -> list[Combinations] | None:
-        """The old combinations of a state of equal signature but another index, if there is one."""
+        """The old combinations of a state of equal signature but another index, if there is a whole one."""
         prefix = spec.id.rpartition(".")[0] + "."
         for state in self._joins.values():
-            if state.spec.id.startswith(prefix):
+            if state.spec.id.startswith(prefix) and not state.left_out:
                 return [part.combinations for part in state.old]
         return None
 

@@ -25,17 +25,18 @@ class Part:
     codes: Codes | None
     combinations: Combinations
     ref: ChunkRef | None = None
+    left_out: int = 0
 
     def __len__(self) -> int:
         return len(self.combinations)
 
 
-def sorted_part(codes: Codes | None, combinations: Combinations) -> Part:
+def sorted_part(codes: Codes | None, combinations: Combinations, left_out: int = 0) -> Part:
     """A part of these combinations, put in the order of their codes."""
     if codes is None or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
-        return Part(codes, combinations)
+        return Part(codes, combinations, left_out=left_out)
     order = stable_order(codes)
-    return Part(codes[order], combinations.take(order))
+    return Part(codes[order], combinations.take(order), left_out=left_out)
 
 
 def merge_parts(parts: Sequence[Part]) -> Part:

@@ -60,7 +60,7 @@ class BaseRows:
 
     def _position(self, refs: Words) -> Words:
         if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
-            return refs - self._starts[0]
+            return np.asarray(refs - self._starts[0], np.int64)
         segment = np.searchsorted(self._starts, refs, "right") - 1
         shifts = self._starts - self._places
         return np.asarray(refs - shifts[segment], np.int64)

@@ -30,10 +30,24 @@ class RowsSpec:
     kept: bool
     input: str
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The one source."""
+        return (self.label,)
+
     @cached_property
     def id(self) -> str:
         """The state's name in a manifest."""
         return f"{self.label}.{self.signature.digest()}.rows"
+
+
+def is_base(state_id: str) -> bool:
+    """Whether a state holds rows as they came, which nothing can compute again.
+
+    >>> is_base("A.68d08664235b.rows"), is_base("A+B.b20281209a84.scan")
+    (True, False)
+    """
+    return state_id.endswith((".rows", ".pending"))
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,11 @@ class MemoryStore:
                 remedy="keep the chunks of every manifest that is still used, or load the checkpoint again",
             ) from None
 
+    def retain(self, names: Iterable[str]) -> None:
+        """Let go of every chunk but these."""
+        kept = set(names)
+        self.forget([name for name in self._chunks if name not in kept])
+
     def forget(self, names: Iterable[str]) -> None:
         """Let go of chunks that no manifest lists any more; unknown names are passed over."""
         for name in names:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.errors import InputError
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, plain_type
 from midstream.state.base_state import TIME
 from midstream.state.keys import band_codes
 from midstream.state.lane import BEGINNING
@@ -40,6 +40,13 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> 
             place=f"stream {schema.name}",
             remedy=f"push tables with the columns {', '.join(schema.columns.names)}",
         )
+    doubled = [name for name in schema.columns.names if table.column_names.count(name) > 1]
+    if doubled:
+        raise InputError(
+            f"the table pushed into stream {schema.name!r} has {doubled[0]!r} more than once",
+            place=f"stream {schema.name}",
+            remedy="rename one of the columns",
+        )
     given = table.select(schema.columns.names).combine_chunks()
     reasons: dict[int, str] = {}
     columns = [_read(given.column(f.name), f, reasons) for f in schema.columns]
@@ -64,7 +71,8 @@ def _late(rows: pa.RecordBatch, watermark: int) -> pa.Table:
 
 def _dead(table: pa.Table, reasons: dict[int, str]) -> pa.Table:
     rows = sorted(reasons)
-    chosen = table.take(pa.array(rows, pa.int64()))
+    kinds = [field.with_type(plain_type(field.type)) for field in table.schema]
+    chosen = table.cast(pa.schema(kinds)).take(pa.array(rows)) if rows else table.slice(0, 0)
     return chosen.append_column(REASON, pa.array([reasons[r] for r in rows], pa.string()))
 
 

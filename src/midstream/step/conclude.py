@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from midstream.language.plan_notation import parse_plan
 from midstream.model.counters import Counters
-from midstream.model.events import Event, MigrationBegun, MigrationEnded, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, MigrationEnded, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
-from midstream.plan.decompose import decompose
 from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
@@ -59,7 +57,7 @@ def conclude(
     ]
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     lanes = [event for output in outputs.values() for event in output.events]
-    return after, (*plan.events, *_migrated(before, plan, outputs), *lanes, *late, *rejected, done)
+    return after, (*plan.events, *_ended(plan, outputs), *lanes, *late, *rejected, done)
 
 
 def operator_name(lane: str, operator: str) -> str:
@@ -88,24 +86,15 @@ def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
-def _migrated(before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput]) -> list[Event]:
+def _ended(plan: StepPlan, outputs: Mapping[str, LaneOutput]) -> list[Event]:
+    """The migrations that are over with this step: the new plan stands alone in every lane."""
     events: list[Event] = []
-    step = plan.manifest.step
     for name, moves in plan.migrations.items():
-        entry = plan.manifest.queries.get(name)
-        if entry is None:
-            continue
-        query = parsed(plan.manifest, entry.sql)
-        old = before.queries[name].plan if name in before.queries else moves[0].plan
-        for move in moves:
-            tasks = decompose(parse_plan(old, query), parse_plan(move.plan, query))
-            pairs = tuple((t.old.notation(), t.new.notation()) for t in tasks)
-            events.append(MigrationBegun(step, name, move.strategy, old, move.plan, pairs))
-            old = move.plan
-        cost = sum(o.migrations.get(name, {}).get("comparisons", 0) for o in outputs.values())
-        boxes = [o.state.boxes[name] for o in outputs.values() if name in o.state.boxes]
+        boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
         if all(box["box"] == "plan" for box in boxes):
-            events.append(MigrationEnded(step, name, moves[-1].strategy, entry.plan, cost, {}))
+            cost = sum(o.migrations.get(name, {}).get("comparisons", 0) for o in outputs.values())
+            last = moves[-1]
+            events.append(MigrationEnded(plan.manifest.step, name, last.strategy, last.plan, cost, {}))
     return events
 
 

@@ -52,14 +52,19 @@ def is_ordered(query: Query) -> bool:
     return asks and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
 
 
-def slots(expression: Expression, batch: pa.RecordBatch) -> npt.NDArray[np.int16]:
-    """The slot of each row of a stream; rows with a NULL key, which join nothing, are spread by their position."""
+def slots(expression: Expression, batch: pa.RecordBatch, *, spread_nulls: bool = True) -> npt.NDArray[np.int16]:
+    """The slot of each row of a stream.
+
+    Rows with a NULL key join nothing and are spread by their position; but with one stream NULL may be a group: then
+    they stay together.
+    """
     codes, valid = key_codes([evaluate(expression, lambda c: batch.column(c.name), batch.num_rows)])
     words = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     hashed = (words >> np.uint64(52)).astype(np.int16)
     if valid is None:
         return hashed
-    return np.where(valid, hashed, np.arange(batch.num_rows) % SLOTS).astype(np.int16)
+    elsewhere = np.arange(batch.num_rows) % SLOTS if spread_nulls else 0
+    return np.where(valid, hashed, elsewhere).astype(np.int16)
 
 
 def _classes(query: Query) -> list[tuple[Expression, ...]]:

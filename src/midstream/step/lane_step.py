@@ -20,6 +20,7 @@ from midstream.operators.outlet import Answer
 from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
 from midstream.state.lane import BEGINNING, Lane, StepClock
+from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store import ChunkStore
 from midstream.step.program import Program, Unit
 
@@ -77,14 +78,14 @@ def lane_step(
     `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
     with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
     """
-    boxes = {unit.name: _restore(unit, state.boxes.get(unit.name)) for unit in program.units}
+    boxes = {unit.name: _restore(unit, state, clock.step) for unit in program.units}
     began = {unit.name: [unit.box(m.plan) for m in program.migrations.get(unit.name, ())] for unit in program.units}
     everything = {unit.name: [boxes[unit.name], *began[unit.name]] for unit in program.units}
     lane = Lane(name, state, inputs, clock, {}, store)
     for unit in program.units:
         if unit.ordered:
             own = {stream: unit.binding.inputs[stream] for stream in unit.streams}
-            release(lane, unit.name, own, {stream: own[stream] for stream in unit.counted})
+            release(lane, unit.name, unit.since, own, {stream: own[stream] for stream in unit.counted})
     lane.bounds = _bounds(lane, program, everything)
     costs: dict[str, dict[str, Any]] = {}
     for unit in program.units:
@@ -104,9 +105,10 @@ def lane_step(
     return LaneOutput(after, results, lane.counters, uses, costs, tuple(lane.events), rows_out)
 
 
-def _restore(unit: Unit, snapshot: Mapping[str, Any] | None) -> Box:
-    if snapshot is None:
-        # A new query's first migrations start from the plan it was given; `unit.plan` is already the last one's.
+def _restore(unit: Unit, state: LaneState, step: int) -> Box:
+    snapshot = state.boxes.get(unit.name)
+    # A snapshot may be of a query of the same name that this step dropped.
+    if snapshot is None or unit.since == step:
         return unit.box(unit.plan)
     if snapshot["box"] == "plan":
         return unit.box(snapshot["plan"])
@@ -114,14 +116,27 @@ def _restore(unit: Unit, snapshot: Mapping[str, Any] | None) -> Box:
 
 
 def _bounds(lane: Lane, program: Program, boxes: Mapping[str, list[Box]]) -> dict[str, dict[str, int]]:
-    """For each state the least end of lifetime that matters to any query that reads it."""
+    """For each state the least end of lifetime that matters to any query that could read it.
+
+    A query counts also where its present plan has no such state, for it may migrate to one that has.
+    """
+    own = {unit.name: _query_bounds(lane, unit) for unit in program.units}
     bounds: dict[str, dict[str, int]] = {}
     for unit in program.units:
-        own = _query_bounds(lane, unit)
-        for state_id in set[str]().union(*(_needed(unit, box) for box in boxes[unit.name])):
-            shared = bounds.get(state_id, own)
-            bounds[state_id] = {c: min(own[c], shared[c]) for c in own if c in shared}
+        for spec in _specs(unit, boxes[unit.name]):
+            if spec.id not in bounds:
+                readers = [own[u.name] for u in program.units if u.may_read(spec.signature, spec.labels)]
+                bounds[spec.id] = {clock: min(r[clock] for r in readers) for clock in own[unit.name]}
     return bounds
+
+
+def _specs(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
+    """The states, base rows included, that a query's boxes and outlet stand on."""
+    specs: list[StateSpec | RowsSpec] = list(unit.outlet.kept)
+    for box in boxes:
+        specs += [spec for _, spec in states_of(box.operators())]
+        specs += [op.spec for op in _operators(box) if isinstance(op, SourceOperator) and op.spec.kept]
+    return specs
 
 
 def _query_bounds(lane: Lane, unit: Unit) -> dict[str, int]:
@@ -139,11 +154,8 @@ def _operators(box: Box) -> Iterable[Operator]:
 
 def _needed(unit: Unit, box: Box) -> set[str]:
     """The ids of all states that a query stands on."""
-    needed = {spec.id for _, spec in states_of(box.operators())} | {spec.id for spec in unit.outlet.kept}
-    needed |= {op.spec.id for op in _operators(box) if isinstance(op, SourceOperator) and op.spec.kept}
-    if unit.ordered:
-        needed |= {pending_id(unit.name, stream) for stream in unit.streams}
-    return needed
+    waiting = {pending_id(unit.name, unit.since, stream) for stream in unit.streams} if unit.ordered else set()
+    return waiting | {spec.id for spec in _specs(unit, [box])}
 
 
 def _uses(unit: Unit, boxes: list[Box]) -> tuple[str, ...]:

@@ -10,8 +10,9 @@ from midstream.migration.base import Move
 from midstream.migration.discovery import strategy
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.errors import MidstreamError, QueryError, StrategyError
-from midstream.model.events import CommandRefused, Event, LanesRescaled, QueryAdded, QueryDropped
+from midstream.model.events import CommandRefused, Event, LanesRescaled, MigrationBegun, QueryAdded, QueryDropped
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.plan.decompose import decompose
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
@@ -83,10 +84,12 @@ def take(
         case DropQuery(name):
             entry_of(manifest, name)
             migrations.pop(name, None)
+            events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
             events.append(QueryDropped(manifest.step, name))
             return replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
         case Migrate(name):
             plan_, entry = check_migration(manifest, command), entry_of(manifest, name)
+            events.append(_begun(manifest, command, plan_))
             migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
             return manifest.with_query(name, replace(entry, plan=plan_.notation()))
         case Rescale(lanes):
@@ -95,6 +98,13 @@ def take(
                 events.append(LanesRescaled(manifest.step, manifest.lanes, lanes))
             return replace(manifest, lanes=lanes)
     raise QueryError(f"unknown command {command.kind!r}", place="command log", remedy="see `midstream --help`")
+
+
+def _begun(manifest: Manifest, command: Migrate, new: Plan) -> MigrationBegun:
+    entry = entry_of(manifest, command.query)
+    old = parse_plan(entry.plan, parsed(manifest, entry.sql))
+    tasks = tuple((t.old.notation(), t.new.notation()) for t in decompose(old, new))
+    return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks)
 
 
 def new_entry(manifest: Manifest, sql: str, plan: str | None, sink: Mapping[str, object] | None) -> QueryEntry:

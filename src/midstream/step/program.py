@@ -19,7 +19,7 @@ from midstream.operators.compile import Binding, compile_pair, compile_plan, com
 from midstream.operators.difference import DifferenceOutlet
 from midstream.operators.outlet import Outlet
 from midstream.operators.project import Project
-from midstream.plan.signature import canonical, relabel_plan
+from midstream.plan.signature import Signature, canonical, relabel_plan
 from midstream.plan.tree import Plan
 from midstream.step.lane_key import is_ordered
 
@@ -30,6 +30,7 @@ class Unit:
 
     name: str
     plan: str
+    since: int
     group: str
     user: Query
     query: Query
@@ -51,6 +52,10 @@ class Unit:
         if isinstance(self.outlet, DifferenceOutlet):
             return self.outlet.roots
         return (compile_plan(self.binding, plan),)
+
+    def may_read(self, signature: Signature, labels: tuple[str, ...]) -> bool:
+        """Whether some plan of the query has a state of this signature over these sources."""
+        return set(labels) <= set(self.query.aliases) and self.binding.signature(labels) == signature
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -111,10 +116,12 @@ def _units(
     scopes = {name: _scope(name, since, known[name][0], sharing) for name, _, _, since in chosen}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
     units = []
-    for name, _, plan, _ in chosen:
+    for name, _, plan, since in chosen:
         query, names = known[name]
         binding = Binding(query, scopes[name], columns, _inputs(name, query))
-        units.append(Unit(name, plan, group, users[name], query, names, binding, _outlet(binding), is_ordered(query)))
+        units.append(
+            Unit(name, plan, since, group, users[name], query, names, binding, _outlet(binding), is_ordered(query))
+        )
     return tuple(units)
 
 

@@ -47,7 +47,9 @@ def spread(
         return {lane_name(group, 0): {s: rows[s] for s in streams}}
     key = lane_key(canonical(program.units[0].user)[0])
     assert key is not None
-    slotted = {s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s]))) for s in streams}
+    slotted = {
+        s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1))) for s in streams
+    }
     lanes = plan.lanes(group)
     if lanes == 1:
         return {lane_name(group, 0): slotted}

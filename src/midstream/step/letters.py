@@ -1,0 +1,30 @@
+"""Late rows and dead letters kept together, whatever types they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+
+def with_letters(kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows kept so far with a step's rows behind them, by stream."""
+    return {**kept, **{name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}}
+
+
+def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
+    """Both tables; a column that came in two types which Arrow cannot unite becomes text."""
+    try:
+        return pa.concat_tables([kept, added], promote_options="permissive")
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        shared = [name for name in kept.column_names if name in added.column_names]
+        clashing = [name for name in shared if kept.schema.field(name).type != added.schema.field(name).type]
+        pieces = [_as_text(table, clashing) for table in (kept, added)]
+        return pa.concat_tables(pieces, promote_options="permissive")
+
+
+def _as_text(table: pa.Table, names: list[str]) -> pa.Table:
+    for name in names:
+        values = [None if value is None else str(value) for value in table.column(name).to_pylist()]
+        table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
+    return table
