@@ -37,11 +37,19 @@ class AggregateOutlet(Outlet):
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         state = lane.join(self.kept[0])
         state.insert(Part(None, deltas[0]))
+        if not self._passes(lane):
+            return Answer(self.schema().empty_table(), np.zeros(0, np.int64))
         alive = concatenate([*(part.combinations for part in state.old), deltas[0]])
         at, instants = self._occurrences(lane, alive)
         if not len(at):
             return Answer(self.schema().empty_table(), instants)
         return self._grouped(lane, alive, at, instants)
+
+    def _passes(self, lane: Lane) -> bool:
+        """Whether the watermark passes an instant in this step."""
+        assert self.query.aggregate is not None
+        begin, end = self.span(lane)
+        return (end - 1) // self.query.aggregate.every * self.query.aggregate.every >= begin
 
     def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
         """Every (index of a result, instant at which it is alive)."""

@@ -72,7 +72,7 @@ def changes(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[
     >>> [o.tolist() for o in out]
     [[7, 7, 7, 7], [10, 12, 16, 21], [True, False, True, False]]
     """
-    refs, times, alive, blocked = _breakpoints(rows, blocks)
+    refs, times, alive, blocked = _breakpoints(*_touched(rows, blocks, span))
     order = np.lexsort((times, refs))
     refs, times, alive, blocked = refs[order], times[order], np.cumsum(alive[order]), np.cumsum(blocked[order])
     # Only the last breakpoint of one row and time shows the relation at that time.
@@ -85,6 +85,23 @@ def changes(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[
     refs, times, inside = refs[changed], times[changed], inside[changed]
     order = np.argsort(times, kind="stable")
     return refs[order], times[order], inside[order]
+
+
+def _touched(rows: Lifetimes, blocks: Lifetimes, span: tuple[int, int]) -> tuple[Lifetimes, Lifetimes]:
+    """The lifetimes of those rows that something begins or ends for within the span: all others stay as they are."""
+
+    def touched(lifetimes: Lifetimes) -> Words:
+        refs, begin, end = lifetimes
+        begins, ends = (begin >= span[0]) & (begin < span[1]), (end >= span[0] - 1) & (end < span[1] - 1)
+        return refs[begins | ends]
+
+    refs = np.unique(np.concatenate([touched(rows), touched(blocks)]))
+
+    def of_them(lifetimes: Lifetimes) -> Lifetimes:
+        chosen = np.isin(lifetimes[0], refs)
+        return lifetimes[0][chosen], lifetimes[1][chosen], lifetimes[2][chosen]
+
+    return of_them(rows), of_them(blocks)
 
 
 def _breakpoints(rows: Lifetimes, blocks: Lifetimes) -> tuple[Words, Words, Words, Words]:

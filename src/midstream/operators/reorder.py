@@ -6,7 +6,7 @@ and has such a window therefore takes its rows only once the watermark has passe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import pyarrow as pa
@@ -25,10 +25,18 @@ def pending_id(query: str, since: int, stream: str) -> str:
     return f"{stream}.{query}.{since}.pending"
 
 
-def release(lane: Lane, query: str, since: int, inputs: Mapping[str, str], counted: Mapping[str, str]) -> None:
+def release(
+    lane: Lane,
+    query: str,
+    since: int,
+    inputs: Mapping[str, str],
+    counted: Mapping[str, str],
+    columns: Mapping[str, Collection[str]],
+) -> None:
     """Feed the query's own inputs with the rows that its watermark passes in this step, in order of event time.
 
-    `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count.
+    `inputs` names for each stream the query's input; `counted` is the part of it whose arrivals ROWS windows count;
+    `columns` is what the query reads of each stream.
     Rows not released wait in the lane.
     """
     watermark = min(lane.clock.after[stream] for stream in inputs)
@@ -36,7 +44,7 @@ def release(lane: Lane, query: str, since: int, inputs: Mapping[str, str], count
     counts: dict[str, int] = {}
     for stream in inputs:
         arrived = lane.inputs[stream]
-        names = [n for n in arrived.schema.names if not n.startswith("_count:")]
+        names = [TIME, *sorted(columns[stream])]
         waiting, listing = _waiting(lane, pending_id(query, since, stream), arrived.select(names))
         due = pc.less(waiting.column(TIME), watermark)
         ready = waiting.filter(due)

@@ -18,6 +18,10 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0x100000001B3)
 
 
+BLOCK = 1 << 22
+"""Letters hashed at once."""
+
+
 def is_exact(types: Sequence[pa.DataType]) -> bool:
     """Whether equal codes mean equal keys; otherwise candidates must be compared once more.
 
@@ -150,6 +154,10 @@ def _bytes_codes(key: pa.Array) -> npt.NDArray[np.int64]:
     if count == 0 or data is None:
         return np.zeros(count, np.int64)
     start, end = int(offsets[0]), int(offsets[-1])
+    if end - start > BLOCK and count > 1:
+        # Several words a letter are in use at once: long texts go in blocks.
+        half = count // 2
+        return np.concatenate([_bytes_codes(key.slice(0, half)), _bytes_codes(key.slice(half))])
     letters = np.frombuffer(data, np.uint8)[start:end].astype(np.uint64) + np.uint64(1)
     # The position restarts with each string, so that equal strings meet equal powers wherever they stand.
     lengths = np.diff(offsets)

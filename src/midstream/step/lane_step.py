@@ -85,7 +85,8 @@ def lane_step(
     for unit in program.units:
         if unit.ordered:
             own = {stream: unit.binding.inputs[stream] for stream in unit.streams}
-            release(lane, unit.name, unit.since, own, {stream: own[stream] for stream in unit.counted})
+            counted = {stream: own[stream] for stream in unit.counted}
+            release(lane, unit.name, unit.since, own, counted, unit.columns())
     lane.bounds = _bounds(lane, program, everything)
     costs: dict[str, dict[str, Any]] = {}
     for unit in program.units:

@@ -147,5 +147,5 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
 
 def check_lanes(lanes: int) -> None:
     """Raise unless a job can have so many lanes."""
-    if not 1 <= lanes <= SLOTS:
+    if not isinstance(lanes, int) or not 1 <= lanes <= SLOTS:
         raise QueryError(f"{lanes} lanes are not possible", place="lanes", remedy=f"use 1 to {SLOTS}")

@@ -53,6 +53,18 @@ class Unit:
             return self.outlet.roots
         return (compile_plan(self.binding, plan),)
 
+    def columns(self) -> dict[str, frozenset[str]]:
+        """The columns the query reads of each stream, those of its selections included."""
+        return {
+            stream: frozenset(
+                column
+                for source in self.query.sources
+                if source.stream == stream
+                for column in self.query.columns_of(source.alias)
+            )
+            for stream in self.streams
+        }
+
     def may_read(self, signature: Signature, labels: tuple[str, ...]) -> bool:
         """Whether some plan of the query has a state of this signature over these sources."""
         return set(labels) <= set(self.query.aliases) and self.binding.signature(labels) == signature
