@@ -1,0 +1,102 @@
+"""The base state of a source: numbers, lifetimes, purging at the front, what stays readable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from midstream.model.manifest import StateListing
+from midstream.model.window import EVENT_TIME, FOREVER, Window, row_clock
+from midstream.plan.signature import Signature
+from midstream.state.base_state import TIME, BaseState, count_column
+from midstream.state.specs import RowsSpec
+from midstream.state.store import ChunkStore
+from midstream.state.store_files import FileStore
+from midstream.state.store_memory import MemoryStore
+
+CLOCKS = (EVENT_TIME, row_clock("A"))
+
+
+@pytest.fixture(params=["memory", "files"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ChunkStore:
+    return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
+
+
+def spec(window: Window | None, clocks: tuple[str, ...] = (EVENT_TIME,)) -> RowsSpec:
+    return RowsSpec(Signature("0", ("A",), ()), "A", "A", window, ("k",), clocks, True, "A")
+
+
+def batch(times: list[int], counts: list[int] | None = None) -> pa.RecordBatch:
+    columns = {"k": pa.array([t * 10 for t in times], pa.int64()), TIME: pa.array(times, pa.int64())}
+    if counts is not None:
+        columns[count_column("A")] = pa.array(counts, pa.int64())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+RANGE = spec(Window("range", 5))
+
+
+def step(
+    listing: StateListing, rows: pa.RecordBatch, bound: int, store: ChunkStore, number: int, of: RowsSpec = RANGE
+) -> StateListing:
+    bounds = {EVENT_TIME: bound}
+    state = BaseState.load(of, listing, bounds, store)
+    state.append(rows)
+    live = state.count_alive(bounds) + rows.num_rows
+    return state.finish(store, f"lane/{number:08d}-A", live, bounds)
+
+
+def test_rows_are_numbered_on_from_step_to_step(store: ChunkStore) -> None:
+    listing = step(StateListing(), batch([1, 2]), -99, store, 0)
+    state = BaseState.load(RANGE, listing, {EVENT_TIME: -99}, store)
+    found = state.append(batch([3]))
+    assert found.refs["A"].tolist() == [2]
+    assert state.rows is not None
+    assert state.rows.fetch("k", np.array([0, 1, 2])).to_pylist() == [10, 20, 30]
+
+
+def test_a_range_window_ends_after_its_size_and_a_rows_window_with_the_last_row() -> None:
+    clocked = BaseState(spec(Window("range", 5), CLOCKS), [], 0, 0).append(batch([1, 4], [1, 2]))
+    assert clocked.until[EVENT_TIME].tolist() == [6, 9]
+    assert clocked.until[row_clock("A")].tolist() == [FOREVER] * 2
+    counted = BaseState(spec(Window("rows", 3), CLOCKS), [], 0, 0).append(batch([1, 4], [1, 2]))
+    assert counted.until[EVENT_TIME].tolist() == [FOREVER] * 2
+    assert counted.until[row_clock("A")].tolist() == [3, 4]
+    assert counted.now[row_clock("A")].tolist() == [1, 2]
+
+
+def test_rows_numbers_survive_what_is_purged_before_them(store: ChunkStore) -> None:
+    listing = StateListing()
+    for number in range(40):
+        listing = step(listing, batch([2 * number, 2 * number + 1]), 2 * number - 7, store, number)
+        assert listing.next_row == 2 * number + 2
+    assert sum(ref.rows for ref in listing.chunks) < 60, "the dead front is cut"
+    state = BaseState.load(RANGE, listing, {EVENT_TIME: 71}, store)
+    alive = [ref for piece in state.alive({EVENT_TIME: 71}) for ref in piece.refs["A"].tolist()]
+    assert alive == list(range(66, 80)), "ts + 5 >= 71"
+    assert state.count_alive({EVENT_TIME: 71}) == 14
+    state.append(batch([80]))
+    assert state.rows is not None
+    assert state.rows.fetch("k", np.array([80, 66])).to_pylist() == [800, 660]
+
+
+def test_a_long_lived_row_at_the_front_keeps_those_behind_readable(store: ChunkStore) -> None:
+    """Only the front is cut, for row numbers stay consecutive; the dead rows behind count as dead all the same."""
+    listing = step(StateListing(), batch([1000]), -99, store, 0)
+    listing = step(listing, batch([1, 2, 3]), -99, store, 1)
+    state = BaseState.load(RANGE, listing, {EVENT_TIME: 500}, store)
+    assert state.count_alive({EVENT_TIME: 500}) == 1
+    assert [p.refs["A"].tolist() for p in state.alive({EVENT_TIME: 500})] == [[0]]
+
+
+def test_an_empty_step_changes_nothing(store: ChunkStore) -> None:
+    listing = step(StateListing(), batch([1, 2]), -99, store, 0)
+    assert step(listing, batch([]), -99, store, 1) == listing
+
+
+def test_all_rows_dead_leaves_no_chunk_but_the_number(store: ChunkStore) -> None:
+    listing = step(StateListing(), batch([1, 2]), -99, store, 0)
+    assert step(listing, batch([]), 8, store, 1) == StateListing((), 0, 2)

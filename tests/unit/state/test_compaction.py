@@ -1,0 +1,66 @@
+"""Compaction: few chunks, neighbours only, nothing rewritten too often."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.state.compaction import choose_run, is_sparse
+
+sizes = st.lists(st.integers(0, 1000), max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(sizes)
+def test_a_run_is_of_neighbours_and_merging_ends(drawn: list[int]) -> None:
+    left, total, merges = list(drawn), sum(drawn), 0
+    while run := choose_run(left):
+        begin, end = run
+        assert 0 <= begin < end - 1
+        assert end <= len(left)
+        left[begin:end] = [sum(left[begin:end])]
+        merges += 1
+        assert merges <= len(drawn)
+    assert sum(left) == total
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(1, 400))
+def test_an_endless_stream_keeps_few_chunks(window: int) -> None:
+    assert max(chunks for chunks, _ in history(window, 3 * window + 50)) <= 40
+
+
+def test_few_chunks_are_left_alone() -> None:
+    assert choose_run([]) is None
+    assert choose_run([5]) is None
+    assert choose_run([900, 1, 900]) is None
+
+
+def test_a_large_chunk_is_not_rewritten_for_small_ones() -> None:
+    left = [10**9, *[1] * 30]
+    while run := choose_run(left):
+        assert run[0] > 0
+        left[run[0] : run[1]] = [sum(left[run[0] : run[1]])]
+
+
+def test_sparse_is_less_than_half_alive() -> None:
+    assert is_sparse(49, 100)
+    assert not is_sparse(50, 100)
+    assert is_sparse(0, 1)
+    assert not is_sparse(0, 0)
+
+
+def history(window: int, steps: int) -> list[tuple[int, int]]:
+    """Steps of one row each, alive for `window` steps: after each step the chunks there are and the rows written."""
+    chunks: list[tuple[int, int]] = []
+    found = []
+    for now in range(steps):
+        chunks = [chunk for chunk in chunks if chunk[1] >= now - window]
+        chunks.append((now, now))
+        written = 1
+        while run := choose_run([last - max(first, now - window) + 1 for first, last in chunks]):
+            first, last = max(chunks[run[0]][0], now - window), chunks[run[1] - 1][1]
+            chunks[run[0] : run[1]] = [(first, last)]
+            written += last - first + 1
+        found.append((len(chunks), written))
+    return found
