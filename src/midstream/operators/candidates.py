@@ -21,6 +21,10 @@ BLOCK = 1 << 22
 """Pairs of one block, unless a single needle has more."""
 
 
+DENSE = 4
+"""Codes that span less than so many times their number are found by counting."""
+
+
 @dataclass(frozen=True)
 class Ranges:
     """For each left row a half-open range of right rows."""
@@ -55,7 +59,22 @@ def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
 
 
 def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
+    if haystack.dtype == np.int64 and len(haystack):
+        low, high = int(haystack[0]), int(haystack[-1])
+        if high - low < DENSE * len(haystack):
+            return _counted_ranges(needles.view(np.int64), haystack.view(np.int64), low, high)
     return Ranges(np.searchsorted(haystack, needles, "left"), np.searchsorted(haystack, needles, "right"))
+
+
+def _counted_ranges(needles: Indices, haystack: Indices, low: int, high: int) -> Ranges:
+    """The ranges by counting the haystack's codes: where they are dense, an offset is read instead of searched for."""
+    offsets = np.zeros(high - low + 3, np.int64)
+    np.cumsum(np.bincount(haystack - low, minlength=high - low + 1), out=offsets[1:-1])
+    offsets[-1] = offsets[-2]
+    # Needles outside fall on empty ranges: before the first code and behind the last.
+    outside = (needles < low) | (needles > high)
+    at = np.where(outside, high - low + 1, needles - low) if outside.any() else needles - low
+    return Ranges(offsets[at], offsets[at + 1])
 
 
 def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None) -> Iterator[tuple[Indices, Indices]]:

@@ -13,7 +13,7 @@ from midstream.language.expression import Expression
 from midstream.model.counters import Counters
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
 from midstream.operators.edge import Edge
-from midstream.state.combinations import Combinations, Words, concatenate, empty, pair
+from midstream.state.combinations import Combinations, Words, concatenate, empty, indices, pair
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
 from midstream.state.lane import Lane
 from midstream.state.parts import Part, sorted_part
@@ -35,7 +35,8 @@ def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key:
     codes, valid = key_codes(values) if index == "hash" else band_codes(values[0])
     if valid is None:
         return sorted_part(codes, combinations)
-    return sorted_part(codes[valid], combinations.take(valid), left_out=int(len(valid) - valid.sum()))
+    at = indices(valid)
+    return sorted_part(codes[at], combinations.take(at), left_out=len(valid) - len(at))
 
 
 def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: Part) -> Combinations:
@@ -81,7 +82,8 @@ def _verified(
     mask: npt.NDArray[np.bool_] = np.ones(len(left_at), np.bool_)
     for condition in edge.verify:
         mask &= holds(condition, read, len(left_at))
-    return left_at[mask], right_at[mask]
+    at = indices(mask)
+    return left_at[at], right_at[at]
 
 
 def columns(lane: Lane, rows: Rows, combinations: Combinations, expressions: Sequence[Expression]) -> list[pa.Array]:

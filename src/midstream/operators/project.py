@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
 from midstream.operators.outlet import Answer, Outlet, with_time
 from midstream.state.combinations import Combinations
-from midstream.state.keys import stable_order
+from midstream.state.keys import stable_sort
 from midstream.state.lane import Lane
 
 
@@ -25,8 +26,10 @@ class Project(Outlet):
         read_from = {c.alias for o in self.query.outputs for c in o.expression.columns()} & set(results.labels)
         # At least one source stays, for it says how many results there are.
         refs = {label: results.refs[label] for label in read_from or results.labels[:1]}
-        results = Combinations(refs, {EVENT_TIME: times}, {})
+        results = Combinations(refs, {}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
-            results = results.take(stable_order(times))
-        read = with_time(lane.reader(self.rows, results), results.now[EVENT_TIME])
-        return self.answer(self.values(read, len(results)), results.now[EVENT_TIME])
+            order, ascending = stable_sort(times)
+            times = ascending.view(np.int64)
+            results = results.take(order)
+        read = with_time(lane.reader(self.rows, results), times)
+        return self.answer(self.values(read, len(results)), times)

@@ -35,7 +35,8 @@ class Combinations:
 
     def take(self, which: Selector) -> Combinations:
         """The combinations at these indices, under this mask or in this slice."""
-        return self._map(lambda words: words[which])
+        at = indices(which) if isinstance(which, np.ndarray) else which
+        return self._map(lambda words: words[at])
 
     def alive(self, bounds: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
         """Which combinations a row that may still come can join; None when all of them."""
@@ -67,6 +68,11 @@ class Combinations:
         )
 
 
+def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
+    """The indices that a mask chooses; indexing by them is several times faster than by the mask."""
+    return np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which, np.int64)
+
+
 def empty(labels: Iterable[str], clocks: Iterable[str]) -> Combinations:
     """No combinations, of these sources on these clocks."""
     nothing = np.zeros(0, np.int64)
@@ -95,9 +101,10 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
         here = now[clock] <= until[clock]
         within = here if within is None else within & here
     if within is not None and not within.all():
-        left_at, right_at = left_at[within], right_at[within]
-        now = {c: words[within] for c, words in now.items()}
-        until = {c: words[within] for c, words in until.items()}
+        at = indices(within)
+        left_at, right_at = left_at[at], right_at[at]
+        now = {c: words[at] for c, words in now.items()}
+        until = {c: words[at] for c, words in until.items()}
     refs = {label: words[left_at] for label, words in left.refs.items()}
     refs.update({label: words[right_at] for label, words in right.refs.items()})
     return Combinations(refs, now, until)

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
-from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.keys import Codes, stable_order
+from midstream.state.combinations import Combinations, concatenate, empty, indices
+from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
 
@@ -35,8 +35,8 @@ def sorted_part(codes: Codes | None, combinations: Combinations, left_out: int =
     """A part of these combinations, put in the order of their codes."""
     if codes is None or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
         return Part(codes, combinations, left_out=left_out)
-    order = stable_order(codes)
-    return Part(codes[order], combinations.take(order), left_out=left_out)
+    order, ascending = stable_sort(codes)
+    return Part(ascending, combinations.take(order), left_out=left_out)
 
 
 def merge_parts(parts: Sequence[Part]) -> Part:
@@ -59,8 +59,9 @@ def purge_part(part: Part, bounds: dict[str, int]) -> Part:
     mask = part.combinations.alive(bounds)
     if mask is None:
         return part
-    return replace(part, codes=part.codes if part.codes is None else part.codes[mask],
-                   combinations=part.combinations.take(mask))  # fmt: skip
+    at = indices(mask)
+    codes = None if part.codes is None else part.codes[at]
+    return replace(part, codes=codes, combinations=part.combinations.take(at))
 
 
 def is_dead(ref: ChunkRef, bounds: dict[str, int]) -> bool:
