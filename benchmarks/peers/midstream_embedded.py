@@ -22,11 +22,15 @@ def run(task: Task) -> Measurement:
     engine.add_query("answer", scenario.midstream)
     batches: list[Batch] = []
     results: list[pa.Table] = []
-    for tables in list(scenario.steps()):
+    steps = list(scenario.steps())
+    cpu = time.process_time()
+    for tables in steps:
         begin = time.perf_counter()
         results.append(engine.push(tables)["answer"])
         seconds = time.perf_counter() - begin
         batches.append(Batch(sum(table.num_rows for table in tables.values()), seconds))
+    cpu = round(time.process_time() - cpu, 3)
     metrics = engine.metrics()
     notes = {name: metrics[name] for name in ("state_rows", "state_bytes", "comparisons")}
+    notes["cpu_seconds"] = cpu
     return Measurement("embedded", scenario.name, tuple(batches), answer_of_tables(results), notes)
