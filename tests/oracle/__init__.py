@@ -1,0 +1,1 @@
+"""The oracle: what the whole answer must be, computed from scratch with DuckDB. It knows nothing of midstream."""

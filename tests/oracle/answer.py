@@ -1,0 +1,214 @@
+"""The whole answer of a query, by one SQL query over all rows of the run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import duckdb
+import pyarrow as pa
+
+from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
+from tests.oracle.spec import TIME, Item, SourceSpec, StreamSpec, Subtrahend, output_names
+
+FOREVER = 2**62
+"""The end of a lifetime that nothing limits."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """All rows a query must put out, in order of time.
+
+    `times` is each row's time in microseconds and `steps` the step that must put it out; `approximate` names the
+    columns whose values depend on the order of floating-point additions.
+    """
+
+    table: pa.Table
+    times: list[int]
+    steps: list[int]
+    approximate: frozenset[str]
+
+
+@cache
+def connection() -> duckdb.DuckDBPyConnection:
+    """The one DuckDB connection of this process: one thread, UTC, and x/0 is NULL."""
+    found = duckdb.connect()
+    found.execute(
+        "SET threads = 1; SET TimeZone = 'UTC';"
+        "SET ieee_floating_point_ops = false; SET error_on_division_by_zero = false"
+    )
+    return found
+
+
+def answers(streams: Sequence[StreamSpec], steps: Sequence[Step], queries: Sequence[Lifetime]) -> dict[str, Answer]:
+    """What every query must answer over the whole run."""
+    arrivals = arrive(streams, steps, queries)
+    return {query.name: answer(tuple(streams), arrivals, query) for query in queries}
+
+
+def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime) -> Answer:
+    """What one query must answer."""
+    last = len(arrivals.watermarks) if query.until is None else query.until
+    for number, source in enumerate(query.spec.all_sources):
+        connection().register(f"source_{number}", arrivals.admitted[source.stream])
+    if query.spec.subtracted:
+        return _difference(streams, arrivals, query, last)
+    if query.spec.every is not None:
+        return _aggregate(streams, arrivals, query, last)
+    return _join(streams, query, last)
+
+
+def _fetch(sql: str) -> pa.Table:
+    return connection().sql(sql).to_arrow_table()
+
+
+def _relation(query: Lifetime, number: int, source: SourceSpec, last: int) -> str:
+    """The rows of one source that the query sees, each with the end of its lifetime `__until` in CQL's sense."""
+    until = str(FOREVER)
+    if source.rows is not None:
+        until = f"coalesce(lead(__ts, {source.rows}) OVER (ORDER BY __ts, __arrival) - 1, {FOREVER})"
+    elif width(query, source) is not None:
+        until = f"__ts + {width(query, source)}"
+    seen = f"SELECT * FROM source_{number} WHERE __step >= {query.since} AND __step < {last}"
+    return f'(SELECT *, {until} AS __until FROM ({seen})) AS "{source.alias}"'
+
+
+def width(query: Lifetime, source: SourceSpec) -> int | None:
+    """The time window of a source, its own or the query's."""
+    if source.rows is not None:
+        return None
+    return query.spec.window if source.range is None else source.range
+
+
+def _over(function: str, sources: Sequence[SourceSpec], column: str) -> str:
+    return f"{function}({', '.join(f'{s.alias}.{column}' for s in sources)})"
+
+
+def _select(items: tuple[Item, ...], time: str) -> list[str]:
+    return [f"{time if item.text == TIME else item.text} AS c{place}" for place, item in enumerate(items)]
+
+
+def _join(streams: tuple[StreamSpec, ...], query: Lifetime, last: int) -> Answer:
+    """A join: T is the greatest time; a row counts if it was in its window when the last component came."""
+    spec = query.spec
+    time = _over("greatest", spec.sources, "__ts")
+    conditions = [c.sql or c.text for c in spec.where]
+    for source in spec.sources:
+        if source.rows is not None:
+            arrived = _over("greatest", spec.sources, f'"__count_{source.stream}"')
+            conditions.append(f"{arrived} <= {source.alias}.__number + {source.rows - 1}")
+        elif width(query, source) is not None:
+            conditions.append(f"{time} - {source.alias}.__ts <= {width(query, source)}")
+            # Implied by the line above; it lets the database drop pairs before it has seen all the components.
+            others = [other for other in spec.sources if other is not source]
+            conditions += [f"{o.alias}.__ts - {source.alias}.__ts <= {width(query, source)}" for o in others]
+    items = spec.items(streams)
+    columns = [*_select(items, time), f"{time} AS t", f"{_over('greatest', spec.sources, '__step')} AS step"]
+    relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
+    sql = f"SELECT {', '.join(columns)} FROM {', '.join(relations)}{_where(conditions)} ORDER BY t"
+    return _answer(items, _fetch(sql))
+
+
+def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """An aggregate: at every instant the watermark has passed, over the combinations all in their windows then."""
+    spec, every = query.spec, query.spec.every
+    assert every is not None
+    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
+    reached = ends[-1] if ends else None
+    firsts = [t for s in spec.streams for t in arrivals.admitted[s]["__ts"].to_pylist()]
+    start = math.ceil(min(firsts) / every) * every if firsts else 0
+    instants = list(range(start, reached, every)) if reached is not None and firsts else []
+    put_out = {t: next(step for step, end in enumerate(ends) if end is not None and t < end) for t in instants}
+    connection().register("instants", pa.table({"t": pa.array(instants, pa.int64())}))
+    conditions = [c.sql or c.text for c in spec.where]
+    conditions += [f"instants.t BETWEEN {s.alias}.__ts AND {s.alias}.__until" for s in spec.sources]
+    items = spec.items(streams)
+    columns = [*_select(items, "instants.t"), "instants.t AS t"]
+    relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
+    sql = f"SELECT {', '.join(columns)} FROM {', '.join(relations)}, instants{_where(conditions)}"
+    found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])} ORDER BY t")
+    steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
+    return _answer(items, found.append_column("step", steps))
+
+
+def _difference(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """A difference: the log of what is left of each minuend row's lifetime without those of the rows that match it."""
+    spec = query.spec
+    minuend = spec.sources[0]
+    items = spec.items(streams)
+    columns = [*_select(items, "NULL"), "__ts AS born", "__until AS dies", f"{minuend.alias}.__arrival AS id"]
+    own = [c.sql or c.text for c in spec.where if c.aliases == (minuend.alias,) or not c.aliases]
+    rows = _fetch(
+        f"SELECT {', '.join(columns)} FROM {_relation(query, 0, minuend, last)}{_where(own)} ORDER BY born, id"
+    )
+    covers: dict[int, list[tuple[int, int]]] = {}
+    for number, part in enumerate(spec.subtracted, start=1):
+        for row, born, dies in _covers(query, number, part, last):
+            covers.setdefault(row, []).append((born, dies))
+    changes: list[tuple[int, int, str]] = []
+    ids, births, deaths = (rows[name].to_pylist() for name in ("id", "born", "dies"))
+    for place, (row, born, dies) in enumerate(zip(ids, births, deaths, strict=True)):
+        for begin, end in _uncovered(born, dies, covers.get(row, [])):
+            changes.append((begin, place, "+"))
+            if end < FOREVER:
+                changes.append((end + 1, place, "-"))
+    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
+    reached = ends[-1] if ends else None
+    changes = sorted(c for c in changes if reached is not None and c[0] < reached)
+    steps = [next(step for step, end in enumerate(ends) if end is not None and t < end) for t, _, _ in changes]
+    table = rows.take(pa.array([place for _, place, _ in changes], pa.int64())).select(range(len(items)))
+    times = pa.array([t for t, _, _ in changes], pa.int64())
+    for place, item in enumerate(items):
+        if item.text == TIME:
+            table = table.set_column(place, f"c{place}", times)
+    table = table.append_column("_op", pa.array([op for _, _, op in changes], pa.string()))
+    table = table.append_column("t", times).append_column("step", pa.array(steps, pa.int64()))
+    return _answer(items, table, log=True)
+
+
+def _covers(query: Lifetime, number: int, part: Subtrahend, last: int) -> list[tuple[int, int, int]]:
+    """For each minuend row its matches in one subtrahend: the row, and the match's lifetime."""
+    minuend, other = query.spec.sources[0].alias, part.source.alias
+    conditions = [f"{minuend}.{column} = {other}.{column}" for column in part.columns]
+    conditions += [c.sql or c.text for c in query.spec.where if c.aliases == (other,)]
+    relations = [_relation(query, 0, query.spec.sources[0], last), _relation(query, number, part.source, last)]
+    sql = (
+        f"SELECT {minuend}.__arrival AS row, {other}.__ts AS born, {other}.__until AS dies FROM {', '.join(relations)}"
+    )
+    found = _fetch(sql + _where(conditions))
+    return list(zip(*(found[name].to_pylist() for name in ("row", "born", "dies")), strict=True))
+
+
+def _uncovered(born: int, dies: int, covers: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What is left of [born, dies] without the covers, as intervals that do not touch."""
+    left: list[tuple[int, int]] = []
+    at = born
+    for begin, end in sorted(covers):
+        if begin > dies:
+            break
+        if end < begin:
+            continue  # never alive: pushed out of a ROWS window at the very time it came
+        if begin > at:
+            left.append((at, begin - 1))
+        at = max(at, end + 1)
+    if at <= dies:
+        left.append((at, dies))
+    return left
+
+
+def _where(conditions: list[str]) -> str:
+    return f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
+
+
+def _answer(items: tuple[Item, ...], found: pa.Table, *, log: bool = False) -> Answer:
+    times, steps = found["t"].to_pylist(), found["step"].to_pylist()
+    names = output_names(items, log=log)
+    table = found.drop_columns(["t", "step"]).rename_columns(names)
+    for place, item in enumerate(items):
+        if item.text == TIME:
+            moment = pa.timestamp("us", "UTC")
+            table = table.set_column(place, names[place], table.column(place).cast(pa.int64()).cast(moment))
+    approximate = frozenset(name for name, item in zip(names, items, strict=False) if item.approximate)
+    return Answer(table, times, steps, approximate)

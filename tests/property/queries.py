@@ -1,0 +1,195 @@
+"""Random queries over the columns of `rows.schema`, and random plans for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hypothesis import strategies as st
+
+from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, Subtrahend
+
+Draw = Callable[..., object]
+
+EQUALITIES = (
+    "{a}.k = {b}.k", "{a}.k = {b}.k", "{a}.k = {b}.k", "{a}.s = {b}.s", "{a}.d = {b}.d", "{a}.n = {b}.n",
+    "{a}.m = {b}.m", "{a}.k = {b}.n", "{a}.n = {b}.d", "{a}.k = {b}.m", "{a}.day = {b}.day", "{a}.ok = {b}.ok",
+    "{a}.ts = {b}.ts",
+    "{a}.k + 1 = {b}.k", "{a}.k % 2 = {b}.k % 2", "{a}.k = {b}.k + {b}.n", "COALESCE({a}.k, 0) = COALESCE({b}.n, 1)",
+)  # fmt: skip
+BANDS = (
+    "ABS({a}.d - {b}.d) < 1", "{a}.k BETWEEN {b}.k - 1 AND {b}.k + 1", "{a}.d - {b}.d <= 0.5", "{a}.n >= {b}.k",
+    "{a}.m - {b}.m BETWEEN -0.5 AND 1.5", "{a}.d < {b}.d", "{a}.ts < {b}.ts", "{a}.d > {b}.k",
+    "ABS({a}.k - {b}.k) <= 1", "{a}.d + 1 >= {b}.d",
+)  # fmt: skip
+THETAS = (
+    "{a}.s <> {b}.s", "{a}.k = {b}.k OR {a}.s = {b}.s", "{a}.k * {b}.k > 2", "{a}.k / {b}.k > 0.7",
+    "NOT ({a}.k = {b}.k)", "({a}.k = 1) = ({b}.k = 1)", "{a}.d IN ({b}.d, {b}.k)", "{a}.s < {b}.s",
+    "{a}.s IS NULL AND {b}.s IS NOT NULL",
+    "{a}.k = {b}.k OR {a}.d > {b}.d", "CASE WHEN {a}.ok THEN {a}.k = {b}.k ELSE {b}.ok END", "{a}.day <> {b}.day",
+)  # fmt: skip
+TRIPLES = (
+    "{a}.k + {b}.k = {c}.k", "{a}.d < {b}.d + {c}.d", "{a}.k = {b}.k OR {b}.k = {c}.k", "{b}.k BETWEEN {a}.k AND {c}.n",
+)  # fmt: skip
+SELECTIONS = (
+    "{a}.k > 1", "{a}.k < 3", "{a}.s LIKE 'a%'", "{a}.s NOT LIKE '%b'", "{a}.k IN (0, 1, 2)", "{a}.s IN ('a', 'é', '')",
+    "{a}.d BETWEEN 0 AND 1.5", "{a}.s IS NOT NULL", "{a}.d IS NULL OR {a}.d >= 0", "{a}.k % 2 = 0", "NOT ({a}.k = 1)",
+    "{a}.ok", "{a}.d > 1e300", "{a}.k / {a}.n >= 1", "{a}.m <> 1.00", "{a}.day >= DATE '2024-02-29'", "{a}.k = {a}.n",
+    "{a}.k NOT IN (1, NULL)", "1 = 1", "{a}.s LIKE '_'",
+)  # fmt: skip
+EXPRESSIONS = (
+    "{a}.k + {b}.n", "{a}.d * 2", "{a}.k / 2", "COALESCE({a}.k, -1)", "CASE WHEN {a}.k > 1 THEN 'many' ELSE {b}.s END",
+    "{a}.d - {b}.d", "-{a}.k", "{a}.k > {b}.k", "{a}.m + {b}.m",
+)  # fmt: skip
+CALLS = (
+    "COUNT(*)", "COUNT({a}.d)", "COUNT(DISTINCT {a}.s)", "COUNT(DISTINCT {a}.d)", "SUM({a}.k)", "SUM({a}.n + {b}.n)",
+    "SUM({a}.m)", "SUM({a}.d)", "AVG({a}.k)", "AVG({b}.d)", "MIN({a}.d)", "MAX({a}.d)", "MIN({b}.s)", "MAX({a}.k)",
+    "MIN({a}.day)", "MAX({a}.m)", "MEDIAN({a}.k)", "MEDIAN({a}.d)", "MIN({a}.k + {b}.k)",
+)  # fmt: skip
+COLUMNS = ("k", "n", "s", "d", "m", "day", "ok", "u", "u", "ts")
+KEYS = (("k",), ("s",), ("d",), ("k", "n"), ("k", "s"), ("day",), ("k", "d", "s"))
+
+KINDS = ("join", "join", "join", "aggregate", "difference", "single")
+"""What queries are: most are joins."""
+
+
+@st.composite
+def queries(
+    draw: st.DrawFn,
+    streams: Sequence[str],
+    *,
+    kinds: Sequence[str] = KINDS,
+    rows_windows: bool = True,
+    sources: int = 5,
+    timed: bool = False,
+) -> QuerySpec:
+    """A query over some of the streams. `rows_windows`: joins may have ROWS windows; `timed`: `_ts` is selected."""
+    kind = draw(st.sampled_from(kinds))
+    most = {"join": sources, "aggregate": min(3, sources), "difference": min(3, sources), "single": 1}[kind]
+    count = draw(st.integers(1 if kind in ("aggregate", "single") else 2, most))
+    picked = draw(st.lists(st.sampled_from(streams), min_size=count, max_size=count))
+    if kind == "join" and draw(st.booleans()):
+        picked = [streams[place % len(streams)] for place in range(count)]
+    if kind == "difference" and draw(st.integers(0, 4)):
+        picked = [picked[0], *(streams[(streams.index(stream) + 1) % len(streams)] for stream in picked[1:])]
+    window, sized = draw(_windows(picked, kind, rows_windows or kind in ("aggregate", "difference")))
+    where = draw(_conditions([s.alias for s in sized], kind))
+    names = [s.alias for s in sized]
+    if kind == "difference":
+        keys = [draw(st.sampled_from(KEYS)) for _ in sized[1:]]
+        parts = tuple(Subtrahend(s, columns) for s, columns in zip(sized[1:], keys, strict=True))
+        return QuerySpec(sized[:1], draw(_items(names[:1], timed)), where, subtracted=parts, window=window)
+    if kind == "aggregate":
+        columns = st.sampled_from([f"{name}.{column}" for name in names for column in ("k", "s", "d", "n", "ok")])
+        groups = draw(st.lists(columns, max_size=2, unique=True))
+        calls = draw(st.lists(st.sampled_from(CALLS), min_size=1, max_size=4))
+        items = [Item(text, f"g{place}") for place, text in enumerate(groups)]
+        for place, call in enumerate(calls):
+            one, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
+            items.append(Item(call.format(a=one, b=other), f"a{place}", ".d" in call or "AVG" in call))
+        if timed or draw(st.booleans()):
+            items.insert(draw(st.integers(0, len(items))), Item("_ts"))
+        every = draw(st.sampled_from((1, 2, 5, 7))) * SECOND
+        return QuerySpec(sized, tuple(items), where, tuple(groups), every, window=window)
+    return QuerySpec(sized, draw(_items(names, timed)), where, window=window)
+
+
+@st.composite
+def _windows(
+    draw: st.DrawFn, picked: list[str], kind: str, rows_windows: bool
+) -> tuple[int | None, tuple[SourceSpec, ...]]:
+    """Aliases for streams that come twice, and windows: one for all or one for each, in time or in rows."""
+    manners = ("query", "same", "each", "each")
+    manner = draw(st.sampled_from((*manners, "rows", "mixed") if rows_windows else manners))
+    times = st.sampled_from((0, 1, 2, 3, 5, 8, 13)).map(lambda seconds: seconds * SECOND)
+    numbers = st.sampled_from((1, 2, 3, 5, 8))
+    same = draw(times)
+    sources = []
+    bare = kind == "single" and draw(st.booleans())
+    for place, stream in enumerate(picked):
+        alias = f"{stream.lower()}{place}" if picked.count(stream) > 1 else stream
+        if manner == "query" or bare:
+            sources.append(SourceSpec(alias, stream))
+        elif manner == "rows" or (manner == "mixed" and draw(st.booleans())):
+            sources.append(SourceSpec(alias, stream, rows=draw(numbers)))
+        else:
+            sources.append(SourceSpec(alias, stream, range=same if manner == "same" else draw(times)))
+    return (same if manner == "query" and not bare else None), tuple(sources)
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, names: list[str], kind: str) -> tuple[Condition, ...]:
+    """A conjunct that ties each source to one before it (rarely none), selections, and conjuncts over three."""
+    found: list[Condition] = []
+
+    def add(texts: Sequence[str], *aliases: str) -> None:
+        text = draw(st.sampled_from(texts)).format(**dict(zip("abc", aliases, strict=False)))
+        used = tuple(alias for alias in aliases if f"{alias}." in text)
+        found.append(Condition(text, used))
+
+    if kind in ("join", "aggregate"):
+        favourite = draw(st.sampled_from((None, "{a}.k = {b}.k")))
+        for place, name in enumerate(names[1:], start=1):
+            other = names[draw(st.integers(0, place - 1))]
+            pair = (other, name) if draw(st.booleans()) else (name, other)
+            if favourite:
+                add((favourite,), *pair)
+            else:
+                loose = (BANDS, THETAS, ()) if place < 3 else ()
+                texts = draw(st.sampled_from((EQUALITIES, EQUALITIES, EQUALITIES, *loose)))
+                if texts:
+                    add(texts, *pair)
+        if len(names) > 1 and draw(st.integers(0, 2)) == 0:
+            one, other = draw(st.permutations(names))[:2]
+            add(draw(st.sampled_from((EQUALITIES, BANDS, THETAS))), one, other)
+        if len(names) > 2 and draw(st.integers(0, 3)) == 0:
+            add(TRIPLES, *draw(st.permutations(names))[:3])
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        add(SELECTIONS, draw(st.sampled_from(names)))
+    return tuple(draw(st.permutations(found)))
+
+
+@st.composite
+def _items(draw: st.DrawFn, names: list[str], timed: bool) -> tuple[Item, ...]:
+    """A select list: columns, expressions, the time, or everything."""
+    if draw(st.integers(0, 9)) == 9:
+        return (Item("*"), Item("_ts")) if timed else (Item("*"),)
+    items: list[Item] = []
+    for place in range(draw(st.integers(1, 4))):
+        name = draw(st.sampled_from(names))
+        if draw(st.integers(0, 3)):
+            text = f"{name}.{draw(st.sampled_from(COLUMNS))}"
+            items.append(Item(text, draw(st.sampled_from(("", f"c{place}")))))
+        else:
+            text = draw(st.sampled_from(EXPRESSIONS)).format(a=name, b=draw(st.sampled_from(names)))
+            items.append(Item(text, f"c{place}"))
+    if timed or draw(st.booleans()):
+        items.insert(draw(st.integers(0, len(items))), Item("_ts"))
+    return tuple(items)
+
+
+@st.composite
+def plans(draw: st.DrawFn, query: QuerySpec, *, trees: bool = False) -> str:
+    """A plan of any shape, in plan notation; `trees`: without multi-way operators."""
+    if query.subtracted:
+        tree = query.aliases[0]
+        for alias in draw(st.permutations(query.aliases[1:])):
+            tree = f"({tree} {alias})"
+        return tree
+    if len(query.aliases) > 1 and not trees and draw(st.integers(0, 3)) == 0:
+        return _multi_way(draw, list(query.aliases))
+    return _tree(draw, list(draw(st.permutations(query.aliases))), draw(st.booleans()))
+
+
+def _tree(draw: st.DrawFn, aliases: list[str], left_deep: bool) -> str:
+    if len(aliases) == 1:
+        return aliases[0]
+    middle = len(aliases) - 1 if left_deep else draw(st.integers(1, len(aliases) - 1))
+    return f"({_tree(draw, aliases[:middle], left_deep)} {_tree(draw, aliases[middle:], left_deep)})"
+
+
+def _multi_way(draw: st.DrawFn, aliases: list[str]) -> str:
+    orders = []
+    for alias in aliases:
+        others = draw(st.permutations([other for other in aliases if other != alias]))
+        orders.append(f"{alias}: {' '.join(others)}")
+    return f"[{' | '.join(orders)}]"
