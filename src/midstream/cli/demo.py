@@ -127,7 +127,7 @@ def _show(act: Act, figures: Performance, verdict: Verdict, out: Path) -> None:
             f"{act.new_plan}; moving its state took {figures.migration_comparisons:,} comparisons."
         )
         _say(f"It paid: {share:.0%} fewer comparisons from then on. {act.why}")
-    print_table("most of all", verdict.columns, verdict.highlights)
+    print_table("most often", verdict.columns, verdict.highlights)
     judgement = (
         "equal to" if verdict.equal else f"NOT EQUAL ({verdict.missing:,} missing, {verdict.surplus:,} too many) to"
     )
