@@ -17,6 +17,9 @@ from midstream.state.keys import Codes
 
 Indices = npt.NDArray[np.int64]
 
+MOST = 2**63 - 1
+"""Bounds beyond it are not searched by; the predicate decides."""
+
 BLOCK = 1 << 22
 """Pairs of one block, unless a single needle has more."""
 
@@ -126,18 +129,15 @@ def _slack(values: npt.NDArray[np.float64], bound: float) -> npt.NDArray[np.floa
 def _integer_ranges(left: Codes, right: Codes, low: float | None, high: float | None) -> Ranges:
     start = np.zeros(len(left), np.int64)
     end = np.full(len(left), len(right))
-    if high is not None:
+    if high is not None and abs(high) < MOST:
         start = np.searchsorted(right, _shifted(left, math.ceil(high)), "left")
-    if low is not None:
+    if low is not None and abs(low) < MOST:
         end = np.searchsorted(right, _shifted(left, math.floor(low)), "right")
     return Ranges(start, end)
 
 
 def _shifted(values: Codes, bound: int) -> Codes:
     """`values - bound`, held at the ends of int64 instead of wrapping."""
-    least, most = -(2**63), 2**63 - 1
     if bound >= 0:
-        bound = min(bound, most)
-        return np.where(values < least + bound, least, values - bound)
-    bound = max(bound, least + 1)
-    return np.where(values > most + bound, most, values - bound)
+        return np.where(values < -MOST - 1 + bound, -MOST - 1, values - bound)
+    return np.where(values > MOST + bound, MOST, values - bound)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters
 from midstream.model.events import Event, MigrationEnded, RowsLate, RowsRejected, StepDone
-from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
+from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
@@ -32,6 +32,8 @@ def conclude(
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen)
     counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
+    if plan.lanes_before != manifest.lanes:
+        counted = _sum([counted, _dropped(before, outputs, counted)])
     queries = {name: _counted(entry, name, outputs) for name, entry in manifest.queries.items()}
     states = {lane: output.state for lane, output in outputs.items()}
     totals = manifest.totals + _sum_all(counted)
@@ -112,6 +114,29 @@ def _counted(entry: QueryEntry, name: str, outputs: Mapping[str, LaneOutput]) ->
 
 def _named(lane: str, counters: Mapping[str, Counters]) -> dict[str, Counters]:
     return {operator_name(lane, operator): counted for operator, counted in counters.items()}
+
+
+def _dropped(
+    before: Manifest, outputs: Mapping[str, LaneOutput], counted: Mapping[str, Counters]
+) -> dict[str, Counters]:
+    """What the old lanes held and the new ones do not, or inserted once more: it counts as purged."""
+    held = _living(before.lane_states)
+    holds = _living({lane: output.state for lane, output in outputs.items()})
+    dropped = {}
+    for name, live in holds.items():
+        counters = counted.get(name, Counters())
+        dropped[name] = Counters(purged=held.get(name, 0) + counters.inserted - counters.purged - live)
+    return dropped
+
+
+def _living(lanes: Mapping[str, LaneState]) -> dict[str, int]:
+    """The living rows of each state in all lanes of its group, by the name of the state's counters."""
+    found: dict[str, int] = {}
+    for lane, state in lanes.items():
+        for state_id, listing in state.states.items():
+            name = operator_name(lane, f"state {state_id}")
+            found[name] = found.get(name, 0) + listing.live
+    return found
 
 
 def _sum(pieces: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
