@@ -1,0 +1,154 @@
+"""Admission: every row is admitted, late or a dead letter; none is lost, none is changed but to its declared type."""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.language.ddl import parse_ddl
+from midstream.model.errors import InputError
+from midstream.model.schema import StreamSchema
+from midstream.step.admit import Admitted, admit
+
+DAY = 86_400_000_000
+
+
+def stream(ddl: str = "k BIGINT, ts TIMESTAMP") -> StreamSchema:
+    return StreamSchema("A", parse_ddl(ddl), "ts")
+
+
+def times(*microseconds: int | None) -> pa.Array:
+    return pa.array(microseconds, pa.int64()).cast(pa.timestamp("us"))
+
+
+def reasons(admitted: Admitted) -> list[str]:
+    return list(admitted.dead.column("_reason").to_pylist())
+
+
+def test_rows_of_the_declared_types_are_taken_as_they_are() -> None:
+    found = admit(stream(), pa.table({"ts": times(5, 6), "other": [0, 0], "k": [1, None]}))
+    assert found.rows.to_pydict() == {
+        "k": [1, None],
+        "ts": [datetime.datetime(1970, 1, 1, 0, 0, 0, 5), datetime.datetime(1970, 1, 1, 0, 0, 0, 6)],
+        "_ts": [5, 6],
+    }
+    assert found.late.num_rows == found.dead.num_rows == 0
+
+
+def test_a_row_at_the_watermark_is_in_time_and_one_before_it_late() -> None:
+    found = admit(stream(), pa.table({"k": [1, 2, 3], "ts": times(99, 100, 101)}), 100)
+    assert found.rows.column("k").to_pylist() == [2, 3]
+    assert found.late.column_names == ["k", "ts", "_watermark"]
+    assert found.late.column("k").to_pylist() == [1]
+    assert found.late.column("_watermark").cast(pa.int64()).to_pylist() == [100]
+
+
+def test_a_row_without_a_time_is_a_dead_letter() -> None:
+    found = admit(stream(), pa.table({"k": [1, 2], "ts": times(None, 7)}))
+    assert found.rows.column("k").to_pylist() == [2]
+    assert found.dead.column("k").to_pylist() == [1]
+    assert reasons(found) == ["timestamp column 'ts' is NULL"]
+
+
+def test_texts_are_read_and_what_cannot_be_read_is_named() -> None:
+    given = pa.table({"k": ["1", "x", None, "4.5", "5"], "ts": times(1, 2, 3, 4, 5), "more": list("abcde")})
+    found = admit(stream(), given)
+    assert found.rows.column("k").to_pylist() == [1, None, 5]
+    assert found.dead.drop_columns("_reason").to_pydict() == given.take([1, 3]).to_pydict(), "in its original form"
+    assert reasons(found) == [
+        "column 'k': cannot read 'x' as int64",
+        "column 'k': cannot read '4.5' as int64",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "given", "read", "dead"),
+    [
+        ("k INT", pa.array([1, 2**40]), [1], 1),
+        ("k BIGINT", pa.array([1.0, 1.5, float("nan")]), [1], 2),
+        ("k DOUBLE", pa.array([1, 2]), [1.0, 2.0], 0),
+        ("k DECIMAL(4, 2)", pa.array([Decimal("1.25"), Decimal("100.00")]), [Decimal("1.25")], 1),
+        ("k DATE", pa.array(["2024-02-29", "2023-02-29"]), [datetime.date(2024, 2, 29)], 1),
+        ("k VARCHAR", pa.array(["a", "b"]).dictionary_encode(), ["a", "b"], 0),
+        ("k VARCHAR", pa.array(["a", "b"], pa.string_view()), ["a", "b"], 0),
+        ("k BIGINT", pa.nulls(2), [None, None], 0),
+        ("k BIGINT", pa.array([{"x": 1}, {"x": 2}]), [], 2),
+        ("k BOOLEAN", pa.array(["true", "maybe"]), [True], 1),
+    ],
+)
+def test_columns_are_brought_to_their_types(ddl: str, given: pa.Array, read: list[Any], dead: int) -> None:
+    arrived = times(*range(1, len(given) + 1))
+    found = admit(stream(f"{ddl}, ts TIMESTAMP"), pa.table({"k": given, "ts": arrived}))
+    assert found.rows.column("k").to_pylist() == read
+    assert found.rows.schema.field("k").type == parse_ddl(ddl).field("k").type
+    assert found.dead.num_rows == dead
+
+
+@pytest.mark.parametrize(
+    ("column", "microseconds"),
+    [
+        (pa.array([3], pa.int64()), 3),
+        (pa.array([3], pa.int32()), 3),
+        (pa.array([3], pa.timestamp("s")), 3_000_000),
+        (pa.array([3_999], pa.timestamp("ns")), 3),
+        (pa.array([3], pa.timestamp("us", "Asia/Tokyo")), 3),
+        (pa.array([datetime.date(1970, 1, 2)]), DAY),
+        (pa.array(["1970-01-02 00:00:00.5"]), DAY + 500_000),
+        (pa.array(["1970-01-02"]), DAY),
+    ],
+)
+def test_whatever_tells_a_time_counts_in_microseconds(column: pa.Array, microseconds: int) -> None:
+    schema = StreamSchema("A", pa.schema([("ts", column.type)]), "ts")
+    found = admit(schema, pa.table({"ts": column}))
+    assert found.rows.column("_ts").to_pylist() == [microseconds]
+    assert found.rows.column("ts").equals(column), "the payload stays as it came"
+
+
+def test_times_that_cannot_be_read_are_dead_letters() -> None:
+    schema = StreamSchema("A", pa.schema([("ts", pa.string())]), "ts")
+    found = admit(schema, pa.table({"ts": ["1970-01-01 00:00:01", "soon", None]}))
+    assert found.rows.column("_ts").to_pylist() == [1_000_000]
+    assert reasons(found) == ["column 'ts': cannot read 'soon' as timestamp[us]", "timestamp column 'ts' is NULL"]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(["1", "-7", "x", "", "2.5", None]), st.one_of(st.none(), st.integers(0, 9)))),
+    st.integers(0, 9),
+    st.lists(st.integers(0, 20), max_size=3),
+)
+def test_no_row_is_lost(rows: list[tuple[str | None, int | None]], watermark: int, cuts: list[int]) -> None:
+    """Each row is in one of the three, in order, however the table is chunked."""
+    whole = pa.table({"k": pa.array([r[0] for r in rows], pa.string()), "ts": times(*(r[1] for r in rows))})
+    edges = [0, *sorted(min(cut, len(rows)) for cut in cuts), len(rows)]
+    given = pa.concat_tables([whole.slice(a, b - a) for a, b in itertools.pairwise(edges)])
+    found = admit(stream(), given, watermark)
+    readable = [r for r in rows if r[0] in ("1", "-7", None) and r[1] is not None]
+    values = [None if r[0] is None else int(r[0]) for r in readable]
+    in_time = [r[1] is not None and r[1] >= watermark for r in readable]
+    assert found.rows.column("k").to_pylist() == [v for v, kept in zip(values, in_time, strict=True) if kept]
+    assert found.late.column("k").to_pylist() == [v for v, kept in zip(values, in_time, strict=True) if not kept]
+    assert found.dead.column("k").to_pylist() == [r[0] for r in rows if r not in readable]
+
+
+def test_a_missing_or_doubled_column_is_an_error_of_the_table() -> None:
+    with pytest.raises(
+        InputError, match=r"lacks 'k', 'ts' \(at stream A\)\. Remedy: push tables with the columns k, ts"
+    ):
+        admit(stream(), pa.table({"x": [1]}))
+    doubled = pa.Table.from_arrays([pa.array([1]), pa.array([2]), times(1)], names=["k", "k", "ts"])
+    with pytest.raises(InputError, match="'k' more than once"):
+        admit(stream(), doubled)
+
+
+def test_an_empty_table_is_nothing() -> None:
+    found = admit(stream(), stream().columns.empty_table(), 10**9)
+    assert found.rows.num_rows == found.late.num_rows == found.dead.num_rows == 0
+    assert found.rows.schema.names == ["k", "ts", "_ts"]
