@@ -75,8 +75,10 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
 
 
 def _description(checkpoint: Checkpoint) -> str:
-    steps = checkpoint.manifests.steps()
-    return f"step {steps[-1]:,} is done" if steps and steps[-1] >= 0 else "the first step"
+    for event in checkpoint.last_events(1):
+        rows_in, rows_out = (sum(event.get(key, {}).values()) for key in ("rows_in", "rows_out"))
+        return f"step {event['step']:,}: {rows_in:,} rows in, {rows_out:,} out"
+    return "the first step"
 
 
 @contextmanager

@@ -12,6 +12,9 @@ from midstream.cli.console import AsJson, console, print_json, print_table, time
 if TYPE_CHECKING:
     from midstream.model.manifest import Manifest, QueryEntry
 
+LAST_STEP = 1
+"""Every step's events end with its `step_done`."""
+
 
 def status(
     path: CheckpointPath,
@@ -41,7 +44,7 @@ def job_report(checkpoint: Checkpoint) -> dict[str, Any]:
         "lanes": manifest.lanes,
         "state": {
             "states": len({name for lane in manifest.lane_states.values() for name in lane.states}),
-            "rows": sum(listing.live for listing in listings),
+            "rows": _state_rows(checkpoint, manifest),
             "chunks": len(chunks),
             "bytes": sum(chunk.bytes for chunk in chunks.values()),
         },
@@ -51,6 +54,16 @@ def job_report(checkpoint: Checkpoint) -> dict[str, Any]:
         "waiting": [{"id": number, **command.to_json()} for number, command in checkpoint.waiting(manifest)]
         + [{"id": None, **command.to_json()} for command in manifest.pending],
     }
+
+
+def _state_rows(checkpoint: Checkpoint, manifest: Manifest) -> int:
+    """The living rows and combinations, as the newest step counted them."""
+    for event in reversed(checkpoint.last_events(LAST_STEP)):
+        if event["event"] == "step_done" and event["step"] == manifest.step:
+            return int(event["state_rows"])
+    from midstream.step.conclude import state_rows
+
+    return state_rows(manifest)
 
 
 def _stream(manifest: Manifest, name: str) -> dict[str, Any]:
