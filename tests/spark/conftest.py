@@ -10,18 +10,19 @@ from pyspark.sql import DataFrame, SparkSession
 
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
-from tests.spark.drive import Hooks
+from tests.spark.drive import SHORT_LIVED, Hooks
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"))
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    session = local_session("midstream tests", settings={"spark.driver.memory": "2g"})
+    session = local_session("midstream tests", settings=SHORT_LIVED)
     yield session
     session.stop()
 

@@ -27,6 +27,13 @@ from tests.oracle.compare import assert_each_step_same, assert_ordered
 from tests.oracle.spec import StreamSpec
 from tests.property.drive import Action, Case, Migrate, Rescale, Restart
 
+SHORT_LIVED = {
+    "spark.driver.memory": "2g",
+    # The second compiler of the JVM never earns what it costs in a minute.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+"""What makes a session start quickly."""
+
 Hook = Callable[[Driver], None]
 
 

@@ -20,7 +20,7 @@ from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark import crash_points
 from midstream.spark.folders import Folders
-from midstream.spark.gather import Gathered, Places, Setting, run_step, setting_of
+from midstream.spark.gather import Gathered, Places, Setting, TaskFailed, run_step, setting_of
 from midstream.spark.outlets import Outlets
 from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
@@ -136,7 +136,7 @@ class Driver:
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return run_step(self.manifest, plan, batch, self._setting, places, self._victims)
-            except MidstreamError:
+            except (MidstreamError, TaskFailed):
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
                 if attempt == ATTEMPTS or self._stopping():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.functions import ArrowUDFType, arrow_udf
+from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.spark.sources import STREAM, TIME, Layout
@@ -118,7 +119,9 @@ class Exchange:
         if keys is None:
             return _slot_column(number)
         distinct = set(keys.values())
-        if len(distinct) == 1:
+        if len(keys) == 1:  # Rows without a key join nothing, but they make up a group of GROUP BY.
+            hashed = f"xxhash64({distinct.pop()})"
+        elif len(distinct) == 1:
             hashed = _hashed(distinct.pop())
         else:
             cases = " ".join(f"WHEN {self._number(s)}Y THEN {_hashed(k)}" for s, k in keys.items())
@@ -143,8 +146,8 @@ class Exchange:
         def slots_of(stream: pa.Array, *values: pa.Array) -> pa.Array:
             return hashed_slots(stream, values, keys, numbers, places)
 
-        found: SparkColumn = arrow_udf(slots_of, "smallint", ArrowUDFType.SCALAR)(STREAM, *columns)
-        return found
+        make: Any = arrow_udf  # Its declared overloads know no function of any number of arrays.
+        return cast(SparkColumn, make(slots_of, "smallint")(STREAM, *columns))
 
     def _partition(self) -> str:
         """The partition of a tag: the lanes of all groups in a row, dealt out by `repartitionById`'s modulo."""
@@ -208,6 +211,7 @@ def hashed_slots(
 
 
 def _hashed(text: str) -> str:
+    """The hash of a key; rows without one join nothing, so they are spread evenly."""
     return f"CASE WHEN ({text}) IS NULL THEN xxhash64({TIME}) ELSE xxhash64({text}) END"
 
 

@@ -30,6 +30,10 @@ from midstream.step.program import Program
 from midstream.step.route import counted_streams
 
 
+class TaskFailed(Exception):
+    """A task of a step met a mistake of this package; its text is the traceback in the worker."""
+
+
 @dataclass(frozen=True)
 class Gathered:
     """What the tasks of a step report: `files` as (kind, query or stream, file, rows)."""
@@ -99,7 +103,7 @@ def run_step(
             cached.unpersist()
     reports = [json.loads(row[0]) for row in rows]
     for report in reports:
-        _raise(report.get("error"))
+        _raise(report)
     if observation is not None:
         seen = tallied(streams, observation.get)
     return _gathered(before, setting, reports, seen)
@@ -140,10 +144,13 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, vi
     )
 
 
-def _raise(error: Sequence[str] | None) -> None:
-    if error is not None:
-        kind = getattr(errors, error[0], MidstreamError)
-        raise kind(error[1], place=error[2], remedy=error[3])
+def _raise(report: Mapping[str, Any]) -> None:
+    if "failed" in report:
+        raise TaskFailed(report["failed"])
+    if "error" in report:
+        name, message, place, remedy = report["error"]
+        kind: type[MidstreamError] = getattr(errors, name, MidstreamError)
+        raise kind(message, place=place, remedy=remedy)
 
 
 def _gathered(

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 TASK_ATTEMPTS = 4
 
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).parent / "log4j2.properties"
 _FILE_MANAGER = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
@@ -46,7 +47,10 @@ def local_session(
     # pyspark says at every turn that it has not been tried with pandas 3, which is not used here.
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     builder = SparkSession.builder.master(f"local[{cores},{TASK_ATTEMPTS}]").appName(app_name)
-    for key, value in {**_quiet(), **(settings or {})}.items():
+    given = dict(settings or {})
+    if _JVM_OPTIONS in given:
+        given[_JVM_OPTIONS] += f" {_quiet()[_JVM_OPTIONS]}"
+    for key, value in {**_quiet(), **given}.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -58,7 +62,7 @@ def _quiet() -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "4g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
+        _JVM_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "2",

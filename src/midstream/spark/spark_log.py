@@ -18,14 +18,14 @@ def align(folder: str, manifest: Manifest, outlets: Outlets) -> None:
     """
     last = manifest.step
     commits, offsets = _batches(f"{folder}/commits"), _batches(f"{folder}/offsets")
-    if max(commits, default=-1) <= last:
-        return
     if last >= 0 and last not in offsets:
         raise CheckpointError(
-            f"Spark no longer knows where step {last} ended",
+            f"Spark does not know where step {last}, the newest, ended",
             place=folder,
-            remedy="go back to a newer step, or begin with another checkpoint",
+            remedy="restore the folder, go back to a newer step, or begin with another checkpoint",
         )
+    if max(commits, default=-1) <= last:
+        return
     outlets.forget_after(manifest)
     for kind, batches in (("commits", commits), ("offsets", offsets)):
         for batch in sorted(batches, reverse=True):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -62,6 +63,8 @@ class StepTask:
             report = self._run(context.partitionId(), batches)
         except MidstreamError as error:  # A user's mistake stays one when it is done again.
             report = {"error": [type(error).__name__, error.message, error.place, error.remedy]}
+        except Exception:  # So does a mistake of ours; Spark would try four times and fill the log.
+            report = {"failed": traceback.format_exc()}
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
     def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:

@@ -1,0 +1,120 @@
+"""The driver is killed at every named point of a step; after a restart the sink is that of an undisturbed run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from midstream.spark.crash_points import POINTS
+from tests.oracle.answer import Answer
+from tests.oracle.compare import assert_each_step_same
+from tests.spark.crash_job import CASE, PLANS, feed, the_job
+from tests.spark.drive import Hooks, Place, finish
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+STEPS = len(CASE.steps)
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Answer]:
+    return CASE.expected()
+
+
+def run_and_kill(root: Path, point: str) -> None:
+    """Run the job script until it kills its driver."""
+    environment = {
+        **os.environ,
+        "MIDSTREAM_KILL_AT": point,
+        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.spark.crash_job", str(root)],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+
+
+def check(place: Place, expected: dict[str, Answer]) -> None:
+    for name, answer in expected.items():
+        assert_each_step_same(place.by_step(name, STEPS), answer, name)
+    assert not list(place.root.glob("answers/*/_staging/*")), "staging was left behind"
+
+
+CRASHES = [*((point, 1) for point in POINTS), ("amid_tasks", 2)]
+"""One after the other on the same checkpoint. Step 1 begins a moving_state migration, step 2 a rescale."""
+
+
+def test_the_driver_is_killed_at_every_point(spark: SparkSession, tmp_path: Path, expected: dict[str, Answer]) -> None:
+    feed(tmp_path)
+    place = Place(tmp_path)
+    for point, step in CRASHES:
+        run_and_kill(tmp_path, f"{point}:{step}")
+        committed = POINTS.index(point) >= POINTS.index("after_manifest")
+        assert place.manifest().step == (step if committed else step - 1)
+    finish(the_job(spark, tmp_path))
+    check(place, expected)
+    assert place.manifest().lanes == 3
+    assert place.manifest().queries["chain"].plan == PLANS[1]
+
+
+def test_a_worker_is_killed(spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer]) -> None:
+    """No restart is needed: what a task was doing is done again."""
+    feed(tmp_path)
+    killed: list[int] = []
+
+    def hunt() -> None:
+        deadline = time.monotonic() + 20
+        while not killed and time.monotonic() < deadline:
+            for worker in busy_workers():
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+            time.sleep(0.001)
+
+    hooks.at(2, lambda _: threading.Thread(target=hunt).start())
+    finish(the_job(spark, tmp_path))
+    assert killed
+    check(Place(tmp_path), expected)
+
+
+def busy_workers() -> list[int]:
+    """Python workers of this session that are using the processor."""
+    found = []
+    for daemon in children(children_of_this_process_named("java"), "pyspark.daemon"):
+        found += [worker for worker in children([daemon], "pyspark.daemon") if state(worker) == "R"]
+    return found
+
+
+def children_of_this_process_named(name: str) -> list[int]:
+    return children([os.getpid()], name)
+
+
+def children(parents: list[int], word: str) -> list[int]:
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+                if parent in parents and word in (folder / "cmdline").read_text():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+def state(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""

@@ -1,0 +1,204 @@
+"""Where results go: files of every format, functions, and the outputs for rows that were late or could not be read."""
+
+from __future__ import annotations
+
+import csv
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import midstream as ms
+from tests.oracle.spec import StreamSpec
+from tests.spark.drive import Place, finish, job, read_all
+
+SECOND = 1_000_000
+
+
+def stream(name: str, *columns: tuple[str, pa.DataType], lateness: int = 0) -> StreamSpec:
+    return StreamSpec(name, pa.schema([*columns, ("ts", pa.timestamp("us"))]), "ts", lateness)
+
+
+def table(spec: StreamSpec, **columns: list[Any]) -> pa.Table:
+    return pa.table({name: pa.array(values, spec.schema.field(name).type) for name, values in columns.items()}).select(
+        spec.schema.names
+    )
+
+
+A = stream("A", ("k", pa.int64()), ("s", pa.string()), ("f", pa.float64()), ("raw", pa.binary()))
+ROWS = table(
+    A,
+    k=[1, 2, None, 4],
+    s=["plain", 'quo"te, comma\nline', "日本", None],
+    f=[1.5, float("nan"), float("-inf"), None],
+    raw=[b"\x00\xff", None, b"", b"x"],
+    ts=[0, 1, 2, 3],
+)
+EVERYTHING = "SELECT k, s, f, raw, CAST(f AS DECIMAL(10, 2)) AS d, ts, _ts FROM A"
+
+
+def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.feed("A", 0, ROWS)
+    asked = job(spark, place, [A], {})
+    asked.query("q", EVERYTHING, sink=ms.sinks.files(tmp_path / "out", format="json"))
+    finish(asked)
+    files = sorted((tmp_path / "out").glob("step=00000000/*.json"))
+    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    assert {
+        "k": 1, "s": "plain", "f": 1.5, "raw": "AP8=", "d": "1.50",
+        "ts": "1970-01-01T00:00:00.000000", "_ts": "1970-01-01T00:00:00.000000Z",
+    } in rows  # fmt: skip
+    assert [row["f"] for row in rows if row.get("k") == 2] == ["NaN"]
+    assert [row["f"] for row in rows if "k" not in row] == ["-Infinity"]
+    assert {row.get("s") for row in rows} == {"plain", 'quo"te, comma\nline', "日本", None}
+    back = spark.read.schema("k BIGINT, s STRING, f DOUBLE, raw BINARY, _ts TIMESTAMP").json(str(tmp_path / "out"))
+    assert {row["raw"] and bytes(row["raw"]) for row in back.collect()} == {b"\x00\xff", None, b"", b"x"}
+
+
+def test_csv(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.feed("A", 0, ROWS)
+    asked = job(spark, place, [A], {})
+    asked.query("q", EVERYTHING, sink={"path": str(tmp_path / "out"), "format": "csv"})
+    finish(asked)
+    rows: list[dict[str, str]] = []
+    for file in sorted((tmp_path / "out").glob("step=*/*.csv")):
+        with file.open(encoding="utf-8", newline="") as opened:
+            rows += list(csv.DictReader(opened))
+    assert {row["s"] for row in rows} == {"plain", 'quo"te, comma\nline', "日本", ""}
+    assert {row["k"] for row in rows} == {"1", "2", "", "4"}
+    assert {row["raw"] for row in rows} == {"AP8=", "", "eA=="}
+
+
+def test_a_function_is_given_each_step_once(spark: SparkSession, tmp_path: Path) -> None:
+    place, calls = Place(tmp_path), []
+    place.feed("A", 0, ROWS)
+    place.feed("A", 1, ROWS.slice(0, 0))
+    place.feed("A", 2, table(A, k=[9], s=["x"], f=[0.0], raw=[b""], ts=[9]))
+
+    def sink(rows: DataFrame, step: int, query: str) -> None:
+        assert rows.sparkSession is spark
+        calls.append((step, query, rows.schema.simpleString(), sorted(r["k"] or 0 for r in rows.collect())))
+
+    asked = job(spark, place, [A], {})
+    asked.query("q", "SELECT k, ts, _ts FROM A", sink=sink)
+    run = finish(asked)
+    shape = "struct<k:bigint,ts:timestamp_ntz,_ts:timestamp>"
+    assert calls == [(0, "q", shape, [0, 1, 2, 4]), (2, "q", shape, [9])]
+    assert "sink" in run.status()["queries"]["q"]["sink"]["function"]
+    assert not list((place.checkpoint / "staging").rglob("*.parquet"))
+
+
+def test_a_function_that_fails_is_called_again_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
+    place, calls = Place(tmp_path), []
+    place.feed("A", 0, ROWS)
+
+    def failing(rows: DataFrame, step: int, query: str) -> None:
+        calls.append((step, rows.count()))
+        if len(calls) == 1:
+            raise ValueError("the database is away")
+
+    def make() -> ms.Job:
+        return job(spark, place, [A], {}).query("q", "SELECT k FROM A", sink=failing)
+
+    with pytest.raises(ValueError, match="the database is away"):
+        finish(make())
+    assert place.manifest().step == 0
+    place.feed("A", 1, ROWS)
+    with pytest.raises(ms.SinkError, match="which is not here"):
+        finish(job(spark, place, [A], {}))
+    finish(make())
+    assert calls == [(0, 4), (0, 4), (1, 1)], "three rows of the second file are late"
+
+
+def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    a = stream("A", ("k", pa.int64()), ("v", pa.int64()), lateness=2 * SECOND)
+    b = stream("B", ("k", pa.int64()))
+    at = [0, 10 * SECOND, None, 10 * SECOND]
+    place.feed("A", 0, table(a, k=[1, 1, 1, None], v=[0, 9, 9, 9], ts=at))
+    place.feed("B", 0, table(b, k=[1], ts=[10 * SECOND]))
+    at = [n * SECOND for n in (7, 8, 7, 11)]
+    place.feed("A", 1, table(a, k=[1, 1, 1, 1], v=[1, 9, 0, 9], ts=at))
+    place.feed("B", 1, table(b, k=[1, None], ts=[None, None]))
+    # The selection must not hide a late row; two lane groups must not report it twice.
+    declared = {
+        "q": "SELECT A.ts, B.ts AS bts FROM A, B WHERE A.k = B.k AND A.v > 5 WINDOW 20 SECONDS",
+        "other": "SELECT A.v FROM A, B WHERE A.v = B.k WINDOW 20 SECONDS",
+    }
+    run = finish(job(spark, place, [a, b], declared, lanes=2))
+    streams = run.status()["streams"]
+    assert {n: (s["rows"], s["late"], s["rejected"]) for n, s in streams.items()} == {"A": (5, 2, 1), "B": (1, 0, 2)}
+    late = read_all(place.checkpoint / "late" / "A")
+    assert sorted(late["v"].to_pylist()) == [0, 1]
+    assert set(late["_watermark"].to_pylist()) == {datetime(1970, 1, 1, 0, 0, 8, tzinfo=UTC)}
+    assert late["ts"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 7)] * 2
+    dead = read_all(place.checkpoint / "dead_letters" / "B")
+    assert dead["_reason"].to_pylist() == ["timestamp column 'ts' is NULL"] * 2
+    assert read_all(place.checkpoint / "dead_letters" / "A").num_rows == 1
+    assert sorted(read_all(place.answers("q"))["ts"].to_pylist()) == [
+        datetime(1970, 1, 1, 0, 0, second) for second in (8, 10, 11)
+    ]
+    told = {(e.kind, e.stream): e.rows for e in run.events if e.kind.startswith("rows_")}  # type: ignore[attr-defined]
+    assert told == {("rows_late", "A"): 2, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
+
+
+@pytest.mark.parametrize(
+    ("ddl", "values", "times"),
+    [
+        ("ts STRING", ["1970-01-01 00:00:01", "soon", None, "1970-01-01T00:00:02Z"], [1, 2]),
+        ("ts DATE", ["1970-01-01", None, "1970-01-03"], [0, 2 * 86_400]),
+        ("ts BIGINT", [3 * SECOND, None, -SECOND], [3, -1]),
+        ("ts INT", [5, None], [0]),
+    ],
+)
+def test_event_times_of_other_types(
+    spark: SparkSession, tmp_path: Path, ddl: str, values: list[Any], times: list[int]
+) -> None:
+    rows = [(n, value) for n, value in enumerate(values)]
+    text = spark.createDataFrame(rows, "n INT, ts STRING").selectExpr("n", f"CAST(ts AS {ddl[3:]}) AS ts")
+    text.coalesce(1).write.parquet(str(tmp_path / "in"))
+    frame = spark.readStream.schema(text.schema).parquet(str(tmp_path / "in"))
+    asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2).stream("A", frame, timestamp="ts")
+    asked.query("q", "SELECT n, _ts FROM A", sink=ms.sinks.files(tmp_path / "out"))
+    run = finish(asked)
+    found = sorted(int(t.timestamp()) for t in read_all(tmp_path / "out")["_ts"].to_pylist())
+    assert found == sorted(times)
+    assert run.status()["streams"]["A"]["rejected"] == len(values) - len(times)
+    dead = read_all(tmp_path / "checkpoint" / "dead_letters" / "A")
+    if ddl == "ts STRING":
+        reasons = dict(zip(dead["ts"].to_pylist(), dead["_reason"].to_pylist(), strict=True))
+        assert reasons == {
+            None: "timestamp column 'ts' is NULL",
+            "soon": "column 'ts': cannot read 'soon' as a timestamp",
+        }
+
+
+def test_the_time_zone_of_the_session_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.feed("A", 0, ROWS)
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    try:
+        finish(job(spark, place, [A], {"q": "SELECT ts, _ts FROM A"}))
+        assert spark.conf.get("spark.sql.session.timeZone") == "America/New_York"
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    found = read_all(place.answers("q"))
+    assert sorted(found["ts"].cast(pa.int64()).to_pylist()) == [0, 1, 2, 3]
+    assert found["ts"].cast(pa.int64()) == found["_ts"].cast(pa.int64())
+
+
+def test_results_stand_in_a_folder_for_each_step(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    place.feed("A", 0, ROWS)
+    place.feed("A", 1, table(A, k=[5], s=[""], f=[0.0], raw=[b""], ts=[10]))
+    finish(job(spark, place, [A], {"q": "SELECT k FROM A"}))
+    assert [p.name for p in sorted(place.answers("q").glob("step=*"))] == ["step=00000000", "step=00000001"]
+    assert sorted(r["k"] or 0 for r in spark.read.parquet(str(place.answers("q"))).collect()) == [0, 1, 2, 4, 5]
+    assert pq.read_table(place.answers("q") / "step=00000001")["k"].to_pylist() == [5]

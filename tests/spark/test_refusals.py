@@ -1,0 +1,146 @@
+"""What is wrong is said at once, with the place and the remedy; the checkpoint is as it was before."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from tests.oracle.spec import StreamSpec
+from tests.spark.drive import Place, finish, job
+
+SCHEMA = pa.schema([("k", pa.int64()), ("s", pa.string()), ("v", pa.float64()), ("ts", pa.timestamp("us"))])
+A, B = StreamSpec("A", SCHEMA), StreamSpec("B", SCHEMA)
+PAIRS = "SELECT A.k, B.v FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
+
+
+def refused(kind: type[ms.MidstreamError], call: Callable[[], Any], *words: str) -> None:
+    with pytest.raises(kind) as caught:
+        call()
+    text = str(caught.value)
+    assert caught.value.place and caught.value.remedy, text
+    for word in words:
+        assert word in text, text
+
+
+def test_streams(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    frame = place.frame(spark, A)
+    make = lambda: ms.Job(spark, tmp_path / "checkpoint")  # noqa: E731
+    refused(ms.InputError, lambda: make().stream("A", spark.range(3), timestamp="id"), "not a streaming DataFrame")
+    refused(ms.InputError, lambda: make().stream("A", None, timestamp="id"), "not a streaming DataFrame")  # type: ignore[arg-type]
+    refused(ms.InputError, lambda: make().stream("A", frame, timestamp="time"), "'time'", "k, s, v, ts")
+    refused(ms.InputError, lambda: make().stream("A", frame, timestamp="v"), "cannot be a timestamp")
+    refused(ms.InputError, lambda: make().stream("A", frame, timestamp="ts", lateness="soon"), "soon", "lateness")
+    refused(ms.InputError, lambda: make().stream("A", frame, "ts").stream("A", frame, "ts"), "already")
+    refused(ms.InputError, lambda: make().start(), "no stream")
+
+
+def test_queries(spark: SparkSession, tmp_path: Path) -> None:
+    make = lambda: job(spark, Place(tmp_path), [A, B], {"q": PAIRS})  # noqa: E731
+    for text, words in (
+        ("SELECT A.nothing FROM A", ("nothing",)),
+        ("SELECT Z.k FROM Z", ("Z",)),
+        ("SELECT A.k FROM A, B WHERE A.k = B.s WINDOW 5 SECONDS", ("BIGINT", "VARCHAR")),
+        ("SELECT A.k FROM A, B WHERE A.k = B.k", ("WINDOW",)),
+        ("SELECT A.k FROM A [RANGE -5 SECONDS], B [ROWS 2]", ()),
+        ("SELEKT", ()),
+    ):
+        refused(ms.LanguageError, lambda text=text: make().query("bad", text), *words)  # type: ignore[misc]
+    refused(ms.PlanError, lambda: make().query("bad", PAIRS, plan="(A C)"), "C")
+    refused(ms.PlanError, lambda: make().query("bad", PAIRS, plan="A"), "B")
+    refused(ms.QueryError, lambda: make().query("q", PAIRS), "already")
+    refused(ms.SinkError, lambda: make().query("r", PAIRS, sink=5), "no sink")  # type: ignore[arg-type]
+    refused(ms.SinkError, lambda: ms.sinks.files(tmp_path, format="orc"), "orc", "parquet")
+    refused(ms.SinkError, lambda: ms.sinks.files("s3://bucket/x"), "s3")
+    refused(ms.QueryError, lambda: ms.Job(spark, tmp_path, lanes=0), "lanes")
+    refused(ms.QueryError, lambda: ms.Job(spark, tmp_path, sharing="much"), "much")
+    refused(ms.InputError, lambda: ms.Job("spark", tmp_path), "session")  # type: ignore[arg-type]
+
+
+def test_sinks_that_cannot_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    asked = job(spark, Place(tmp_path), [A, B], {})
+    asked.query("q", PAIRS, sink=ms.sinks.files(tmp_path / "file" / "out"))
+    refused(ms.SinkError, asked.start, "file")
+    blocked = ms.Job(spark, tmp_path / "file" / "checkpoint").stream("A", Place(tmp_path).frame(spark, A), "ts")
+    refused(ms.CheckpointError, blocked.start, "file")
+
+
+def test_a_sink_that_fails_in_mid_run(spark: SparkSession, tmp_path: Path) -> None:
+    """The task's error comes back as it was, the state stays as it was, and the job goes on once the cause is gone."""
+    place = Place(tmp_path)
+    rows = pa.table({"k": [1], "s": ["x"], "v": [1.0], "ts": pa.array([1], pa.timestamp("us"))}, schema=SCHEMA)
+    for spec in (A, B):
+        place.feed(spec.name, 0, rows)
+    make = lambda: job(spark, place, [A, B], {"q": PAIRS})  # noqa: E731
+    asked = make()
+    place.answers("q").mkdir(parents=True)
+    (place.answers("q") / "_staging").write_text("in the way")
+    refused(ms.SinkError, lambda: finish(asked), "_staging")
+    assert place.manifest().step == -1
+    os.unlink(place.answers("q") / "_staging")
+    finish(make())
+    assert len(list(place.answers("q").glob("step=*/*.parquet"))) == 1
+
+
+def test_checkpoints_of_another_job(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    rows = pa.table({"k": [1], "s": ["x"], "v": [1.0], "ts": pa.array([1], pa.timestamp("us"))}, schema=SCHEMA)
+    for spec in (A, B):
+        place.feed(spec.name, 0, rows)
+    finish(job(spark, place, [A, B], {"q": PAIRS}))
+
+    def again(*specs: StreamSpec) -> Callable[[], Any]:
+        return lambda: job(spark, place, specs, {}).start({"availableNow": True})
+
+    refused(ms.CheckpointError, again(A), "streams", "A, B")
+    refused(ms.CheckpointError, again(A, B, StreamSpec("C", SCHEMA)), "streams")
+    text = pa.schema([("k", pa.string()), ("s", pa.string()), ("v", pa.float64()), ("ts", pa.timestamp("us"))])
+    refused(ms.CheckpointError, again(A, StreamSpec("B", text)), "'k'", "int64", "string")
+    fewer = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])
+    refused(ms.CheckpointError, again(A, StreamSpec("B", fewer)), "'v'", "missing")
+    moved = StreamSpec("B", pa.schema([*SCHEMA, ("at", pa.timestamp("us"))]), "at")
+    refused(ms.CheckpointError, again(A, moved), "timestamp column")
+    before = place.manifest()
+    assert before.step == 0
+    # Columns that nobody reads may come and go, lateness may change, the order of declaration does not matter.
+    other = StreamSpec("A", pa.schema([("k", pa.int64()), ("new", pa.int8()), ("ts", pa.timestamp("us"))]), "ts", 5)
+    run = job(spark, place, [replace(B, lateness=7), other], {"q": PAIRS}).start({"availableNow": True})
+    assert run.await_termination(60)
+    assert run.status()["streams"]["A"]["watermark"] == 1
+
+
+def test_damaged_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    rows = pa.table({"k": [1], "s": ["x"], "v": [1.0], "ts": pa.array([1], pa.timestamp("us"))}, schema=SCHEMA)
+    for spec in (A, B):
+        place.feed(spec.name, 0, rows)
+    make = lambda: job(spark, place, [A, B], {"q": PAIRS})  # noqa: E731
+    finish(make())
+    manifests = place.checkpoint / "manifests"
+    newest = sorted(manifests.glob("*.json"))[-1]
+    whole = newest.read_text()
+    newest.write_text(whole[: len(whole) // 2])
+    refused(ms.CheckpointError, make().start, newest.name, "damaged")
+    newest.write_text(whole.replace('{"format":1', '{"format":99', 1))
+    refused(ms.CheckpointError, make().start, "99")
+    newest.write_text(whole)
+    assert json.loads(whole)["format"] == 1
+    kept = tmp_path / "kept"
+    manifests.rename(kept)
+    refused(ms.CheckpointError, make().start, "no manifest")
+    kept.rename(manifests)
+    (place.checkpoint / "spark").rename(tmp_path / "lost")
+    for spec in (A, B):
+        place.feed(spec.name, 1, rows)
+    refused(ms.CheckpointError, lambda: finish(make()), "step 0", "restore")
+    assert place.manifest().step == 0
