@@ -172,8 +172,7 @@ def in_files(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
             log.publish(manifest)
             if step % SWEEP_EVERY == 0:
                 sweep(root / "store", log.kept())
-            files, size = folder_size(root / "store")
-            manifests, _ = folder_size(root / "manifests")
+            (files, size), (manifests, _) = folder_size(root / "store"), folder_size(root / "manifests")
             sample = {"store files": files, "store KB": size, "manifest files": manifests, "resident MB": resident()}
             soak.samples.append({**measured(manifest), **sample})
     return soak
@@ -183,13 +182,15 @@ def on_spark(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
     """A job on Spark: a step a micro-batch. The checkpoint is measured after each step."""
     from midstream.spark.session import local_session
 
-    soak = Soak("job on Spark")
+    soak, progress = Soak("job on Spark"), watch(steps)
     with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
-        root, progress = Path(folder), watch(steps)
+        root = Path(folder)
         for step in range(steps):
             for stream, table in rows_of(step).items():
                 (root / "in" / stream).mkdir(parents=True, exist_ok=True)
-                pq.write_table(table, root / "in" / stream / f"{step:05d}.parquet")
+                path = root / "in" / stream / f"{step:05d}.parquet"
+                pq.write_table(table, path)
+                os.utime(path, (step, step))  # Spark's order; files written in a moment may else have the same time.
         log = ManifestLog(root / "checkpoint" / "manifests")
 
         def sink(results: object, step: int, query: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -63,11 +65,18 @@ class Scenario:
             yield {stream: self.table(stream, batch) for stream in self.streams}
 
     def write(self, folder: Path) -> None:
-        """Put the input into Parquet files: one folder a stream, one file a batch."""
+        """Put the input into Parquet files: one folder a stream, one file a batch, a second apart.
+
+        Spark takes files in order of their modification times, which the system may give alike to files written in
+        a moment.
+        """
+        first = time.time() - self.batches
         for number, tables in enumerate(self.steps()):
             for stream, table in tables.items():
                 (folder / stream).mkdir(parents=True, exist_ok=True)
-                pq.write_table(table, folder / stream / f"{number:05d}.parquet")
+                path = folder / stream / f"{number:05d}.parquet"
+                pq.write_table(table, path)
+                os.utime(path, (first + number, first + number))
 
     def quick(self) -> Scenario:
         """A small version that shows that everything runs and agrees; its times mean nothing."""
