@@ -14,10 +14,10 @@ import pyarrow as pa
 from midstream.checkpoint import load_engine, save_engine
 from midstream.explain import explain, metrics, migration_progress
 from midstream.language.ddl import parse_ddl
-from midstream.language.duration import parse_duration
+from midstream.language.duration import stream_duration
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.errors import InputError, QueryError
-from midstream.model.events import Event
+from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.state.store_memory import MemoryStore
@@ -27,9 +27,6 @@ from midstream.step.letters import with_letters
 from midstream.step.plan_step import check_lanes, take
 
 SHARING = ("auto", "off")
-
-EVENTS_KEPT = 10_000
-"""How many events an engine remembers; an endless stream must not fill the memory."""
 
 
 class Engine:
@@ -70,8 +67,8 @@ class Engine:
         if name in self._manifest.streams:
             raise InputError(f"there is a stream {name!r} already", place="create_stream", remedy="use another name")
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
-        idle = None if idle_timeout is None else parse_duration(idle_timeout)
-        stream = StreamSchema(name, columns, timestamp, parse_duration(lateness), idle)
+        idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
+        stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle)
         self._manifest = replace(self._manifest, streams={**self._manifest.streams, name: stream})
 
     def add_query(self, name: str, sql: str, plan: str | None = None) -> None:

@@ -19,7 +19,13 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
     """
     from midstream.spark.session import local_session
+    from midstream.state.disk import cannot_write
 
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as error:
+        raise cannot_write(error, str(log)) from error
     try:
         with _stderr_to(log):
             session = local_session(name, cores, settings)
@@ -36,7 +42,6 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
     """Processes started meanwhile write their stderr to a file, for all their life."""
-    log.parent.mkdir(parents=True, exist_ok=True)
     sys.stderr.flush()
     own = os.dup(2)
     try:

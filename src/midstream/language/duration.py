@@ -6,7 +6,7 @@ import re
 from datetime import timedelta
 from fractions import Fraction
 
-from midstream.model.errors import LanguageError
+from midstream.model.errors import InputError, LanguageError, MidstreamError
 
 MICROSECONDS = {
     "microsecond": 1,
@@ -43,6 +43,18 @@ def unit_size(name: str) -> int | None:
     """
     word = name.lower().replace("µ", "u")
     return MICROSECONDS.get(word) or MICROSECONDS.get(word.removesuffix("s"))
+
+
+def stream_duration(stream: str, what: str, value: str | int | float | timedelta) -> int:
+    """A duration in the declaration of a stream, in microseconds; an error names the stream.
+
+    >>> stream_duration("A", "lateness", "5 seconds")
+    5000000
+    """
+    try:
+        return parse_duration(value)
+    except MidstreamError as error:
+        raise InputError(error.message, place=f"{what} of stream {stream}", remedy=error.remedy) from None
 
 
 def parse_duration(value: str | int | float | timedelta, *, what: str = "the duration") -> int:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+EVENTS_KEPT = 10_000
+"""How many events a running engine or job remembers; an endless stream must not fill the memory."""
+
 
 @dataclass(frozen=True)
 class Event:

@@ -34,7 +34,9 @@ class WindowJoin(Operator):
     @override
     @cached_property
     def id(self) -> str:
-        return f"join {self.left_state.id} {self.right_state.id} {self.signature.digest()}"
+        # A join and its mirror image give the same set.
+        one, other = sorted((self.left_state.id, self.right_state.id))
+        return f"join {one} {other} {self.signature.digest()}"
 
     @override
     def children(self) -> tuple[Operator, ...]:

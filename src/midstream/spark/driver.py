@@ -6,6 +6,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,7 +17,7 @@ from midstream.language.parse import parse_query
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery, Command
 from midstream.model.errors import CheckpointError, MidstreamError
-from midstream.model.events import Event
+from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.spark import crash_points
 from midstream.spark.folders import Folders
@@ -55,7 +56,7 @@ class Driver:
     ) -> None:
         self.folders, self.manifest, self.declared, self.outlets = folders, manifest, declared, outlets
         self.layout: Layout | None = None
-        self.events: list[Event] = []
+        self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._stopping, self._victims = stopping, tuple(victims)
         self.reconciled = False
         self._setting: Setting | None = None

@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from midstream.language.duration import parse_duration
+from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery
-from midstream.model.errors import CheckpointError, InputError, MidstreamError, QueryError
+from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.spark.driver import Driver
@@ -77,8 +77,8 @@ class Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds."""
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
-        idle = None if idle_timeout is None else _duration(name, "idle_timeout", idle_timeout)
-        self._streams[name] = job_stream(name, df, timestamp, _duration(name, "lateness", lateness), idle)
+        idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
+        self._streams[name] = job_stream(name, df, timestamp, stream_duration(name, "lateness", lateness), idle)
         return self
 
     def query(
@@ -168,10 +168,3 @@ class Job:
     def _victims(self) -> tuple[int, ...]:
         jvm: Any = self._spark._jvm
         return (int(jvm.java.lang.ProcessHandle.current().pid()), os.getpid())
-
-
-def _duration(stream: str, what: str, value: str | int) -> int:
-    try:
-        return parse_duration(value)
-    except MidstreamError as error:
-        raise InputError(error.message, place=f"{what} of stream {stream}", remedy=error.remedy) from None

@@ -94,9 +94,10 @@ def _ended(plan: StepPlan, outputs: Mapping[str, LaneOutput]) -> list[Event]:
     for name, moves in plan.migrations.items():
         boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
         if all(box["box"] == "plan" for box in boxes):
-            cost = sum(o.migrations.get(name, {}).get("comparisons", 0) for o in outputs.values())
-            last = moves[-1]
-            events.append(MigrationEnded(plan.manifest.step, name, last.strategy, last.plan, cost, {}))
+            costs = [output.migrations[name] for output in outputs.values() if name in output.migrations]
+            for at, move in enumerate(moves):
+                cost = sum(lane[at] for lane in costs)
+                events.append(MigrationEnded(plan.manifest.step, name, move.strategy, move.plan, cost, {}))
     return events
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,14 +29,15 @@ from midstream.step.program import Program, Unit
 class LaneOutput:
     """What a lane gives back: its next state, the results of each query, and what was counted.
 
-    `counters` are by operator, `uses` names each query's operators, `migrations` has the cost of those that began.
+    `counters` are by operator, `uses` names each query's operators, `migrations` has the comparisons of each
+    that began, in order.
     """
 
     state: LaneState
     results: Mapping[str, Answer]
     counters: Mapping[str, Counters]
     uses: Mapping[str, tuple[str, ...]]
-    migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    migrations: Mapping[str, Sequence[int]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -46,7 +47,7 @@ class LaneOutput:
             "state": self.state.to_json(),
             "counters": {k: v.to_json() for k, v in self.counters.items()},
             "uses": {k: list(v) for k, v in self.uses.items()},
-            "migrations": {k: dict(v) for k, v in self.migrations.items()},
+            "migrations": {k: list(v) for k, v in self.migrations.items()},
             "events": [e.to_json() for e in self.events],
             "rows_out": dict(self.rows_out),
         }
@@ -88,12 +89,12 @@ def lane_step(
             counted = {stream: own[stream] for stream in unit.counted}
             release(lane, unit.name, unit.since, own, counted, unit.columns())
     lane.bounds = _bounds(lane, program, everything)
-    costs: dict[str, dict[str, Any]] = {}
+    costs: dict[str, list[int]] = {}
     for unit in program.units:
         for migration, box in zip(program.migrations.get(unit.name, ()), began[unit.name], strict=True):
             before = comparisons(lane)
             boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, migration.options)
-            costs[unit.name] = {"comparisons": comparisons(lane) - before}
+            costs.setdefault(unit.name, []).append(comparisons(lane) - before)
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
