@@ -76,6 +76,15 @@ def test_a_job_file_that_is_wrong_is_wrong_use(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "timestamp" in wrong.stderr and "Remedy:" in wrong.stderr
 
 
+def test_a_checkpoint_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    file = tmp_path / "job.toml"
+    file.write_text(f"checkpoint = '{tmp_path}/taken'\n[streams.A]\nformat = 'rate'\ntimestamp = 'timestamp'\n")
+    failed = midstream("run", str(file), "--once")
+    assert failed.returncode == 1 and failed.stderr.startswith("midstream: ") and "taken" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
 def test_the_demo_does_not_clear_a_folder_of_other_things(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     refused = midstream("demo", "--out", str(tmp_path))
