@@ -1,0 +1,149 @@
+"""Wrong use: the error names the place and the remedy, and nothing has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from midstream.model.errors import (
+    CheckpointError,
+    InputError,
+    LanguageError,
+    MidstreamError,
+    PlanError,
+    QueryError,
+    StrategyError,
+)
+from tests.unit.building import DDL, both, engine, table
+
+JOIN = "SELECT A.k, A.j AS a, B.j AS b FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS"
+Use = Callable[[Any], object]
+
+SELF_NAMED = pa.schema([("_ts", pa.int64()), ("ts", pa.int64())])
+
+WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
+    "unknown stream": (lambda e: e.push({"Z": table([1])}), InputError, "no stream 'Z'"),
+    "no table": (lambda e: e.push({"A": table([1]).to_batches()[0]}), InputError, "'A' was given a RecordBatch"),
+    "missing column": (lambda e: e.push({"A": table([1]).drop_columns(["v"])}), InputError, "lacks 'v'"),
+    "one good, one bad table": (
+        lambda e: e.push({"A": table([8], k=[8]), "B": table([1]).drop_columns(["k"])}), InputError, "lacks 'k'",
+    ),
+    "stream twice": (lambda e: e.create_stream("A", DDL, "ts"), InputError, "a stream 'A' already"),
+    "no such timestamp": (lambda e: e.create_stream("Z", DDL, "time"), InputError, "no timestamp column 'time'"),
+    "timestamp of a wrong type": (lambda e: e.create_stream("Z", DDL, "v"), InputError, "cannot be a timestamp"),
+    "reserved column": (lambda e: e.create_stream("Z", SELF_NAMED, "ts"), InputError, "'_ts' is reserved"),
+    "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is there twice"),
+    "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
+    "negative lateness": (lambda e: e.create_stream("Z", DDL, "ts", lateness=-1), LanguageError, "negative"),
+    "no duration": (lambda e: e.create_stream("Z", DDL, "ts", idle_timeout="a while"), LanguageError, "'a while'"),
+    "no SQL": (lambda e: e.add_query("p", "SELEKT A.k FROM A"), LanguageError, "no SQL"),
+    "unknown column": (lambda e: e.add_query("p", "SELECT A.z FROM A"), LanguageError, "unknown column 'A.z'"),
+    "unknown stream in FROM": (lambda e: e.add_query("p", "SELECT Z.k FROM Z"), LanguageError, "Z"),
+    "type mismatch": (lambda e: e.add_query("p", "SELECT A.k FROM A WHERE A.k = A.s"), LanguageError, "not compare"),
+    "no window": (lambda e: e.add_query("p", "SELECT A.k FROM A, B WHERE A.k = B.k"), LanguageError, "has no window"),
+    "negative window": (lambda e: e.add_query("p", "SELECT A.k FROM A [RANGE -5 SECONDS]"), LanguageError, ""),
+    "no rows": (lambda e: e.add_query("p", "SELECT A.k FROM A [ROWS 0]"), LanguageError, "ROWS 0"),
+    "query twice": (lambda e: e.add_query("q", JOIN), QueryError, "a query 'q' already"),
+    "plan misses a stream": (lambda e: e.add_query("p", JOIN, plan="A"), PlanError, "the plan misses B"),
+    "plan names a stranger": (lambda e: e.migrate("q", "((A B) C)"), PlanError, "'C'"),
+    "plan names one twice": (lambda e: e.migrate("q", "((A B) A)"), PlanError, "A"),
+    "no plan": (lambda e: e.migrate("q", "(A B"), PlanError, "expected"),
+    "unknown strategy": (lambda e: e.migrate("q", "(B A)", strategy="warp"), StrategyError, "unknown strategy 'warp'"),
+    "unknown option": (lambda e: e.migrate("q", "(B A)", budget=3), StrategyError, "no option 'budget'"),
+    "unsafe migration": (lambda e: e.migrate("q", "(B A)", "pause_drain_resume"), StrategyError, "stateful"),
+    "migrate nobody": (lambda e: e.migrate("p", "(A B)"), QueryError, "no query 'p'"),
+    "drop nobody": (lambda e: e.drop_query("p"), QueryError, "no query 'p'"),
+    "explain nobody": (lambda e: e.explain("p"), QueryError, "no query 'p'"),
+    "explain in what": (lambda e: e.explain("q", format="xml"), QueryError, "unknown format 'xml'"),
+    "progress of nobody": (lambda e: e.migration("p"), QueryError, "no query 'p'"),
+    "no lanes": (lambda e: e.rescale(0), QueryError, "0 lanes are not possible"),
+    "half a lane": (lambda e: e.rescale(2.5), QueryError, "2.5 lanes are not possible"),
+}  # fmt: skip
+
+
+PLACELESS = {"negative lateness", "no duration"}
+"""A duration does not know what it is for."""
+
+
+def running() -> Any:
+    made = engine("AB")
+    made.add_query("q", JOIN)
+    made.push(both("AB", table([1, 2], k=[1, 2], j=[1, 2])))
+    return made
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_the_error_helps_and_nothing_has_changed(case: str) -> None:
+    use, kind, message = WRONG[case]
+    made, twin = running(), running()
+    before, events, held = made.manifest, made.events, len(made._store)
+    with pytest.raises(kind) as caught:
+        use(made)
+    assert type(caught.value) is kind
+    assert message in caught.value.message
+    assert caught.value.remedy, "no remedy"
+    if case not in PLACELESS:
+        assert caught.value.place, "no place"
+        assert f"{caught.value.message} (at {caught.value.place}). Remedy: " in str(caught.value)
+    assert made.manifest == before
+    assert made.events == events
+    assert len(made._store) == held
+    assert dict(made.late) == dict(made.dead_letters) == {}
+    rows = both("AB", table([3], k=[1], j=[3]))
+    assert made.push(rows)["q"].to_pylist() == twin.push(rows)["q"].to_pylist() != []
+    assert made.manifest == twin.manifest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"), [({"sharing": "some"}, "sharing"), ({"lanes": 0}, "lanes"), ({"lanes": 4097}, "lanes")]
+)
+def test_an_engine_that_cannot_be(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(QueryError, match=message) as caught:
+        ms.Engine(**arguments)
+    assert caught.value.remedy
+
+
+def test_a_step_that_fails_amid_its_work_leaves_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also the commands that wait for it: the same push works once the cause is gone."""
+    made, twin = running(), running()
+    for one in (made, twin):
+        one.add_query("p", "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND")
+        one.migrate("q", "(B A)")
+        one.rescale(2)
+    rows = both("AB", table([3], k=[1], j=[3]))
+    before = made.manifest
+
+    def broken(*_: object) -> None:
+        raise MemoryError("no more")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("midstream.step.fold.conclude", broken)
+        with pytest.raises(MemoryError):
+            made.push(rows)
+    assert made.manifest is before
+    assert len(made.manifest.pending) == 3
+    assert {n: t.to_pylist() for n, t in made.push(rows).items()} == {
+        n: t.to_pylist() for n, t in twin.push(rows).items()
+    }
+    assert made.manifest == twin.manifest
+    assert made.events == twin.events
+    assert len(made._store) == len(twin._store), "chunks of the failed attempt are let go"
+
+
+def test_errors_of_loading_and_saving(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="is no saved engine") as caught:
+        ms.Engine.load(tmp_path / "nothing")
+    assert caught.value.place == str(tmp_path / "nothing")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep me")
+    with pytest.raises(CheckpointError, match="is no saved engine"):
+        running().save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep me"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(MidstreamError):
+        running().save(tmp_path / "file" / "below")

@@ -1,0 +1,142 @@
+"""Sharing: states of equal content are one, unless it is off; states of other content never are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.unit.building import both, engine, table
+
+ONE = "SELECT A.j AS a, B.j AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.k = B.k AND A.v > 0"
+TWO = "SELECT x.s, y.v FROM A [RANGE 9 SECONDS] x, B [RANGE 9 SECONDS] y WHERE x.v > 0 AND y.k = x.k"
+
+
+def chunks(made: Any) -> list[str]:
+    return [
+        ref.name for lane in made.manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks
+    ]  # fmt: skip
+
+
+def pushed(sharing: str, **queries: str) -> Any:
+    made = engine("ABC", sharing=sharing)
+    for name, sql in queries.items():
+        made.add_query(name, sql)
+    for step in range(3):
+        made.push(both("ABC", table([step, step], k=[1, 2], j=[1, 2], v=[1.0, 2.0], s=["x", "y"])))
+    return made
+
+
+def test_equal_queries_share_all_their_chunks() -> None:
+    alone, shared, apart = pushed("auto", a=ONE), pushed("auto", a=ONE, b=TWO), pushed("off", a=ONE, b=TWO)
+    assert len(chunks(shared)) == len(chunks(alone))
+    assert len(chunks(apart)) == 2 * len(chunks(alone))
+    assert len(set(chunks(apart))) == len(chunks(apart))
+    assert shared.metrics()["state_rows"] == alone.metrics()["state_rows"]
+    assert apart.metrics()["state_rows"] == 2 * alone.metrics()["state_rows"]
+    assert shared.metrics()["comparisons"] == alone.metrics()["comparisons"], "the work is done once"
+    assert apart.metrics()["comparisons"] == 2 * alone.metrics()["comparisons"]
+    assert shared.metrics()["queries"]["b"]["state_rows"] == shared.metrics()["state_rows"]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ONE.replace("9 SECONDS], B", "8 SECONDS], B"),
+        ONE.replace("A.v > 0", "A.v > 1"),
+        ONE.replace("[RANGE 9 SECONDS], B", "[ROWS 9], B"),
+        ONE.replace(" AND A.v > 0", ""),
+    ],
+)
+def test_other_content_is_kept_apart(other: str) -> None:
+    both_of, one, two = pushed("auto", a=ONE, b=other), pushed("auto", a=ONE), pushed("auto", b=other)
+    mine = {name.split("-", 1)[1].split(".rows")[0] for name in chunks(both_of) if "-A." in name}
+    assert len(mine) >= 2
+    total = both_of.metrics()["queries"]
+    assert total["a"]["state_rows"] == one.metrics()["state_rows"]
+    assert total["b"]["state_rows"] == two.metrics()["state_rows"]
+
+
+def test_a_query_that_began_later_has_states_of_its_own() -> None:
+    made = pushed("auto", a=ONE)
+    made.add_query("b", ONE)
+    out = made.push(both("ABC", table([3], k=[1], j=[3], v=[1.0])))
+    assert (out["a"].num_rows, out["b"].num_rows) == (7, 1)
+
+
+def test_what_nobody_reads_any_more_is_let_go() -> None:
+    made = pushed("auto", a=ONE, b=TWO)
+    before = chunks(made)
+    made.drop_query("a")
+    made.push()
+    assert sorted(chunks(made)) == sorted(before), "the other one still reads it"
+    made.drop_query("b")
+    made.push()
+    assert chunks(made) == []
+    assert len(made._store) == 0
+
+
+MIXED = {
+    "rows": "SELECT A.j AS a, B.j AS b, C.j AS c FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS], C [ROWS 1] "
+    "WHERE A.v <= B.v AND B.v <= C.v",
+    "range": "SELECT A.j AS a, B.j AS b, C.j AS c FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS], C [RANGE 3 SECONDS] "
+    "WHERE A.v <= B.v AND B.v <= C.v",
+    "key": "SELECT A.j AS a, B.j AS b FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS] WHERE A.s = B.s AND A.v <> B.v",
+    "two": "SELECT A.j AS a, B.j AS b FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS] WHERE A.s = B.s AND A.k = B.k",
+    "one": "SELECT A.j AS a, B.j AS b FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS] WHERE A.k = B.k",
+    "left": "SELECT A.j AS a, _ts FROM A [RANGE 3 SECONDS] "
+    "EXCEPT ON (k) B [RANGE 3 SECONDS] EXCEPT ON (s) C [RANGE 3 SECONDS]",
+    "count": "SELECT COUNT(*) AS a, _ts FROM A [RANGE 3 SECONDS], B [RANGE 3 SECONDS] WHERE A.v <= B.v EVERY 1 SECOND",
+}
+
+
+def answers(names: tuple[str, ...], sharing: str, *, slow: bool, migrate: bool) -> dict[str, list[str]]:
+    """The answers over ten steps with NULL keys; `slow`: C comes seven seconds behind; some queries migrate."""
+    made = engine("ABC", sharing=sharing)
+    for name in names:
+        made.add_query(name, MIXED[name])
+    found: dict[str, list[str]] = {name: [] for name in names}
+    for step in range(15):
+        if migrate and step in (6, 11) and "range" in names:
+            made.migrate("range", "(A (B C))" if step == 6 else "((A B) C)")
+        if step == 9:
+            made.rescale(2)
+        number = range(3 * step, 3 * step + 3)
+        keys: dict[str, list[Any]] = {
+            "k": [step % 2, None, 1],
+            "s": ["x", None if step % 2 else "y", "x"],
+            "v": [step % 3, 1.0, None],
+        }
+        rows = {name: table([step + 0.1 * i for i in range(3)], j=number, **keys) for name in "AB"}
+        behind = step - 7 if slow else step
+        if behind >= 0:
+            rows["C"] = table([behind + 0.1 * i for i in range(3)], j=number, **keys)
+        for name, answer in made.push(rows).items():
+            found[name] += map(str, answer.to_pylist())
+    return {name: sorted(rows) for name, rows in found.items()}
+
+
+PAIRS = [("rows", "range"), ("range", "count"), ("two", "one"), ("key", "two"), ("one", "left"), ("key", "left")]
+"""Those that have something in common."""
+
+
+class _Alone(dict[tuple[str, bool], list[str]]):
+    """Answers of one query by itself, without migrations, made when first asked for."""
+
+    def __missing__(self, key: tuple[str, bool]) -> list[str]:
+        name, slow = key
+        self[key] = answers((name,), "off", slow=slow, migrate=False)[name]
+        return self[key]
+
+
+ALONE = _Alone()
+
+
+@pytest.mark.parametrize("slow", [False, True], ids=["together", "one behind"])
+@pytest.mark.parametrize("pair", [*PAIRS, tuple(MIXED)], ids=" ".join)
+def test_a_query_answers_as_it_would_alone(pair: tuple[str, ...], slow: bool) -> None:
+    """Whoever runs beside it, with other windows, other keys, slower streams, migrations and a rescale."""
+    together = answers(pair, "auto", slow=slow, migrate=True)
+    for name in pair:
+        assert together[name] == ALONE[name, slow], name
+        assert ALONE[name, slow]
