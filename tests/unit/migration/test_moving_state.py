@@ -161,8 +161,9 @@ def test_in_one_step_each_migration_is_done_and_charged() -> None:
     assert steps(made)[-1] == pairs("B", "C") + pairs("A", "C")
     begun = [event for event in made.events if isinstance(event, MigrationBegun)]
     assert [(event.old, event.new) for event in begun] == [("((A B) C)", "(A (B C))"), ("(A (B C))", "((A C) B)")]
-    (ended,) = [event for event in made.events if isinstance(event, MigrationEnded)]
-    assert ended.plan == "((A C) B)"
+    ended = [event for event in made.events if isinstance(event, MigrationEnded)]
+    costs = [("(A (B C))", pairs("B", "C")), ("((A C) B)", pairs("A", "C"))]
+    assert [(event.plan, event.comparisons) for event in ended] == costs
     assert {state.split(".")[0] for state in chunks(made)} == {"A", "B", "C", "A+C"}
 
 

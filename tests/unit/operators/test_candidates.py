@@ -100,6 +100,22 @@ def test_bands_of_doubles_miss_no_pair_that_the_predicate_accepts(
                 assert not accepted or (i, j) in found, (a[i], b[j])
 
 
+@pytest.mark.parametrize(
+    ("a", "b", "high"),
+    [
+        (0.4045518398215282, -0.5954481601784719, 1.0),
+        (1.4169010102500343, 0.41690101025003423, 1.0),
+        (0.22122304019341776, -0.07877695980658224, 0.3),
+    ],
+)
+def test_a_difference_rounded_to_the_bound_is_found(a: float, b: float, high: float) -> None:
+    """The predicate rounds `a - b`, the search rounds `a - high`: here only the former reaches the bound."""
+    assert a - b <= high
+    assert b < a - high
+    assert gathered(band_pairs(np.array([a]), np.array([b]), -9.0, high)) == [(0, 0)]
+    assert gathered(band_pairs(np.array([b]), np.array([a]), -high, 9.0)) == [(0, 0)]
+
+
 @few
 @given(st.lists(numbers, max_size=8), st.lists(numbers, max_size=8))
 def test_comparisons_of_doubles_are_bands_open_on_one_side(left: list[float], right: list[float]) -> None:

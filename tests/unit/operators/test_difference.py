@@ -108,3 +108,15 @@ def test_through_the_engine_a_row_leaves_a_moment_after_its_window() -> None:
         ("-", 10, 6 + tick),
         ("-", 20, 7 + tick),
     ]
+
+
+def test_what_ended_at_the_watermark_is_still_seen_ending() -> None:
+    """A row that leaves at the very watermark of a step leaves in the next step, when the watermark has passed it."""
+    made = engine("AB")
+    made.add_query("q", "SELECT A.j, _ts FROM A [RANGE 5 SECONDS] EXCEPT ON (k) B [RANGE 5 SECONDS]")
+    left = 6.000001
+    made.push({"A": table([1], k=[1], j=[10]), "B": table([1], k=[2])})
+    log = [row["_op"] for row in made.push({"A": table([left]), "B": table([left])})["q"].to_pylist()]
+    assert log == ["+"], "it leaves a moment after its window, and that moment is not over"
+    log = [row["_op"] for row in made.push({"A": table([9]), "B": table([9])})["q"].to_pylist() if row["j"] == 10]
+    assert log == ["-"]

@@ -92,6 +92,21 @@ def test_a_long_lived_row_at_the_front_keeps_those_behind_readable(store: ChunkS
     assert [p.refs["A"].tolist() for p in state.alive({EVENT_TIME: 500})] == [[0]]
 
 
+def test_a_front_that_is_mostly_dead_is_cut_up_to_the_first_living_row(store: ChunkStore) -> None:
+    listing = step(StateListing(), batch([1, 2, 3, 9, 4, 10, 11]), -99, store, 0)
+    assert step(listing, batch([]), 9, store, 1).chunks == listing.chunks, "three of seven are dead"
+    cut = step(listing, batch([]), 12, store, 1)
+    assert [(ref.first, ref.rows) for ref in cut.chunks] == [(0, 7)], "up to a living row only three can go"
+    more = step(StateListing(), batch([1, 2, 3, 4, 9, 5, 10]), -99, store, 2)
+    cut = step(more, batch([]), 12, store, 3)
+    assert [(ref.first, ref.rows) for ref in cut.chunks] == [(4, 3)]
+    state = BaseState.load(RANGE, cut, {EVENT_TIME: 12}, store)
+    state.append(batch([]))
+    assert state.rows is not None
+    assert state.rows.fetch("k", np.array([4, 6])).to_pylist() == [90, 100]
+    assert [p.refs["A"].tolist() for p in state.alive({EVENT_TIME: 12})] == [[4, 6]]
+
+
 def test_an_empty_step_changes_nothing(store: ChunkStore) -> None:
     listing = step(StateListing(), batch([1, 2]), -99, store, 0)
     assert step(listing, batch([]), -99, store, 1) == listing

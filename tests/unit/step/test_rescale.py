@@ -116,6 +116,15 @@ def test_one_to_three_to_two_lanes_changes_no_answer() -> None:
     assert answers(3, {}, {}) == alone
 
 
+def test_a_group_of_nulls_stays_in_one_lane() -> None:
+    made = engine("A", lanes=3)
+    made.add_query("q", "SELECT A.k, COUNT(*) AS n FROM A [RANGE 5 SECONDS] GROUP BY A.k EVERY 5 SECONDS")
+    made.push({"A": table([1, 2, 3, 4, 4.5], k=[None, 1, None, None, None])})
+    made.rescale(2)
+    out = made.push({"A": table([6], k=[9])})["q"].to_pylist()
+    assert sorted(map(str, out)) == ["{'k': 1, 'n': 1}", "{'k': None, 'n': 4}"]
+
+
 def test_a_rescale_in_the_step_of_a_migration_changes_no_answer() -> None:
     alone = answers(1, {}, {})
     assert answers(2, {5: 3, 8: 1}, {5: "(A (B C))", 8: "[A: B C | B: A C | C: A B]", 9: "((A C) B)"}) == alone
