@@ -38,4 +38,5 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Hooks:
         original(self, batch, number)
 
     monkeypatch.setattr(Driver, "fold", fold)
+    monkeypatch.setattr("midstream.spark.driver.FILTER_FROM", 0)  # These steps are small, yet selections go to Spark.
     return found

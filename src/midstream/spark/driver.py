@@ -32,6 +32,11 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
 
 ATTEMPTS = 3
+FILTER_FROM = 200_000
+"""Rows a step from which on it pays that Spark checks selections before the shuffle, for what it leaves out is
+counted.
+"""
+
 STEPS_BETWEEN_TIDYINGS = 16
 
 
@@ -61,6 +66,7 @@ class Driver:
         self.reconciled = False
         self._setting: Setting | None = None
         self._prepared: str | None = None
+        self._rows_before = 0
 
     def fold(self, batch: DataFrame, number: int) -> None:
         """Do a step, or only end it where its manifest stands already."""
@@ -131,7 +137,8 @@ class Driver:
     def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:
         assert self.layout is not None
         parallelism = batch.sparkSession.sparkContext.defaultParallelism
-        self._setting = setting_of(plan, self.layout, parallelism, self._setting)
+        filtered = self._rows_before >= FILTER_FROM
+        self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
         folders, outputs = self.outlets.staging(plan.manifest)
         places = Places(self.folders.store, folders, outputs)
         for attempt in range(1, ATTEMPTS + 1):
@@ -154,6 +161,7 @@ class Driver:
         self.folders.manifests.publish(after)
         self._reach("after_manifest", step)
         self.manifest, self.reconciled = after, True
+        self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
 
     def _deliver(self) -> None:

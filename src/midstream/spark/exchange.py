@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
+from midstream.spark.prepass import watermark_of
 from midstream.spark.sources import STREAM, TIME, Layout
 from midstream.spark.translate import Slots, condition, key
 from midstream.state.base_state import count_column
@@ -93,12 +94,11 @@ class Exchange:
 
     def _tag(self, number: int, group: Group, watermarks: Mapping[str, int]) -> str:
         reading = [s for s in self.layout.streams if s in group.streams]
-        packed = self._packed(number, self._slot(number, group))
+        packed, mark = self._packed(number, self._slot(number, group)), watermark_of(self.layout.streams, watermarks)
         if all(group.wanted.get(s) is None for s in reading):
             return self._case(reading, packed)
         branches = " ".join(
-            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.wanted.get(s), watermarks[s])} THEN {packed}"
-            for s in reading
+            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.wanted.get(s), mark)} THEN {packed}" for s in reading
         )
         return f"CASE {branches} END"
 
@@ -215,9 +215,9 @@ def _hashed(text: str) -> str:
     return f"CASE WHEN ({text}) IS NULL THEN xxhash64({TIME}) ELSE xxhash64({text}) END"
 
 
-def _kept(wanted: str | None, watermark: int) -> str:
+def _kept(wanted: str | None, watermark: str) -> str:
     """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
-    return "TRUE" if wanted is None else f"(({wanted}) OR {TIME} IS NULL OR {TIME} < {watermark}L)"
+    return "TRUE" if wanted is None else f"(({wanted}) OR {TIME} IS NULL OR {TIME} < {watermark})"
 
 
 def _slot_column(group: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
 from midstream.plan.signature import canonical
 from midstream.spark.exchange import Exchange, Group, wanted_rows
-from midstream.spark.prepass import look, number, tallied, tallies
+from midstream.spark.prepass import glance, look, number, seen_at_a_glance
 from midstream.spark.sources import Layout
 from midstream.spark.task import StepTask, stripped
 from midstream.spark.unpack import Carried
@@ -63,15 +63,17 @@ class Places:
     outputs: Mapping[str, str]
 
 
-def setting_of(plan: StepPlan, layout: Layout, parallelism: int, known: Setting | None) -> Setting:
-    """The setting of a step; the known one where nothing has changed."""
+def setting_of(plan: StepPlan, layout: Layout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
+    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out what no query
+    wants.
+    """
     manifest = plan.manifest
     queries = tuple((n, e.sql, e.since, e.group) for n, e in sorted(manifest.queries.items()))
-    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing)
+    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, filtered)
     if known is not None and known.key == key:
         return known
     programs = {group: plan.program(group) for group in plan.groups()}
-    groups = tuple(_group(plan, layout, name, program) for name, program in programs.items())
+    groups = tuple(_group(plan, layout, name, program, filtered) for name, program in programs.items())
     partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
     return Setting(key, Exchange(layout, groups, partitions), programs, counted_streams(plan), plan.needs_watermarks)
 
@@ -95,7 +97,7 @@ def run_step(
             batch = number(batch, streams, {s: counts[s] for s in setting.counted}, marks)
         if exchange.filters and seen is None:
             observation = Observation()
-            batch = batch.observe(observation, *tallies(streams, marks))
+            batch = batch.observe(observation, *glance(streams))
         spread = exchange.apply(batch, marks, setting.counted)
         rows = spread.mapInArrow(_task(plan, setting, clock, places, victims), "result string").collect()
     finally:
@@ -104,15 +106,16 @@ def run_step(
     reports = [json.loads(row[0]) for row in rows]
     for report in reports:
         _raise(report)
+    told = _told(streams, reports)
     if observation is not None:
-        seen = tallied(streams, observation.get)
-    return _gathered(before, setting, reports, seen)
+        seen = seen_at_a_glance(observation.get, told, marks)
+    return _gathered(setting, reports, told if seen is None else seen)
 
 
-def _group(plan: StepPlan, layout: Layout, name: str, program: Program) -> Group:
+def _group(plan: StepPlan, layout: Layout, name: str, program: Program, filtered: bool) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
     keys = lane_key(canonical(program.units[0].user)[0])
-    return Group(name, plan.lanes(name), streams, keys, wanted_rows(program, layout))
+    return Group(name, plan.lanes(name), streams, keys, wanted_rows(program, layout) if filtered else {})
 
 
 def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:
@@ -153,19 +156,21 @@ def _raise(report: Mapping[str, Any]) -> None:
         raise kind(message, place=place, remedy=remedy)
 
 
-def _gathered(
-    before: Manifest, setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen] | None
-) -> Gathered:
-    outputs = {lane: LaneOutput.from_json(value) for report in reports for lane, value in report["lanes"].items()}
-    files = tuple((kind, name, file, rows) for report in reports for kind, name, file, rows in report["files"])
-    told: dict[str, Seen] = {name: Seen() for name in before.streams}
+def _told(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
+    """What the tasks saw of each stream."""
+    told = {name: Seen() for name in streams}
     for report in reports:
         for name, values in report["seen"].items():
             told[name] = told[name] + Seen(*values)
-    total = told if seen is None else seen
+    return told
+
+
+def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
+    outputs = {lane: LaneOutput.from_json(value) for report in reports for lane, value in report["lanes"].items()}
+    files = tuple((kind, name, file, rows) for report in reports for kind, name, file, rows in report["files"])
     if setting.exchange.filters:
-        outputs = _with_rows_left_out(setting, reports, total, outputs)
-    return Gathered(outputs, total, files)
+        outputs = _with_rows_left_out(setting, reports, seen, outputs)
+    return Gathered(outputs, seen, files)
 
 
 def _with_rows_left_out(

@@ -6,6 +6,7 @@ Costs a Spark job of its own, so only steps with a query that asks about instant
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row, Window
@@ -18,14 +19,39 @@ from midstream.step.clock import Seen
 POSITION = "_position"
 
 
+def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
+    """The watermark of a row's stream, in SQL.
+
+    An array is not written into generated code, as a number is: so the next step needs no new compilation.
+    """
+    marks = (f"{max(watermarks[name], -(2**63) + 1)}L" for name in streams)
+    return f"get(array({', '.join(marks)}), {STREAM})"
+
+
+def glance(streams: Sequence[str]) -> list[SparkColumn]:
+    """Aggregates that cost little: of each stream the greatest time, and how many rows have a time."""
+    own = [f"CASE WHEN {STREAM} = {number}Y THEN {TIME} END" for number in range(len(streams))]
+    greatest = [F.expr(f"max({times})").alias(f"greatest{n}") for n, times in enumerate(own)]
+    return greatest + [F.expr(f"count({times})").alias(f"timed{n}") for n, times in enumerate(own)]
+
+
+def seen_at_a_glance(
+    values: Mapping[str, int | None], told: Mapping[str, Seen], watermarks: Mapping[str, int]
+) -> dict[str, Seen]:
+    """What the aggregates of `glance` found, where `told` has all late and unreadable rows but not all others."""
+    found = {}
+    for number, (name, known) in enumerate(told.items()):
+        greatest, timed = values[f"greatest{number}"], values[f"timed{number}"] or 0
+        entered = greatest is not None and greatest >= watermarks[name]
+        found[name] = replace(known, greatest=greatest if entered else None, rows=timed - known.late)
+    return found
+
+
 def tallies(streams: Sequence[str], watermarks: Mapping[str, int]) -> list[SparkColumn]:
     """Aggregates that say of each stream what `Seen` says."""
     found = []
-    for number, name in enumerate(streams):
-        own, mark = (
-            f"{STREAM} = {number}Y",
-            f"{watermarks[name]}L" if watermarks[name] > -(2**63) else "(-9223372036854775807L - 1L)",
-        )
+    for number in range(len(streams)):
+        own, mark = f"{STREAM} = {number}Y", watermark_of(streams, watermarks)
         parts = {
             "greatest": f"max(CASE WHEN {own} AND {TIME} >= {mark} THEN {TIME} END)",
             "rows": f"count(CASE WHEN {own} AND {TIME} >= {mark} THEN 1 END)",
@@ -61,13 +87,13 @@ def number(
     Rows arrive in the order (time, stream, position); only admitted ones count. `counts` are the arrivals before the
     batch.
     """
-    marks = " ".join(f"WHEN {n}Y THEN {max(watermarks[s], -(2**63) + 1)}L" for n, s in enumerate(streams))
+    mark = watermark_of(streams, watermarks)
     arrivals = Window.partitionBy(F.lit(0)).orderBy(F.col(TIME).asc_nulls_first(), STREAM, POSITION)
     running = arrivals.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     placed = batch.withColumn(POSITION, F.monotonically_increasing_id())
     added = {
         count_column(name): F.count(
-            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIME} >= CASE {STREAM} {marks} END THEN 1 END")
+            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIME} >= {mark} THEN 1 END")
         ).over(running)
         + F.lit(before)
         for name, before in counts.items()

@@ -73,7 +73,7 @@ def local_path(path: str | os.PathLike[str]) -> str:
 
 def as_sink(value: Any, default: str) -> Sink:
     """The sink a user means: what `files` made, a function, the dict of a job file, or None for files at `default`."""
-    if value is None:
+    if value is None or value == {}:
         return FileSink(local_path(default))
     if isinstance(value, FileSink | FunctionSink):
         return value
