@@ -18,6 +18,7 @@ from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.crash_job import CASE, PLANS, feed, the_job
 from tests.spark.drive import Hooks, Place, finish
+from tests.spark.processes import busy_workers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS = len(CASE.steps)
@@ -86,35 +87,3 @@ def test_a_worker_is_killed(spark: SparkSession, hooks: Hooks, tmp_path: Path, e
     finish(the_job(spark, tmp_path))
     assert killed
     check(Place(tmp_path), expected)
-
-
-def busy_workers() -> list[int]:
-    """Python workers of this session that are using the processor."""
-    found = []
-    for daemon in children(children_of_this_process_named("java"), "pyspark.daemon"):
-        found += [worker for worker in children([daemon], "pyspark.daemon") if state(worker) == "R"]
-    return found
-
-
-def children_of_this_process_named(name: str) -> list[int]:
-    return children([os.getpid()], name)
-
-
-def children(parents: list[int], word: str) -> list[int]:
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent in parents and word in (folder / "cmdline").read_text():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
-def state(process: int) -> str:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
-    except OSError:
-        return ""

@@ -14,13 +14,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped
+from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped, StateRebuilt
+from midstream.spark.driver import Driver
 from midstream.spark.run import Run
 from tests.oracle.answer import answers
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_same
 from tests.spark.crash_job import CASE, CHAIN, GROUPED, PLANS, STREAMS, feed
 from tests.spark.drive import Hooks, Place, finish, job, read_all
+from tests.spark.processes import kill_workers
 
 STEPS = len(CASE.steps)
 PAIRS = "SELECT A.u AS a, B.u AS b FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS"
@@ -201,6 +203,24 @@ def test_state_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None:
         finish(make())
     assert any(ref.name in caught.value.place for ref in chunks) and caught.value.remedy
     assert place.manifest().step == 1
+
+
+def test_derived_state_that_is_lost_is_computed_again(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed(tmp_path)
+
+    def lose(driver: Driver) -> None:
+        lost = [f for f in Path(driver.folders.store).rglob("*.arrow") if ".rows-" not in f.name]
+        assert lost
+        for file in lost:
+            file.unlink()
+
+    hooks.at(2, lose)
+    # A worker that has a chunk open does not miss its file: so the job begins anew, with other workers.
+    hooks.at(2, lambda driver: kill_workers())
+    run = finish(job(spark, place, STREAMS, {"chain": CHAIN.cql()}, lanes=2))
+    assert [event for event in run.events if isinstance(event, StateRebuilt)]
+    assert_same(read_all(place.answers("chain")), answers(STREAMS, CASE.steps, CASE.queries[:1])["chain"])
 
 
 def test_a_table_of_every_type_goes_through(spark: SparkSession, tmp_path: Path) -> None:

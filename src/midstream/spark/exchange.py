@@ -206,7 +206,7 @@ def hashed_slots(
         rows = np.flatnonzero(owner == numbers[name])
         columns = {c: as_declared(values[at].take(pa.array(rows)), kind) for c, (at, kind) in places[name].items()}
         batch = pa.RecordBatch.from_pydict({"": pa.nulls(len(rows)), **columns})
-        found[rows] = slots(expression, batch)
+        found[rows] = slots(expression, batch, spread_nulls=len(keys) > 1)
     return pa.array(found)
 
 

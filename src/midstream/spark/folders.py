@@ -20,7 +20,7 @@ from midstream.state.disk import discard, names_in, write_whole
 from midstream.state.manifest_log import ManifestLog
 from midstream.state.sweep import sweep
 
-EVENTS_KEPT = 1_000
+STEPS_OF_EVENTS_KEPT = 1_000
 _EVENTS = re.compile(r"(\d+)\.jsonl")
 
 
@@ -82,5 +82,5 @@ class Folders:
         folder = f"{self.root}/events"
         for name in names_in(folder):
             match = _EVENTS.fullmatch(name)
-            if match and int(match[1]) <= step - EVENTS_KEPT:
+            if match and int(match[1]) <= step - STEPS_OF_EVENTS_KEPT:
                 discard(os.path.join(folder, name))

@@ -39,6 +39,10 @@ class Job:
     path. A job that is started on a checkpoint goes on where that one stopped, also with other plans, lanes or
     queries than before. `lanes` is how many shares the state is spread over; without it, as many as Spark runs tasks
     at once.
+
+    Rows that come too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows whose
+    timestamp cannot be read to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
+    columns that some query reads.
     """
 
     def __init__(
