@@ -24,8 +24,8 @@ BLOCK = 1 << 22
 """Pairs of one block, unless a single needle has more."""
 
 
-DENSE = 4
-"""Codes that span less than so many times their number are found by counting."""
+DENSE, FEW = 4, 8
+"""Codes that span less than so many times their number are found by counting, unless the needles are so many times fewer."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
 def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
     if haystack.dtype == np.int64 and len(haystack):
         low, high = int(haystack[0]), int(haystack[-1])
-        if high - low < DENSE * len(haystack):
+        if high - low < DENSE * min(len(haystack), FEW * len(needles)):
             return _counted_ranges(needles.view(np.int64), haystack.view(np.int64), low, high)
     return Ranges(np.searchsorted(haystack, needles, "left"), np.searchsorted(haystack, needles, "right"))
 

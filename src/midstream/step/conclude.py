@@ -135,6 +135,8 @@ def _living(lanes: Mapping[str, LaneState]) -> dict[str, int]:
     found: dict[str, int] = {}
     for lane, state in lanes.items():
         for state_id, listing in state.states.items():
+            if state_id.endswith(".pending"):
+                continue
             name = operator_name(lane, f"state {state_id}")
             found[name] = found.get(name, 0) + listing.live
     return found
