@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from random import Random
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ from hypothesis.vendor.pretty import RepresentationPrinter
 import midstream as ms
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime
-from tests.oracle.spec import QuerySpec
+from tests.oracle.spec import Item, QuerySpec
 from tests.property.drive import Action, Case, Migrate, Rescale, Restart
 from tests.property.queries import KINDS, plans, queries
 from tests.property.rows import TIME_TYPES, Pushed, Shape, cut, draw_rows
@@ -22,6 +23,14 @@ LARGEST = {1: 60, 2: 60, 3: 30, 4: 15, 5: 9}
 
 MOST_RESULTS = 4000
 """Cases with more results are passed over."""
+
+
+@st.composite
+def cuts(draw: st.DrawFn) -> tuple[int, ...]:
+    """Where rows are cut into steps, in percent; doubled cuts make empty steps."""
+    count, rng = draw(st.sampled_from((3, 2, 4, 7, 1, 0))), Random(draw(st.integers(0, 2**16)))
+    drawn = [rng.randrange(101) for _ in range(count)]
+    return tuple(rng.choice(drawn) if rng.random() < 0.2 else place for place in drawn)
 
 
 @dataclass(frozen=True)
@@ -47,10 +56,25 @@ class Drawn:
         """The case with q0 only."""
         return replace(self.case, queries=self.case.queries[:1])
 
-    def with_twin(self, since: int) -> Drawn:
-        """The case with the same query as q0 once more, from another step on: they may share state, not answers."""
-        case = replace(self.case, queries=(*self.case.queries, Lifetime("twin", self.spec(), since)))
+    def with_twin(self, spec: QuerySpec, since: int) -> Drawn:
+        """The case with a query that is near to q0, from another step on: they may share state, not answers."""
+        case = replace(self.case, queries=(*self.case.queries, Lifetime("twin", spec, since)))
         return replace(self, case=case, expected=case.expected())
+
+
+@st.composite
+def twins(draw: st.DrawFn, spec: QuerySpec) -> QuerySpec:
+    """The query itself, or with another select list, a conjunct less, or another window."""
+    change = draw(st.sampled_from(("where", "where", "select", "window", "none")))
+    if change == "select" and spec.every is None:
+        aliases = [source.alias for source in spec.sources]
+        return replace(spec, select=tuple(Item(f"{alias}.u", f"u{n}") for n, alias in enumerate(aliases)))
+    if change == "where" and spec.where:
+        left_out = draw(st.integers(0, len(spec.where) - 1))
+        return replace(spec, where=spec.where[:left_out] + spec.where[left_out + 1 :])
+    if change == "window" and spec.window is not None:
+        return replace(spec, window=2 * spec.window)
+    return spec
 
 
 @st.composite
@@ -88,20 +112,19 @@ def cases(
     come_and_go: bool = False,
     rows_windows: bool = True,
     idle: bool = False,
+    least: int = 2,
     sources: int = 5,
-    timed: bool = False,
 ) -> Drawn:
     """A case of `count` queries q0, q1, ...; all but q0 `come_and_go`."""
     streams = draw(st.sampled_from((2, 3, 5, 4, 1)))
     names = "ABCDE"[:streams]
     specs = [
-        draw(queries(names, kinds=kinds, rows_windows=rows_windows, sources=sources, timed=timed)) for _ in range(count)
+        draw(queries(names, kinds=kinds, rows_windows=rows_windows, least=least, sources=sources)) for _ in range(count)
     ]
     largest = LARGEST[max(len(spec.all_sources) for spec in specs)]
     shape = draw(shapes(streams, largest, order=order, idle=idle))
-    cuts = tuple(draw(st.lists(st.integers(0, 100), max_size=5)))
     declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, cuts, bare=draw(st.booleans()))
+    steps = cut(declared, sequence, draw(cuts()), bare=draw(st.booleans()))
     lives = [Lifetime("q0", specs[0])]
     for number, spec in enumerate(specs[1:], start=1):
         since = draw(st.integers(0, len(steps) - 1)) if come_and_go else 0
@@ -114,13 +137,13 @@ def cases(
 
 
 @st.composite
-def migrations(draw: st.DrawFn, case: Case, most: int = 4) -> tuple[Action, ...]:
+def migrations(draw: st.DrawFn, case: Case, most: int = 4) -> tuple[Migrate, ...]:
     """Migrations of the case's queries to any plan by any strategy at any step, also several at one step."""
-    found: list[Action] = []
+    found: list[Migrate] = []
     for _ in range(draw(st.integers(1, most))):
         query = draw(st.sampled_from(case.queries))
         last = len(case.steps) if query.until is None else query.until
-        step = draw(st.integers(query.since, last - 1))
+        step = draw(st.sampled_from(range(query.since, last)))
         found.append(Migrate(step, query.name, draw(plans(query.spec)), draw(st.sampled_from(strategies()))))
     return tuple(found)
 

@@ -67,7 +67,7 @@ class Run:
 
     engine: ms.Engine
     outputs: dict[str, list[pa.Table]] = field(default_factory=dict)
-    refused: list[Action] = field(default_factory=list)
+    refused: list[Migrate] = field(default_factory=list)
 
 
 def run(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from random import Random
 
 from hypothesis import strategies as st
 
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, Subtrahend
 
-Draw = Callable[..., object]
-
 EQUALITIES = (
-    "{a}.k = {b}.k", "{a}.k = {b}.k", "{a}.k = {b}.k", "{a}.s = {b}.s", "{a}.d = {b}.d", "{a}.n = {b}.n",
+    "{a}.k = {b}.k", "{a}.k = {b}.k", "{a}.d = {b}.d", "{a}.s = {b}.s", "{a}.d = {b}.d", "{a}.n = {b}.n",
     "{a}.m = {b}.m", "{a}.k = {b}.n", "{a}.n = {b}.d", "{a}.k = {b}.m", "{a}.day = {b}.day", "{a}.ok = {b}.ok",
     "{a}.ts = {b}.ts",
     "{a}.k + 1 = {b}.k", "{a}.k % 2 = {b}.k % 2", "{a}.k = {b}.k + {b}.n", "COALESCE({a}.k, 0) = COALESCE({b}.n, 1)",
@@ -59,13 +58,14 @@ def queries(
     *,
     kinds: Sequence[str] = KINDS,
     rows_windows: bool = True,
+    least: int = 2,
     sources: int = 5,
-    timed: bool = False,
 ) -> QuerySpec:
-    """A query over some of the streams. `rows_windows`: joins may have ROWS windows; `timed`: `_ts` is selected."""
+    """A query over some streams; a join has `least` to `sources` of them, with ROWS windows if `rows_windows`."""
     kind = draw(st.sampled_from(kinds))
     most = {"join": sources, "aggregate": min(3, sources), "difference": min(3, sources), "single": 1}[kind]
-    count = draw(st.integers(1 if kind in ("aggregate", "single") else 2, most))
+    fewest = {"join": least, "aggregate": 1, "difference": 2, "single": 1}[kind]
+    count = draw(st.sampled_from(range(min(fewest, most), most + 1)))
     picked = draw(st.lists(st.sampled_from(streams), min_size=count, max_size=count))
     if kind == "join" and draw(st.booleans()):
         picked = [streams[place % len(streams)] for place in range(count)]
@@ -77,7 +77,7 @@ def queries(
     if kind == "difference":
         keys = [draw(st.sampled_from(KEYS)) for _ in sized[1:]]
         parts = tuple(Subtrahend(s, columns) for s, columns in zip(sized[1:], keys, strict=True))
-        return QuerySpec(sized[:1], draw(_items(names[:1], timed)), where, subtracted=parts, window=window)
+        return QuerySpec(sized[:1], draw(_items(names[:1])), where, subtracted=parts, window=window)
     if kind == "aggregate":
         columns = st.sampled_from([f"{name}.{column}" for name in names for column in ("k", "s", "d", "n", "ok")])
         groups = draw(st.lists(columns, max_size=2, unique=True))
@@ -86,11 +86,11 @@ def queries(
         for place, call in enumerate(calls):
             one, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
             items.append(Item(call.format(a=one, b=other), f"a{place}", ".d" in call or "AVG" in call))
-        if timed or draw(st.booleans()):
+        if draw(st.booleans()):
             items.insert(draw(st.integers(0, len(items))), Item("_ts"))
-        every = draw(st.sampled_from((1, 2, 5, 7))) * SECOND
+        every = draw(st.sampled_from((1, 2, 3, 7))) * SECOND
         return QuerySpec(sized, tuple(items), where, tuple(groups), every, window=window)
-    return QuerySpec(sized, draw(_items(names, timed)), where, window=window)
+    return QuerySpec(sized, draw(_items(names)), where, window=window)
 
 
 @st.composite
@@ -100,7 +100,8 @@ def _windows(
     """Aliases for streams that come twice, and windows: one for all or one for each, in time or in rows."""
     manners = ("query", "same", "each", "each")
     manner = draw(st.sampled_from((*manners, "rows", "mixed") if rows_windows else manners))
-    times = st.sampled_from((0, 1, 2, 3, 5, 8, 13)).map(lambda seconds: seconds * SECOND)
+    seconds = (13, 8, 5, 4, 2, 0) if kind == "aggregate" else (0, 1, 2, 3, 5, 8, 13)
+    times = st.sampled_from(seconds).map(lambda size: size * SECOND)
     numbers = st.sampled_from((1, 2, 3, 5, 8))
     same = draw(times)
     sources = []
@@ -149,10 +150,10 @@ def _conditions(draw: st.DrawFn, names: list[str], kind: str) -> tuple[Condition
 
 
 @st.composite
-def _items(draw: st.DrawFn, names: list[str], timed: bool) -> tuple[Item, ...]:
+def _items(draw: st.DrawFn, names: list[str]) -> tuple[Item, ...]:
     """A select list: columns, expressions, the time, or everything."""
     if draw(st.integers(0, 9)) == 9:
-        return (Item("*"), Item("_ts")) if timed else (Item("*"),)
+        return (Item("*"), Item("_ts")) if draw(st.booleans()) else (Item("*"),)
     items: list[Item] = []
     for place in range(draw(st.integers(1, 4))):
         name = draw(st.sampled_from(names))
@@ -162,34 +163,31 @@ def _items(draw: st.DrawFn, names: list[str], timed: bool) -> tuple[Item, ...]:
         else:
             text = draw(st.sampled_from(EXPRESSIONS)).format(a=name, b=draw(st.sampled_from(names)))
             items.append(Item(text, f"c{place}"))
-    if timed or draw(st.booleans()):
+    if draw(st.booleans()):
         items.insert(draw(st.integers(0, len(items))), Item("_ts"))
     return tuple(items)
 
 
-@st.composite
-def plans(draw: st.DrawFn, query: QuerySpec, *, trees: bool = False) -> str:
-    """A plan of any shape, in plan notation; `trees`: without multi-way operators."""
+def plans(query: QuerySpec) -> st.SearchStrategy[str]:
+    """A plan of any shape, in plan notation."""
+    return st.integers(0, 2**32).map(lambda seed: any_plan(Random(seed), query))
+
+
+def any_plan(rng: Random, query: QuerySpec) -> str:
+    """Left-deep, bushy or multi-way, the sources in any order; the minuend of a difference stays leftmost."""
+    aliases = rng.sample(query.aliases, len(query.aliases))
     if query.subtracted:
-        tree = query.aliases[0]
-        for alias in draw(st.permutations(query.aliases[1:])):
-            tree = f"({tree} {alias})"
-        return tree
-    if len(query.aliases) > 1 and not trees and draw(st.integers(0, 3)) == 0:
-        return _multi_way(draw, list(query.aliases))
-    return _tree(draw, list(draw(st.permutations(query.aliases))), draw(st.booleans()))
+        first = query.aliases[0]
+        return _tree(rng, [first, *(alias for alias in aliases if alias != first)], left_deep=True)
+    if len(aliases) > 1 and rng.random() < 0.25:
+        orders = (f"{a}: {' '.join(rng.sample([b for b in aliases if b != a], len(aliases) - 1))}" for a in aliases)
+        return f"[{' | '.join(orders)}]"
+    return _tree(rng, aliases, left_deep=rng.random() < 0.4)
 
 
-def _tree(draw: st.DrawFn, aliases: list[str], left_deep: bool) -> str:
+def _tree(rng: Random, aliases: list[str], *, left_deep: bool) -> str:
     if len(aliases) == 1:
         return aliases[0]
-    middle = len(aliases) - 1 if left_deep else draw(st.integers(1, len(aliases) - 1))
-    return f"({_tree(draw, aliases[:middle], left_deep)} {_tree(draw, aliases[middle:], left_deep)})"
-
-
-def _multi_way(draw: st.DrawFn, aliases: list[str]) -> str:
-    orders = []
-    for alias in aliases:
-        others = draw(st.permutations([other for other in aliases if other != alias]))
-        orders.append(f"{alias}: {' '.join(others)}")
-    return f"[{' | '.join(orders)}]"
+    middle = len(aliases) - 1 if left_deep else rng.randrange(1, len(aliases))
+    left, right = (_tree(rng, part, left_deep=left_deep) for part in (aliases[:middle], aliases[middle:]))
+    return f"({left} {right})"

@@ -21,7 +21,7 @@ BEGIN = 1_700_000_000 * SECOND
 TIME_TYPES = (pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.int64())
 
 WORDS = ("a", "b", "ab", "", "é", "日本", "a%", "B")
-NUMBERS = (0.0, -0.0, 1.0, 1.5, 2.0, -1.0, math.nan)
+NUMBERS = (0.0, math.nan, -0.0, 1.0, -math.nan, 1.5, 2.0, -1.0, math.inf)
 AMOUNTS = (Decimal("0.00"), Decimal("1.00"), Decimal("1.50"), Decimal("-2.25"))
 DAYS = (date(2024, 2, 28), date(2024, 2, 29), date(2024, 3, 1))
 
@@ -98,7 +98,7 @@ def _values(rng: Random, shape: Shape, unique: int) -> dict[str, Any]:
 
     return {
         "k": some(tuple(range(shape.keys))), "n": some(tuple(range(shape.keys))), "s": some(WORDS[: shape.keys + 1]),
-        "d": some(NUMBERS[: shape.keys + 3]), "m": some(AMOUNTS), "day": some(DAYS),
+        "d": some(NUMBERS[: 2 * shape.keys + 1]), "m": some(AMOUNTS), "day": some(DAYS),
         "ok": some((True, False)), "u": unique,
     }  # fmt: skip
 

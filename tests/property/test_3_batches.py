@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.property.cases import cases, rescales
+from tests.property.cases import cases, cuts, rescales
 from tests.property.drive import check
 from tests.property.queries import plans
 from tests.property.rows import cut
 
 pytestmark = pytest.mark.property
-CUTS = st.lists(st.integers(0, 100), max_size=8).map(tuple)
 
 
 @given(st.data())
@@ -23,9 +22,9 @@ def test_cuts_and_lanes_change_no_answer(data: st.DataObject) -> None:
     order = data.draw(st.sampled_from(("in", "timely")), label="order")
     drawn = data.draw(cases(order=order, rows_windows=order == "in"))
     plan = {"q0": data.draw(plans(drawn.spec()), label="plan")}
-    for cuts in (data.draw(CUTS, label="cuts"), data.draw(CUTS, label="other cuts")):
-        case = replace(drawn.case, steps=cut(drawn.case.streams, drawn.sequence, cuts, bare=data.draw(st.booleans())))
+    for manner in ("cuts", "other cuts"):
+        places = data.draw(cuts(), label=manner)
+        case = replace(drawn.case, steps=cut(drawn.case.streams, drawn.sequence, places, bare=data.draw(st.booleans())))
         lanes = data.draw(st.sampled_from((1, 2, 3, 7)), label="lanes")
-        check(
-            case, drawn.expected, plan, data.draw(rescales(case), label="rescales"), lanes=lanes, label=f"cuts {cuts}"
-        )
+        actions = data.draw(rescales(case), label="rescales")
+        check(case, drawn.expected, plan, actions, lanes=lanes, label=f"cuts {places}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.oracle.compare import difference
-from tests.property.cases import cases, migrations
+from tests.property.cases import cases, migrations, twins
 from tests.property.drive import check
 from tests.property.queries import plans
 
@@ -17,9 +17,10 @@ pytestmark = pytest.mark.property
 @given(st.data())
 def test_queries_come_and_go_beside_a_query(data: st.DataObject) -> None:
     """Each query answers what the oracle says, and the one that stays answers what it would alone."""
-    drawn = data.draw(cases(count=data.draw(st.integers(2, 4)), come_and_go=True))
-    if data.draw(st.booleans(), label="twins"):
-        drawn = drawn.with_twin(data.draw(st.integers(0, len(drawn.case.steps) - 1)))
+    drawn = data.draw(cases(count=data.draw(st.integers(1, 3)), least=data.draw(st.integers(2, 3)), come_and_go=True))
+    if data.draw(st.integers(0, 3), label="twin"):
+        since = data.draw(st.sampled_from((0, 0, *range(len(drawn.case.steps)))))
+        drawn = drawn.with_twin(data.draw(twins(drawn.spec())), since)
     first = {query.name: data.draw(plans(query.spec), label="plan") for query in drawn.case.queries}
     actions = data.draw(migrations(drawn.case, 2), label="migrations") if data.draw(st.booleans()) else ()
     sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")

@@ -43,7 +43,7 @@ def test_state_is_bounded_by_the_watermark(data: st.DataObject) -> None:
 
 def later(case: Case) -> list[Step]:
     """Two steps, long after all others, that bring one row for each stream that joins nothing."""
-    steps = []
+    steps: list[Step] = []
     for number in (1, 2):
         row = {"u": -number, "ts": BEGIN + FAR * number}
         steps.append({s.name: table(s, [{**dict.fromkeys(s.schema.names), **row}]) for s in case.streams})

@@ -219,7 +219,7 @@ def test_unicode_and_very_long_strings() -> None:
     hold([a, b], [{"A": keyed(a, keys)}, {"B": keyed(b, keys)}], shown, 2)
 
 
-KEYS = {
+KEYS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal": (pa.decimal128(38, 10), [Decimal("0.0000000001"), Decimal(10) ** 27, Decimal("-1.5"), None]),
     "small decimal": (pa.decimal128(5, 2), [Decimal("999.99"), Decimal("-999.99"), Decimal("0.01"), None]),
     "date": (pa.date32(), [date(1, 1, 1), date(1969, 12, 31), date(9999, 12, 31), None]),
