@@ -25,7 +25,7 @@ BLOCK = 1 << 22
 
 
 DENSE, FEW = 4, 8
-"""Codes that span less than so many times their number are found by counting, unless the needles are so many times fewer."""
+"""Codes that span less than so many times their number are found by counting; not for needles so many times fewer."""
 
 
 @dataclass(frozen=True)
