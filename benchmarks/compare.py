@@ -25,6 +25,7 @@ AT_MOST: dict[tuple[str, str], float] = {("w1b", "duckdb_1"): 2.0}
 PAIRS: tuple[tuple[str, str, Measure], ...] = (
     ("midstream_spark", "spark_default", "steady rows a second"),
     ("midstream_spark", "spark_rocksdb", "steady rows a second"),
+    ("midstream_spark", "spark_tuned", "steady rows a second"),
     ("embedded", "spark_default", "steady rows a second"),
     ("embedded", "spark_rocksdb", "steady rows a second"),
     ("embedded", "duckdb_1", "seconds in all"),

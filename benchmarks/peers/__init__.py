@@ -26,6 +26,7 @@ PEERS: dict[str, tuple[str, str]] = {
     "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
     "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
     "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
+    "spark_tuned": ("Spark's own join, default state store, tuned files", "spark_native:tuned_files"),
     "spark_rocksdb": ("Spark's own join, RocksDB", "spark_native:rocksdb"),
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""

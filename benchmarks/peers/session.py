@@ -24,6 +24,20 @@ ROCKSDB = {
 """Spark's RocksDB state store with the faster of its two checkpoint formats."""
 
 
+TUNED_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Settings that spare Spark the processes and checksum files it otherwise makes for every small local file.
+
+A job of midstream gives its own query the last of them; a user may give his own join all of them, so it is measured
+with them too. They matter where batches are small.
+"""
+
+
 def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
     """A session on two cores; every setting but `extra` is the same for all peers."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

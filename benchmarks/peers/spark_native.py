@@ -10,12 +10,17 @@ from pyspark.sql import SparkSession
 
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import ROCKSDB, BatchWatch, session, source
+from benchmarks.peers.session import ROCKSDB, TUNED_FILES, BatchWatch, session, source
 
 
 def default_store(task: Task) -> Measurement:
     """Measure with the default state store (in memory, backed by files)."""
     return _run(task, "spark_default", {})
+
+
+def tuned_files(task: Task) -> Measurement:
+    """Measure with the default state store and the settings for small local files."""
+    return _run(task, "spark_tuned", TUNED_FILES)
 
 
 def rocksdb(task: Task) -> Measurement:

@@ -26,6 +26,7 @@ class Scenario:
     `streams` gives the integer key columns of each stream; every stream also has `ts` (event time) and `v` (a double in
     [0, 1)). The texts differ in grammar only: all of them must give the same rows. The DuckDB text finds `ts` as a
     number of microseconds. `spark_as_written` is a text that Spark refuses; `spark` is then what users fall back on.
+    `left_out` are peers that would show nothing new here.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Scenario:
     duckdb: str
     spark: str
     spark_as_written: str = ""
+    left_out: tuple[str, ...] = ()
     batches: int = 10
     seed: int = 0
 

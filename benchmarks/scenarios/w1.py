@@ -38,4 +38,5 @@ W1B = replace(
     title="A.k = B.k AND B.k = C.k, 200,000 rows a stream and batch over 200,000 keys",
     rows=200_000,
     keys=200_000,
+    left_out=("spark_tuned",),
 )

@@ -38,4 +38,5 @@ W2B = replace(
     title="A.x = B.x AND B.y = C.y, 200,000 rows a stream and batch over 200,000 keys each",
     rows=200_000,
     keys=200_000,
+    left_out=("spark_tuned",),
 )
