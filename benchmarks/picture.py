@@ -1,4 +1,7 @@
-"""Draw a migration: the work of each step before, during and after it, from a real run. Usage: python -m benchmarks.picture OUT.png."""
+"""Draw a migration: the work of each step before, during and after it, from a real run.
+
+Usage: python -m benchmarks.picture OUT.png.
+"""
 
 from __future__ import annotations
 
@@ -53,11 +56,10 @@ def draw(path: str) -> None:
     work.plot(stay, color="#b0b0b0", marker="o", markersize=3, label=f"plan {OLD} throughout")
     work.plot(move, color="#1f6f8b", marker="o", markersize=3, label=f"migrated to {NEW} at step {MIGRATION}")
     work.axvline(DRIFT, color="#888888", linestyle=":")
-    work.annotate("the data drifts:\nC is rare now", (DRIFT, max(stay) * 0.42), textcoords="offset points", xytext=(6, 0))
+    beside = {"textcoords": "offset points", "xytext": (6, 0)}
+    work.annotate("the data drifts:\nC is rare now", (DRIFT, max(stay) * 0.42), **beside)
     work.axvline(MIGRATION, color="#1f6f8b", linestyle=":")
-    work.annotate(
-        f"moving_state:\n{cost:,} comparisons", (MIGRATION, max(stay) * 0.42), textcoords="offset points", xytext=(6, 0)
-    )
+    work.annotate(f"moving_state:\n{cost:,} comparisons", (MIGRATION, max(stay) * 0.42), **beside)
     work.set_ylabel("comparisons a step")
     work.set_ylim(bottom=0)
     work.legend(loc="upper right", frameon=False)

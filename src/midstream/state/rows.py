@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from midstream.model.manifest import ChunkRef
 from midstream.state.combinations import Words
@@ -26,6 +27,14 @@ class Segment:
         return self.first + int(self.batch.num_rows)
 
 
+_POOL = pa.system_memory_pool()
+# Arrow's default pool gives large buffers back at once, and each step's columns are then faulted in anew.
+
+
+def _take(column: pa.Array, places: Words) -> pa.Array:
+    return pc.take(column, pa.array(places), memory_pool=_POOL)
+
+
 class BaseRows:
     """The rows of one source that a step can see: those kept from before, and the step's own."""
 
@@ -42,12 +51,13 @@ class BaseRows:
         if self._is_new(refs):
             return self.new.batch.column(name)
         if len(self._segments) == 1:
-            return self._segments[0].batch.column(name).take(pa.array(refs - self._starts[0]))
+            return _take(self._segments[0].batch.column(name), refs - self._starts[0])
         total = int(self._sizes.sum())
         if name in self._whole or len(refs) * 8 >= total:
             if name not in self._whole:
-                self._whole[name] = pa.concat_arrays([s.batch.column(name) for s in self._segments])
-            return self._whole[name].take(pa.array(self._position(refs)))
+                columns = [s.batch.column(name) for s in self._segments]
+                self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
+            return _take(self._whole[name], self._position(refs))
         return self._fetch_by_segment(name, refs)
 
     def _is_new(self, refs: Words) -> bool:
