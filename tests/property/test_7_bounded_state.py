@@ -56,8 +56,12 @@ def most_rows(query: Lifetime, arrivals: Arrivals, steps: int) -> int:
     sources = query.spec.all_sources
     relations = [alive(query, source, arrivals, steps - 1) for source in sources]
     total = 0
+    asks = query.spec.every is not None or bool(query.spec.subtracted)
+    # Such a query takes its rows in order of time: until the watermark has passed them they wait, before any selection.
+    waits = asks and any(source.rows is not None for source in sources)
     for source, relation in zip(sources, relations, strict=True):
-        counted = source.rows is not None  # a row that no selection lets pass may still push another out of the window
+        # A row that no selection lets pass may still push another out of the window.
+        counted = waits or source.rows is not None
         total += relation.num_rows if counted else combinations(query, [source], [relation])
     for size in range(2, len(sources) + 1):
         for picked in itertools.combinations(range(len(sources)), size):
