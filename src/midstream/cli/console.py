@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +25,9 @@ from midstream.model.errors import (
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+
+WIDE = 200
+"""How wide a table may be where there is no terminal."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
 
@@ -70,12 +74,20 @@ def essence(error: Exception) -> str:
     return line.rstrip(".:")
 
 
+@cache
 def console() -> Console:
-    """A console on stdout; not a terminal, it writes plain text as wide as its tables are."""
+    """The one console on stdout: what is printed on it and a progress bar do not get into each other's way."""
     from rich.console import Console
 
     out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=200)
+    if not out.is_terminal:
+        out.width = WIDE
+    return out
+
+
+def say(text: str, bold: bool = False) -> None:
+    """Write a text, broken between words on a terminal and nowhere else."""
+    console().print(text, style="bold" if bold else None, markup=False, soft_wrap=not console().is_terminal)
 
 
 def print_json(value: Any) -> None:
@@ -133,11 +145,10 @@ def time_text(microseconds: int | None) -> str | None:
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
     """A progress display that stays silent when stdout is no terminal."""
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     silent = quiet or not sys.stdout.isatty()
     text = TextColumn("{task.description}")
     columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, disable=silent) as progress:
+    with Progress(*columns, console=console(), transient=True, disable=silent) as progress:
         yield progress

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.console import AsJson, Failed, WrongUse, console, print_json, print_table, progress_bar
+from midstream.cli.console import AsJson, Failed, WrongUse, print_json, print_table, progress_bar, say
 from midstream.cli.session import spark_session
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def demo(
         progress.remove_task(task)
         if not as_json:
             rows = sum(replay.rows for replay in replays.values())
-            _say(f"{rows:,} rows of {', '.join(replays)} for {weeks} weeks of 2013, a file a week, in {out / 'input'}")
+            say(f"{rows:,} rows of {', '.join(replays)} for {weeks} weeks of 2013, a file a week, in {out / 'input'}")
         acts = _play(progress, replays, out, weeks, cores, as_json)
     seconds = time.monotonic() - began
     if as_json:
@@ -62,9 +62,9 @@ def demo(
         )
     if not as_json:
         total = sum(act["rows"] for act in acts)
-        _say(f"\nBoth migrated answers equal DuckDB's over the whole input: {total:,} rows.", bold=True)
-        _say(f"{seconds:.0f} seconds in all.")
-        _say(f"Look closer: midstream explain {acts[0]['checkpoint']} {acts[0]['query']} --analyze")
+        say(f"\nBoth migrated answers equal DuckDB's over the whole input: {total:,} rows.", bold=True)
+        say(f"{seconds:.0f} seconds in all.")
+        say(f"Look closer: midstream explain {acts[0]['checkpoint']} {acts[0]['query']} --analyze")
 
 
 def _play(
@@ -80,7 +80,7 @@ def _play(
         progress.remove_task(task)
         for act in ACTS:
             if not quiet:
-                _say(f"\n{act.question}", bold=True)
+                say(f"\n{act.question}", bold=True)
             task = progress.add_task(f"week by week, {act.old_plan}", total=weeks)
             figures = play(act, replays, out / act.name, session, cores, partial(progress.update, task))
             progress.update(task, description="asking DuckDB", total=None)
@@ -122,16 +122,16 @@ def _show(act: Act, figures: Performance, verdict: Verdict, out: Path) -> None:
     if figures.changed_at is not None:
         after = figures.phases[-1]
         share = 1 - after.comparisons / max(after.old_plan_comparisons, 1)
-        _say(
+        say(
             f"Before week {figures.changed_at + 1} the running query was carried from {act.old_plan} to "
             f"{act.new_plan}; moving its state took {figures.migration_comparisons:,} comparisons."
         )
-        _say(f"It paid: {share:.0%} fewer comparisons from then on. {act.why}")
+        say(f"It paid: {share:.0%} fewer comparisons from then on. {act.why}")
     print_table("most often", verdict.columns, verdict.highlights)
     judgement = (
         "equal to" if verdict.equal else f"NOT EQUAL ({verdict.missing:,} missing, {verdict.surplus:,} too many) to"
     )
-    _say(
+    say(
         f"{verdict.rows:,} rows in {out / act.name / 'results'} after {figures.seconds:.0f} seconds: "
         f"{judgement} DuckDB's {verdict.expected_rows:,}."
     )
@@ -153,7 +153,3 @@ def _as_json(act: Act, figures: Performance, verdict: Verdict, out: Path) -> dic
         "highlights": [dict(zip(verdict.columns, row, strict=True)) for row in verdict.highlights],
         **asdict(figures),
     }
-
-
-def _say(text: str, bold: bool = False) -> None:
-    console().print(text, style="bold" if bold else None, markup=False, soft_wrap=True)

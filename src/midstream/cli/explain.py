@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath, QueryName
-from midstream.cli.console import AsJson, console, print_json
+from midstream.cli.console import AsJson, print_json, say
 
 
 def explain(
@@ -23,4 +23,4 @@ def explain(
     if as_json:
         print_json(explain_query(manifest, query, analyze=analyze, format="json"))
     else:
-        console().print(explain_query(manifest, query, analyze=analyze), markup=False, soft_wrap=True)
+        say(explain_query(manifest, query, analyze=analyze))

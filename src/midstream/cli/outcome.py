@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.console import Failed, console, print_json
+from midstream.cli.console import Failed, print_json, say
 
 if TYPE_CHECKING:
     from midstream.cli.checkpoint import Checkpoint
@@ -54,7 +54,7 @@ def send(checkpoint: Checkpoint, command: Command, wait: float | None, as_json: 
     if as_json:
         print_json({"id": number, **command.to_json(), "outcome": outcome.state, "event": outcome.event})
     elif outcome.state != "refused":
-        console().print(_sentence(number, command, outcome), markup=False, soft_wrap=True)
+        say(_sentence(number, command, outcome))
     if outcome.state == "refused" and outcome.event is not None:
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.checkpoint import Checkpoint
-from midstream.cli.console import AsJson, console, print_json, progress_bar
+from midstream.cli.console import AsJson, print_json, progress_bar, say
 from midstream.cli.session import spark_session
 from midstream.cli.status import job_report
 
@@ -53,7 +53,7 @@ def run(
         return
     for query in report["queries"]:
         where = (query["sink"] or {}).get("path", "its sink")
-        console().print(f"{query['query']}: {query['rows_out']:,} rows in {where}", markup=False, soft_wrap=True)
+        say(f"{query['query']}: {query['rows_out']:,} rows in {where}")
 
 
 def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, quiet: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath
-from midstream.cli.console import AsJson, console, print_json, print_table, time_text
+from midstream.cli.console import AsJson, print_json, print_table, say, time_text
 
 if TYPE_CHECKING:
     from midstream.model.manifest import Manifest, QueryEntry
@@ -110,11 +110,9 @@ def _migrations(manifest: Manifest) -> list[dict[str, Any]]:
 
 def _show(report: dict[str, Any]) -> None:
     state = report["state"]
-    console().print(
+    say(
         f"job {report['job'] or '-'} at {report['checkpoint']}: step {report['step']:,}, {report['lanes']} lanes, "
-        f"{state['rows']:,} rows in {state['states']} states ({state['chunks']:,} chunks, {size_text(state['bytes'])})",
-        markup=False,
-        soft_wrap=True,
+        f"{state['rows']:,} rows in {state['states']} states ({state['chunks']:,} chunks, {size_text(state['bytes'])})"
     )
     print_table(
         "streams",
