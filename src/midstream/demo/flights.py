@@ -25,7 +25,6 @@ import pyarrow.parquet as parquet
 from midstream.model.errors import InputError
 
 AIRPORTS = ("EWR", "JFK", "LGA")
-STREAMS = (*AIRPORTS, "arrivals", "weather")
 MINUTE, HOUR, WEEK = 60_000_000, 3_600_000_000, 7 * 24 * 3_600_000_000
 TAXI_MINUTES = 25
 """Roughly what lies between gate and air at both ends; only tells which day an arrival's clock time belongs to."""

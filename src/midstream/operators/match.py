@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
@@ -85,8 +84,3 @@ def _verified(
     at = indices(mask)
     return left_at[at], right_at[at]
 
-
-def columns(lane: Lane, rows: Rows, combinations: Combinations, expressions: Sequence[Expression]) -> list[pa.Array]:
-    """The values of expressions for each combination."""
-    read = lane.reader(rows, combinations)
-    return [evaluate(e, read, len(combinations)) for e in expressions]

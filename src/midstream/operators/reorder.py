@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.model.manifest import StateListing
-from midstream.model.window import row_clock
 from midstream.operators.number import number
 from midstream.state.base_state import TIME
 from midstream.state.lane import Lane
@@ -70,7 +69,3 @@ def _keep(lane: Lane, state: str, rows: pa.RecordBatch, released: int) -> None:
     chunks = (store_chunk(lane.store, name, rows),) if rows.num_rows else ()
     lane.carried[state] = StateListing(chunks, rows.num_rows, released)
 
-
-def clocks_of(counted: Mapping[str, str]) -> dict[str, str]:
-    """For each counted stream's clock the input that it counts."""
-    return {row_clock(stream): name for stream, name in counted.items()}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from midstream.model.manifest import StateListing
 from midstream.state.compaction import choose_run, is_sparse
-from midstream.state.parts import Part, from_batch, is_dead, merge_parts, no_part, purge_part, to_batch
+from midstream.state.parts import Part, from_batch, is_dead, merge_parts, purge_part, to_batch
 from midstream.state.specs import StateSpec
 from midstream.state.store import ChunkStore, store_chunk
 
@@ -57,7 +57,3 @@ class JoinState:
             for at, part in enumerate(parts)
         )
         return StateListing(chunks, sum(map(len, parts)), left_out=self.left_out)
-
-    def whole(self) -> Part:
-        """All old combinations as one part."""
-        return merge_parts(self.old) if self.old else no_part(self.spec)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
-from midstream.state.combinations import Combinations, concatenate, empty, indices
+from midstream.state.combinations import Combinations, concatenate, indices
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
@@ -92,8 +92,3 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
     )
     return Part(words("code") if spec.index != "scan" else None, combinations, ref)
 
-
-def no_part(spec: StateSpec) -> Part:
-    """A part without rows."""
-    codes = None if spec.index == "scan" else np.zeros(0, np.int64)
-    return Part(codes, empty(spec.labels, spec.clocks))
