@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
@@ -33,8 +34,16 @@ class Binding:
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
-        counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
-        return signature(self.query, labels, self.scope + counted)
+        inside = frozenset(labels)
+        if inside not in self._signatures:
+            counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
+            self._signatures[inside] = signature(self.query, inside, self.scope + counted)
+        return self._signatures[inside]
+
+    @cached_property
+    def _signatures(self) -> dict[frozenset[str], Signature]:
+        # Every step asks again for each state of its plan.
+        return {}
 
     @property
     def clocks(self) -> tuple[str, ...]:
@@ -42,8 +51,13 @@ class Binding:
         counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
         return (EVENT_TIME, *(row_clock(stream) for stream in sorted(counted)))
 
-    def rows(self) -> dict[str, RowsSpec]:
+    def rows(self) -> Mapping[str, RowsSpec]:
         """The base rows of every source."""
+        return self._rows_of_sources
+
+    @cached_property
+    def _rows_of_sources(self) -> Mapping[str, RowsSpec]:
+        # Every operator of a plan asks for them; over a hundred sources each answer takes long to find.
         return {source.alias: self._rows(source.alias) for source in self.query.sources}
 
     def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:
