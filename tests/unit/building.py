@@ -32,7 +32,7 @@ def query(sql: str, names: Iterable[str] = "ABCDE") -> Query:
 
 def plan(notation: str) -> Plan:
     """A plan over any aliases, by way of a query that has them all."""
-    aliases = sorted({letter for letter in notation if letter.isalpha()})
+    aliases = sorted({letter for letter in notation if letter.isupper()})
     if len(aliases) == 1:
         return parse_plan(notation, query(f"SELECT {aliases[0]}.k FROM {aliases[0]}"))
     return parse_plan(notation, query(f"SELECT {aliases[0]}.k FROM {', '.join(aliases)} WINDOW 1 SECOND", aliases))

@@ -1,4 +1,4 @@
-"""Plan notation: `(((A B) C) D)` and `[A: B C | B: A C | C: A B]`."""
+"""Plan notation: `(((A B) C) D)`, `[A: B C | B: A C | C: A B]`, `eddy(A B C)` and `stairs(((A B) C))`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from midstream.language.place import place
 from midstream.language.query import Query
 from midstream.language.scope import find_name, suggest
 from midstream.model.errors import PlanError
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
 
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
-_REMEDY = "write a tree of pairs such as ((A B) C), or probing orders such as [A: B C | B: A C | C: A B]"
+_CALL = re.compile(r"\s*(eddy|stairs)\s*[(:]", re.IGNORECASE)
+_REMEDY = (
+    "write a tree of pairs such as ((A B) C), probing orders such as [A: B C | B: A C | C: A B], "
+    "an eddy such as eddy(A B C), or stairs(((A B) C))"
+)
+_POLICIES = " or ".join(f"eddy:{policy}(A B C)" for policy in Eddy.policies)
 
 
 def parse_plan(text: str, query: Query) -> Plan:
@@ -58,11 +63,13 @@ class _Notation:
         self.seen: dict[str, int] = {}
 
     def run(self) -> Plan:
-        if re.match(r"\s*eddy\s*\(", self.text, re.IGNORECASE) and "eddy" not in self.query.aliases:
-            raise self.error("plans by eddy are not built yet", 0)
         if not self.tokens:
             raise self.error("the plan is empty", 0)
-        plan = self.orders() if self.peek() == "[" else self.tree()
+        # No tree goes on behind a source's name, so a source may be called eddy or stairs.
+        if called := _CALL.match(self.text):
+            plan = self.eddy() if called[1].lower() == "eddy" else self.stairs()
+        else:
+            plan = self.orders() if self.peek() == "[" else self.tree()
         if self.at < len(self.tokens):
             raise self.error(f"the plan does not end at {self.peek()!r}", self.tokens[self.at][1])
         missing = [a for a in self.query.aliases if a not in self.seen]
@@ -126,6 +133,36 @@ class _Notation:
             raise self.error("a pair has only two parts", self.tokens[self.at][1])
         self.take(")")
         return Join(left, right)
+
+    def eddy(self) -> Plan:
+        self.take()
+        policy = self.policy() if self.peek() == ":" else Eddy.policies[0]
+        _, opened = self.take("(")
+        sources: list[str] = []
+        while self.peek() not in (")", ""):
+            sources.append(self.once())
+        self.take(")")
+        if len(sources) < 2 and len(self.query.aliases) < 2:
+            raise self.error("an eddy needs two sources to route between", opened, "write the source's name alone")
+        return Eddy(tuple(sources), policy)
+
+    def policy(self) -> str:
+        self.take(":")
+        name, offset = self.take()
+        if name.lower() not in Eddy.policies:
+            raise self.error(f"an eddy cannot route by {name!r}", offset, f"write {_POLICIES}")
+        return name.lower()
+
+    def stairs(self) -> Plan:
+        self.take()
+        self.take("(")
+        inner = self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
+        if self.peek() != "(":
+            example = f"such as stairs({default_plan(self.query).notation()})"
+            raise self.error("stairs keep the states of a tree of pairs", inner, example)
+        tree = self.tree()
+        self.take(")")
+        return Stairs(tree)
 
     def orders(self) -> Plan:
         self.take("[")

@@ -1,4 +1,4 @@
-"""Plans as pure values: join trees, probing orders."""
+"""Plans as pure values: join trees, probing orders, eddies."""
 
 from __future__ import annotations
 
@@ -77,8 +77,51 @@ class MultiJoin(Plan):
         return "[" + " | ".join(f"{alias}: {' '.join(order)}" for alias, order in self.orders) + "]"
 
 
+@dataclass(frozen=True)
+class Eddy(Plan):
+    """No fixed tree: an eddy over one SteM per source, which routes each batch of rows by a policy (JISC §3.1).
+
+    >>> Eddy(("A", "B", "C")).notation(), Eddy(("A", "B"), "rank").notation()
+    ('eddy(A B C)', 'eddy:rank(A B)')
+    """
+
+    sources: tuple[str, ...]
+    policy: str = "lottery"
+    policies: ClassVar[tuple[str, ...]] = ("lottery", "rank")
+
+    @override
+    def aliases(self) -> tuple[str, ...]:
+        return self.sources
+
+    @override
+    def notation(self) -> str:
+        policy = "" if self.policy == Eddy.policies[0] else f":{self.policy}"
+        return f"eddy{policy}({' '.join(self.sources)})"
+
+
+@dataclass(frozen=True)
+class Stairs(Plan):
+    """An eddy whose join state is kept; `tree` is the routing of the present (STAIRs, JISC §3.2).
+
+    >>> Stairs(Join(Leaf("A"), Leaf("B"))).notation()
+    'stairs((A B))'
+    """
+
+    tree: Plan
+
+    @override
+    def aliases(self) -> tuple[str, ...]:
+        return self.tree.aliases()
+
+    @override
+    def notation(self) -> str:
+        return f"stairs({self.tree.notation()})"
+
+
 def joins(plan: Plan) -> Iterator[Join]:
-    """Every join of a tree, children before parents."""
+    """Every join of a tree, the one that stairs keep included, children before parents."""
+    if isinstance(plan, Stairs):
+        yield from joins(plan.tree)
     if isinstance(plan, Join):
         yield from joins(plan.left)
         yield from joins(plan.right)

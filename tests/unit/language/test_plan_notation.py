@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.language.query import Query
 from midstream.model.errors import PlanError
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
 from tests.unit.language.schemas import parsed
 
 FOUR = parsed("SELECT A.k FROM A [ROWS 1], B [ROWS 1], C [ROWS 1], D [ROWS 1]")
@@ -34,6 +34,30 @@ def test_orders_are_read_back() -> None:
     assert parse_plan("[ a:b c|B:C A |c: A b]", THREE) == plan
 
 
+def test_eddies_are_read_back() -> None:
+    for text, plan in {
+        "eddy(A B C)": Eddy(("A", "B", "C")),
+        "eddy:rank(C A B)": Eddy(("C", "A", "B"), "rank"),
+        "stairs((A (C B)))": Stairs(Join(Leaf("A"), Join(Leaf("C"), Leaf("B")))),
+    }.items():
+        assert parse_plan(text, THREE) == plan
+        assert plan.notation() == text
+    assert parse_plan(" EDDY : Lottery (a b C ) ", THREE) == Eddy(("A", "B", "C"))
+    assert parse_plan("Stairs ( (( a b)c ) )", THREE).notation() == "stairs(((A B) C))"
+
+
+def test_sources_may_be_called_so() -> None:
+    query = parsed("SELECT eddy.k FROM A AS eddy [ROWS 1], B AS stairs [ROWS 1]")
+    for text in ("(eddy stairs)", "(stairs eddy)", "eddy(eddy stairs)", "stairs((stairs eddy))"):
+        assert parse_plan(text, query).notation() == text
+
+
+@pytest.mark.parametrize("text", ["eddy(A)", "eddy:rank(A)", "eddy()"])
+def test_an_eddy_routes_between_sources(text: str) -> None:
+    with pytest.raises(PlanError, match="two sources"):
+        parse_plan(text, parsed("SELECT k FROM A"))
+
+
 def test_a_single_source() -> None:
     query = parsed("SELECT k FROM A")
     assert parse_plan(" a ", query) == Leaf("A") == default_plan(query)
@@ -41,7 +65,8 @@ def test_a_single_source() -> None:
 
 def test_the_plan_of_a_difference_is_left_deep_from_the_minuend() -> None:
     assert parse_plan("((A C) B)", EXCEPT).notation() == "((A C) B)"
-    for text in ("((B A) C)", "(A (B C))", "[A: B C | B: A C | C: A B]"):
+    restricted = ("((B A) C)", "(A (B C))", "[A: B C | B: A C | C: A B]", "eddy(A B C)", "stairs(((A B) C))")
+    for text in restricted:
         with pytest.raises(PlanError, match="left-deep and begins with A"):
             parse_plan(text, EXCEPT)
 
@@ -63,7 +88,20 @@ def test_the_plan_of_a_difference_is_left_deep_from_the_minuend() -> None:
         ("[A: B B C D | B: A]", "probed twice", "line 1, column 7"),
         ("[A: A B C D]", "probed twice", "line 1, column 5"),
         ("[A B]", "expected ':'", "line 1, column 4"),
-        ("eddy(A B C D)", "not built yet", "line 1, column 1"),
+        ("eddy(A B C)", "misses D", "line 1, column 12"),
+        ("eddy(A B C D", "expected ')', found the end", "line 1, column 13"),
+        ("eddy(A B A C D)", "A is named twice", "line 1, column 10"),
+        ("eddy(A (B C) D)", "expected a source, found '('", "line 1, column 8"),
+        ("eddy(A B C D) A", "does not end at 'A'", "line 1, column 15"),
+        ("eddy:chance(A B C D)", "an eddy cannot route by 'chance'", "line 1, column 6"),
+        ("eddy:(A B C D)", "an eddy cannot route by '('", "line 1, column 6"),
+        ("stairs(A B C D)", "a tree of pairs", "line 1, column 8"),
+        ("stairs([A: B C D | B: A C D | C: A B D | D: A B C])", "a tree of pairs", "line 1, column 8"),
+        ("stairs(eddy(A B C D))", "a tree of pairs", "line 1, column 8"),
+        ("stairs((((A B) C) D)", "expected ')', found the end", "line 1, column 21"),
+        ("stairs:rank((((A B) C) D))", "expected '(', found ':'", "line 1, column 7"),
+        ("stairs(((A B) C))", "misses D", "line 1, column 18"),
+        ("(eddy(A B) (C D))", "unknown source 'eddy'", "line 1, column 2"),
     ],
 )
 def test_errors(text: str, message: str, place: str) -> None:
