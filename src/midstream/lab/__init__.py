@@ -1,0 +1,1 @@
+"""The lab: the papers' figures, redrawn on the real engine under a virtual processor."""

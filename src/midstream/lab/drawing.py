@@ -1,0 +1,81 @@
+"""The hand of the lab: how every figure draws its lines and bars, so that a strategy looks the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from midstream.lab.tidy import cases, column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK: Mapping[str, str] = {
+    "old": "#9a9a9a",
+    "new": "#4d4d4d",
+    "model": "#000000",
+    "moving_state": "#c44e52",
+    "parallel_track": "#4c72b0",
+    "hybmig": "#55a868",
+    "hybmig+bsc": "#1f6f3f",
+    "jisc": "#8172b3",
+    "m_join": "#937860",
+    "cacq": "#dd8452",
+    "stairs": "#da8bc3",
+    "jisc_stairs": "#ccb974",
+    "gms": "#c44e52",
+    "gpt": "#4c72b0",
+    "ghm": "#55a868",
+}
+"""A colour per case, the same in every figure; others take matplotlib's."""
+
+
+def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, marks: bool = False) -> None:
+    """A line per case: `y` over `x`; with `marks` a point at each observation."""
+    for name in cases(data, case):
+        axes.plot(
+            column(data, x, **{case: name}),
+            column(data, y, **{case: name}),
+            label=str(name),
+            color=INK.get(str(name)),
+            linestyle="--" if str(name).startswith("model") else "-",
+            marker="o" if marks else None,
+            markersize=4,
+            linewidth=1.4,
+        )
+    named(axes, x, y)
+
+
+def bars(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case") -> None:
+    """A group of bars per `x`, one bar per case."""
+    groups, names = cases(data, x), cases(data, case)
+    width = 0.8 / len(names)
+    for number, name in enumerate(names):
+        heights = {g: column(data, y, **{case: name, x: g}) for g in groups}
+        axes.bar(
+            [at + (number - (len(names) - 1) / 2) * width for at in range(len(groups))],
+            [float(h[0]) if len(h) else 0.0 for h in heights.values()],
+            width,
+            label=str(name),
+            color=INK.get(str(name)),
+        )
+    axes.set_xticks(range(len(groups)), [f"{group:g}" if isinstance(group, float) else str(group) for group in groups])
+    named(axes, x, y)
+
+
+def named(axes: Axes, x: str, y: str) -> None:
+    """Label the axes, show the legend, keep the frame light."""
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.spines[["top", "right"]].set_visible(False)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize="small")
+
+
+def mark(axes: Axes, second: float, text: str = "migration") -> None:
+    """A vertical line at a moment."""
+    axes.axvline(second, color="#bbbbbb", linewidth=0.8, linestyle=":")
+    axes.annotate(text, (second, 0.98), xycoords=("data", "axes fraction"), fontsize="x-small", color="#888888",
+                  rotation=90, va="top", ha="right")  # fmt: skip

@@ -1,0 +1,99 @@
+"""What a figure is: data measured on the engine, a picture of it, and the paper's claims judged by it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar, TypeVar
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+T = TypeVar("T")
+
+
+class Scale(Enum):
+    """How much of a figure's ranges is measured: `quick` in seconds, `full` nearer to the paper.
+
+    >>> Scale("quick").pick(quick=100, full=10_000)
+    100
+    """
+
+    QUICK = "quick"
+    FULL = "full"
+
+    def pick(self, quick: T, full: T) -> T:
+        """The setting of this scale."""
+        return quick if self is Scale.QUICK else full
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What a paper says of its figure, and where: `Claim("T_PT is 2W", "Zhu §6.2, Fig. 9")`."""
+
+    text: str
+    source: str
+
+    def holds(self, numbers: str) -> Verdict:
+        """The verdict that the data bears the claim out; `numbers` says by how much."""
+        return Verdict(self, True, numbers, "")
+
+    def fails(self, numbers: str, reason: str) -> Verdict:
+        """The verdict that it does not: a finding, with the numbers and the reason."""
+        return Verdict(self, False, numbers, reason)
+
+    def judged(self, holds: bool, numbers: str, reason: str) -> Verdict:
+        """The verdict by a check on the data; the reason is kept only where the claim does not hold."""
+        return self.holds(numbers) if holds else self.fails(numbers, reason)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A claim against the data: whether it `holds`, the `numbers` it rests on, and the `reason` where it does not.
+
+    >>> Claim("T_PT is 2W", "Zhu §6.2, Fig. 9").judged(True, "2.01 W to 2.03 W", "purging is lazy").reason
+    ''
+    """
+
+    claim: Claim
+    holds: bool
+    numbers: str
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not self.holds and not self.reason:
+            raise ValueError(f"a claim that does not hold needs a reason: {self.claim.text}")
+
+
+class Figure(ABC):
+    """A figure of a paper; one class and one file in `lab/figures` each, found by discovery.
+
+    `name` is the paper's first author and the number (`zhu_09`), `title` what is drawn, `paper` its short name,
+    `source` the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
+    `strategies` are those whose figure it is: every strategy has at least one.
+
+    `measure` is deterministic: equal scale, equal table. Judging and drawing read nothing but that table, so that
+    verdict and picture can be made again from the CSV.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    source: ClassVar[str]
+    setting: ClassVar[str]
+    strategies: ClassVar[frozenset[str]]
+
+    @abstractmethod
+    def measure(self, scale: Scale) -> pa.Table:
+        """Run the engine and give tidy data: one row per observation, one column per variable."""
+
+    @abstractmethod
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        """Every claim that the paper's text makes of the figure, as a check on the data."""
+
+    @abstractmethod
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        """Draw the data onto an empty matplotlib figure, with the paper's axes."""

@@ -1,0 +1,1 @@
+"""One file per figure of a paper; a figure is found by being here."""

@@ -1,0 +1,141 @@
+"""Arrivals by Poisson processes, with rates and selectivities that may change while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+SECOND = 1_000_000
+"""In microseconds, the unit of event time; everywhere else the lab counts virtual seconds."""
+
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A setting over virtual time: pieces (from second, value), constant in between; the first begins at 0.
+
+    >>> Schedule(((0, 20), (60, 400))).at(np.array([0.0, 59.9, 60.0])).tolist()
+    [20.0, 20.0, 400.0]
+    """
+
+    pieces: tuple[tuple[float, float], ...]
+
+    @staticmethod
+    def of(value: float | Schedule) -> Schedule:
+        """The schedule that a plain number means: always the same."""
+        return value if isinstance(value, Schedule) else Schedule(((0.0, float(value)),))
+
+    def at(self, seconds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """The value at each of these times."""
+        starts, values = (np.array(side, np.float64) for side in zip(*self.pieces, strict=True))
+        found: npt.NDArray[np.float64] = values[np.searchsorted(starts, seconds, "right") - 1]
+        return found
+
+    def spans(self, until: float) -> Iterable[tuple[float, float, float]]:
+        """The pieces (from, to, value) up to an end."""
+        ends = [start for start, _ in self.pieces[1:]] + [until]
+        for (start, value), end in zip(self.pieces, ends, strict=True):
+            if start < min(end, until):
+                yield start, min(end, until), value
+
+
+@dataclass(frozen=True)
+class Source:
+    """A stream: rows a second, and for each column the size of its domain; values are uniform whole numbers below it.
+
+    Two columns of domain n are equal with selectivity 1/n; a column of domain m > n meets one of domain n with 1/m
+    (HybMig §5.1's rare values). Rates and domains may be schedules.
+    """
+
+    name: str
+    rate: float | Schedule
+    columns: Mapping[str, float | Schedule]
+
+    def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
+        """The arrivals up to an end, in order, with their event time in `ts`."""
+        drawn = []
+        for start, end, rate in Schedule.of(self.rate).spans(until):
+            # A Poisson process over a span: a Poisson number of independent uniform times.
+            drawn.append(generator.uniform(start, end, generator.poisson(rate * (end - start))))
+        seconds = np.sort(np.concatenate(drawn))
+        values = {
+            name: generator.integers(0, Schedule.of(size).at(seconds).astype(np.int64), len(seconds))
+            for name, size in self.columns.items()
+        }
+        times = pa.array((seconds * SECOND).astype(np.int64), pa.timestamp("us"))
+        return pa.table({**values, "ts": times})
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+        return pa.schema([*((name, pa.int64()) for name in self.columns), ("ts", pa.timestamp("us"))])
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Streams, and the query over them; `seed` fixes every arrival.
+
+    Streams draw from generators of their own, so that a change to one leaves the others' rows as they were.
+    """
+
+    sources: tuple[Source, ...]
+    sql: str
+    seed: int = 0
+
+    def arrivals(self, until: float) -> dict[str, Arrivals]:
+        """The rows of each stream up to an end."""
+        return {
+            source.name: Arrivals(source.rows(until, np.random.default_rng([self.seed, number])))
+            for number, source in enumerate(self.sources)
+        }
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The rows of a stream in order of time, cut by time."""
+
+    rows: pa.Table = field(repr=False)
+
+    @cached_property
+    def times(self) -> Times:
+        """The event times in microseconds."""
+        found: Times = self.rows.column("ts").cast(pa.int64()).to_numpy()
+        return found
+
+    def before(self, second: float) -> int:
+        """How many rows arrive before a time."""
+        return int(np.searchsorted(self.times, round(second * SECOND), "left"))
+
+    def between(self, start: float, end: float) -> pa.Table:
+        """The rows that arrive from `start` on and before `end`."""
+        first = self.before(start)
+        return self.rows.slice(first, self.before(end) - first)
+
+
+def equal(left: str, right: str, *, nested: bool = False) -> str:
+    """The SQL of a join predicate on two columns: by hash, or, as the papers' plans have it, a nested loop.
+
+    >>> equal("A.ab", "B.ab"), equal("A.ab", "B.ab", nested=True)
+    ('A.ab = B.ab', 'NOT A.ab <> B.ab')
+    """
+    # The engine sees through neither: an inequality has no index, whatever stands before it.
+    return f"NOT {left} <> {right}" if nested else f"{left} = {right}"
+
+
+def query(names: Sequence[str], predicates: Sequence[str], window: str) -> str:
+    """The SQL of a join of streams that selects the result's time T, the greatest of its components', as `moment`.
+
+    `window` is what stands in brackets, for every stream: `RANGE 2 SECONDS`, `ROWS 100`.
+
+    >>> query("AB", [equal("A.k", "B.k")], "ROWS 9")
+    'SELECT GREATEST(A.ts, B.ts) AS moment FROM A [ROWS 9], B [ROWS 9] WHERE A.k = B.k'
+    """
+    moment = ", ".join(f"{name}.ts" for name in names)
+    sources = ", ".join(f"{name} [{window}]" for name in names)
+    return f"SELECT GREATEST({moment}) AS moment FROM {sources} WHERE {' AND '.join(predicates)}"

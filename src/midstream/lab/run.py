@@ -1,0 +1,60 @@
+"""From a figure to its files: CSV, PNG and verdicts."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+
+from midstream.lab.figure import Figure, Scale, Verdict
+from midstream.model.errors import MidstreamError
+
+INCHES, DOTS = (7.0, 3.6), 110
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A figure that was redrawn: its data, its verdicts and where the files are."""
+
+    figure: Figure
+    data: pa.Table
+    verdicts: tuple[Verdict, ...]
+    csv: Path
+    png: Path
+
+
+def run(figure: Figure, scale: Scale, out: Path) -> Outcome:
+    """Measure, judge and draw a figure; `<name>.csv` and `<name>.png` go to `out`, which is made if need be."""
+    need_matplotlib()
+    data = figure.measure(scale)
+    out.mkdir(parents=True, exist_ok=True)
+    csv, png = out / f"{figure.name}.csv", out / f"{figure.name}.png"
+    pa.csv.write_csv(data, csv)
+    verdicts = figure.judge(data)
+    picture(figure, data, png)
+    return Outcome(figure, data, verdicts, csv, png)
+
+
+def picture(figure: Figure, data: pa.Table, path: Path) -> None:
+    """Draw a figure's data into a PNG file."""
+    need_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas(figsize=INCHES, layout="constrained")
+    FigureCanvasAgg(canvas)
+    canvas.suptitle(f"{figure.source}: {figure.title}", fontsize="medium")
+    figure.draw(data, canvas)
+    # No version and no date in the file: equal data, equal bytes.
+    canvas.savefig(path, dpi=DOTS, metadata={"Software": None})
+
+
+def need_matplotlib() -> None:
+    """Say what to install where the pictures cannot be drawn."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MidstreamError(
+            "matplotlib is not installed", place="package matplotlib", remedy="pip install 'midstream[lab]'"
+        )
