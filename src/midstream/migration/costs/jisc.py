@@ -16,8 +16,8 @@ from math import log
 def harmonic(n: int) -> float:
     """The n-th harmonic number, H_n = 1 + 1/2 + ... + 1/n (§5.2).
 
-    >>> harmonic(4) == 25 / 12
-    True
+    >>> harmonic(2)
+    1.5
     """
     return sum(1 / r for r in range(1, n + 1))
 

@@ -109,7 +109,7 @@ def t_bc(lambda_b: float, lambda_c: float, w: float, t_j: float, t_s: float) -> 
     squared) and has the rates of A and B where those of B and C are meant.
 
     >>> t_bc(lambda_b=10, lambda_c=10, w=2, t_j=1, t_s=0)
-    1200
+    1200.0
     """
     first = w * t_s * (lambda_b + lambda_c) + t_j * lambda_b * lambda_c * w**2
     return first + t_ab(lambda_b, lambda_c, w, t_j, t_s) / 2

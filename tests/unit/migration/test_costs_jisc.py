@@ -1,0 +1,81 @@
+"""JISC's counting of complete states: the propositions against the sums they stand for, and against plans."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from math import log
+
+import pytest
+from pytest import approx
+
+from midstream.migration.costs import jisc
+from midstream.plan.decompose import subplans
+from midstream.plan.tree import Join, Leaf, Plan
+
+SIZES = [2, 3, 5, 20, 100]
+
+
+def pairs(n: int) -> list[tuple[int, int]]:
+    return list(combinations(range(1, n + 1), 2))
+
+
+def left_deep(streams: list[str]) -> Plan:
+    plan: Plan = Leaf(streams[0])
+    for stream in streams[1:]:
+        plan = Join(plan, Leaf(stream))
+    return plan
+
+
+def incomplete(i: int, j: int, n: int) -> int:
+    """The intermediate states of a left-deep plan of n joins that the old plan lacks; both leaves have position 1."""
+    streams = ["S0", *(f"S{p}" for p in range(1, n + 1))]
+    new = list(streams)
+    new[i], new[j] = new[j], new[i]
+    return len(subplans(left_deep(new)).keys() - subplans(left_deep(streams)).keys())
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_the_probabilities_sum_to_one(n: int) -> None:
+    assert sum(jisc.prob(i, j, n) for i, j in pairs(n)) == approx(1)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_proposition_1_is_the_mean_and_variance_of_the_distribution(n: int) -> None:
+    mean = sum(jisc.c(i, j, n) * jisc.prob(i, j, n) for i, j in pairs(n))
+    square = sum(jisc.c(i, j, n) ** 2 * jisc.prob(i, j, n) for i, j in pairs(n))
+    assert jisc.mean_c(n) == approx(mean)
+    assert jisc.var_c(n) == approx(square - mean**2, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [2, 3, 8])
+def test_an_exchange_leaves_as_many_states_complete_as_equation_3_says(n: int) -> None:
+    """The root is complete and counted, as in the paper."""
+    for i, j in pairs(n):
+        assert n - incomplete(i, j, n) == jisc.c(i, j, n)
+
+
+def test_the_leading_terms_of_proposition_2_are_approached_slowly() -> None:
+    """Relative errors fall, as O(1 / ln n) over n falls."""
+    sizes = [10**2, 10**4, 10**6]
+    means = [abs(jisc.mean_c(n) / jisc.mean_c_asymptotic(n) - 1) for n in sizes]
+    variances = [abs(jisc.var_c(n) / jisc.var_c_asymptotic(n) - 1) for n in sizes]
+    assert means == sorted(means, reverse=True)
+    assert variances == sorted(variances, reverse=True)
+
+
+def test_the_remainder_of_proposition_2_grows_where_it_should_vanish() -> None:
+    """O(1 / ln n) is printed; it is of the order n / ln² n, with the factor (1 - gamma) / 2."""
+    sizes = [10**3, 10**4, 10**5, 10**6]
+    remainders = [jisc.mean_c_asymptotic(n) - jisc.mean_c(n) for n in sizes]
+    assert remainders == sorted(remainders)
+    assert remainders[-1] > 1000 / log(sizes[-1])
+    scaled = [r / (n / log(n) ** 2) for r, n in zip(remainders, sizes, strict=True)]
+    assert all(0.2 < s < 0.25 for s in scaled)
+
+
+def test_the_number_of_complete_states_concentrates() -> None:
+    bounds = [jisc.concentration(n, 0.3) for n in (100, 10**4, 10**6)]
+    assert bounds == sorted(bounds, reverse=True)
+    n = 50
+    far = sum(jisc.prob(i, j, n) for i, j in pairs(n) if abs(jisc.c(i, j, n) / jisc.mean_c(n) - 1) > 0.3)
+    assert far <= jisc.concentration(n, 0.3)
