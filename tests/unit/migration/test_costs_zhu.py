@@ -85,11 +85,14 @@ def test_moving_state_s_comparisons_are_equation_8_put_right() -> None:
 
 
 def test_a_joined_state_is_half_of_what_its_rate_and_window_say() -> None:
-    made = warm(THETA, "(((A B) C) D)", RATES, KEYS, until=4 * W)
+    """In small steps, for a step purges only what was dead before it."""
+    rates = {"A": 40.0, "B": 60.0, "C": 40.0}
+    sql = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 10 SECONDS"
+    made = warm(sql, "((A B) C)", rates, {**KEYS, "C": 2000}, until=2 * W, step=0.25)
     states = made.explain("q", analyze=True, format="json")["states"]
     (held,) = [rows for state, rows in states.items() if state.startswith("A+B.")]
-    assert held == approx(zhu.joined_state_size(4, 6, W, sigma_ab=1 / 20), rel=0.25)
-    assert held != approx(zhu.lambda_ab(4, 6, W, sigma_ab=1 / 20) * W, rel=0.25)
+    assert held == approx(zhu.joined_state_size(40, 60, W, sigma_ab=1 / 20), rel=0.25)
+    assert held != approx(zhu.lambda_ab(40, 60, W, sigma_ab=1 / 20) * W, rel=0.25)
 
 
 def test_a_running_join_costs_equation_5_without_the_inserts() -> None:
