@@ -15,6 +15,7 @@ from midstream.cli.console import failure_text
 from midstream.cli.demo import demo
 from midstream.cli.drop import drop
 from midstream.cli.explain import explain
+from midstream.cli.lab import lab
 from midstream.cli.migrate import migrate
 from midstream.cli.rescale import rescale
 from midstream.cli.run import run
@@ -29,7 +30,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, status, explain, migrate, add, drop, rescale):
+for command in (demo, run, status, explain, migrate, add, drop, rescale, lab):
     app.command()(command)
 
 

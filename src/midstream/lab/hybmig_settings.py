@@ -1,0 +1,168 @@
+"""HybMig's experiments (§5): the clique join, the plans of Table 4, the parameters of Table 3."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from midstream.lab.figure import Scale
+from midstream.lab.generator import Schedule, Source, Workload, equal, query
+from midstream.lab.processor import Processor, Switch
+from midstream.lab.trace import Trace
+
+WINDOWS, RATES, STREAMS = (1.0, 2.0, 3.0, 4.0, 5.0), (0.4, 0.7, 1.0, 1.3, 1.6), (4, 5, 6, 7)
+"""Table 3: w in minutes, tau in rows a second, n; the defaults are 3, 1 and 6."""
+
+RARE = 20
+"""How many times the rare stream's domain exceeds the others': sel_l / sel_h = 0.05 / 0.0025."""
+
+SPAN = 1.2
+"""The migration phase that is measured, in windows (§5.1)."""
+
+PLAIN: Mapping[str, Any] = {"decompose": False}
+METHODS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "moving_state": ("moving_state", PLAIN),
+    "parallel_track": ("parallel_track", {**PLAIN, "hold_new": True}),
+    "hybmig": ("hybmig", PLAIN),
+}
+"""The methods of §5.1 and their options: PT holds the new plan's results as in Zhu, nothing is decomposed."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How a scale stands to the paper: its minute lasts `minute` virtual seconds, so rates rise in proportion and a
+    window holds the paper's rows; all but the rare stream draw from `domain` keys; the processor's `speed` in
+    comparisons a virtual second.
+    """
+
+    minute: float
+    domain: int
+    speed: float
+
+    @staticmethod
+    def of(scale: Scale) -> Machine:
+        """The machine of a scale."""
+        return scale.pick(quick=Machine(12.0, 120, 60_000.0), full=Machine(60.0, 60, 200_000.0))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A migration of Table 4 under a setting of Table 3: `shape` is `right`, `bushy` or `sharing` (§5.2)."""
+
+    machine: Machine
+    window: float = 3.0
+    rate: float = 1.0
+    streams: int = 6
+    shape: str = "right"
+    tick: float = 1.0
+    select: str = ""
+    seed: int = 20
+
+    @property
+    def seconds(self) -> float:
+        """The window in virtual seconds."""
+        return self.window * self.machine.minute
+
+    @property
+    def start(self) -> float:
+        """When the migration begins: after one window and a tick, when the states are as full as they get."""
+        return self.seconds + 1.0
+
+    @property
+    def end(self) -> float:
+        """The end of the migration phase."""
+        return self.start + SPAN * self.seconds
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The streams."""
+        return "ABCDEFG"[: self.streams]
+
+    def workload(self) -> Workload:
+        """A clique of nested-loop joins on one key; before the start A is rare, after it the last stream."""
+        common, rare = self.machine.domain, self.machine.domain * RARE
+        key = {
+            self.names[0]: Schedule(((0.0, rare), (self.start, common))),
+            self.names[-1]: Schedule(((0.0, common), (self.start, rare))),
+        }
+        rate = self.rate * 60.0 / self.machine.minute
+        sources = tuple(Source(name, rate, {"k": key.get(name, Schedule.of(common))}) for name in self.names)
+        pairs = [(one, other) for at, one in enumerate(self.names) for other in self.names[at + 1 :]]
+        predicates = [equal(f"{one}.k", f"{other}.k", nested=True) for one, other in pairs]
+        return Workload(sources, query(self.names, predicates, f"RANGE {round(self.seconds)} SECONDS"), self.seed)
+
+    @property
+    def old(self) -> str:
+        """P_old: the extreme left-deep plan."""
+        return left_deep(self.names)
+
+    @property
+    def new(self) -> str:
+        """P_new of the shape."""
+        return {"right": right_deep, "bushy": bushy, "sharing": sharing}[self.shape](self.names)
+
+    def play(self, strategy: str, options: Mapping[str, Any]) -> Trace:
+        """The run with this migration; equal runs are done once, however many figures show them."""
+        return _played(self, strategy, tuple(sorted(options.items())))
+
+    def method(self, name: str) -> Trace:
+        """The run with one of the `METHODS`."""
+        return self.play(*METHODS[name])
+
+    def phase(self, trace: Trace, name: str) -> tuple[float, float]:
+        """Total and greatest value of a counter over the migration phase, work that is caught up later included."""
+        return trace.total(name, self.start), trace.peak(name, self.start)
+
+    def at(self, **changes: Any) -> Task:
+        """The task with other parameters."""
+        return replace(self, **changes)
+
+
+@lru_cache(maxsize=256)
+def _played(task: Task, strategy: str, options: tuple[tuple[str, Any], ...]) -> Trace:
+    switch = Switch(task.start, task.new, strategy, dict(options))
+    return Processor(task.machine.speed, task.tick).play(task.workload(), task.old, task.end, [switch])
+
+
+def left_deep(names: Sequence[str]) -> str:
+    """The extreme left-deep plan.
+
+    >>> left_deep("ABCD")
+    '(((A B) C) D)'
+    """
+    plan = names[0]
+    for name in names[1:]:
+        plan = f"({plan} {name})"
+    return plan
+
+
+def right_deep(names: Sequence[str]) -> str:
+    """The extreme right-deep plan.
+
+    >>> right_deep("ABCD")
+    '(A (B (C D)))'
+    """
+    return names[0] if len(names) == 1 else f"({names[0]} {right_deep(names[1:])})"
+
+
+def bushy(names: Sequence[str]) -> str:
+    """The right-deep plan with the streams number n - 4 and n - 3, counted from 0, joined first (§5.1).
+
+    >>> bushy("ABCD"), bushy("ABCDEF")
+    ('((A B) (C D))', '(A (B ((C D) (E F))))')
+    """
+    plan = f"({right_deep(names[-4:-2])} {right_deep(names[-2:])})"
+    for name in reversed(names[:-4]):
+        plan = f"({name} {plan})"
+    return plan
+
+
+def sharing(names: Sequence[str]) -> str:
+    """The left-deep plan with its last two streams joined first (§5.2).
+
+    >>> sharing("ABCDEF")
+    '((((A B) C) D) (E F))'
+    """
+    return f"({left_deep(names[:-2])} {right_deep(names[-2:])})"

@@ -1,0 +1,87 @@
+"""The lab's report: pictures, verdicts, and every claim that does not hold, as Markdown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from midstream.lab.figure import Scale
+from midstream.lab.run import Outcome
+
+PAPERS: Mapping[str, str] = {
+    "Zhu": "Y. Zhu, E. A. Rundensteiner, G. T. Heineman: Dynamic Plan Migration for Continuous Queries over Data "
+    "Streams, SIGMOD 2004",
+    "HybMig": "Y. Yang, J. Krämer, D. Papadias, B. Seeger: HybMig: A Hybrid Approach to Dynamic Plan Migration for "
+    "Continuous Queries, TKDE 2007",
+    "JISC": "A. M. Aly, W. G. Aref, M. Ouzzani, H. M. Mahmoud: JISC: Adaptive Stream Processing Using Just-In-Time "
+    "State Completion, EDBT 2014",
+}
+
+HEAD = """# The lab
+
+The papers' figures, redrawn on the real engine. `midstream lab{flag}` made this page, the pictures and the CSV files;
+the same command gives the same numbers again, on any machine.
+
+The engine runs under a *virtual processor*: so many comparisons a second of virtual time, as each figure states, and
+nothing else takes time. Arrivals are Poisson processes. A step takes what has arrived; while the processor is behind,
+arrivals wait; results come out when the work of their step is done. "CPU cost" is comparisons (pairs examined by the
+joins), "memory" is rows in states, as in the papers.
+
+Each claim that a paper's text makes of a figure is a check on the data. A claim that does not hold is a finding: it is
+listed with its numbers and the reason.
+"""
+
+
+def report(outcomes: Sequence[Outcome], scale: Scale, at: Path) -> str:
+    """The page about these figures, to be written to the file `at`; pictures are linked relative to it."""
+    return "\n".join(_lines(outcomes, scale, at.parent)) + "\n"
+
+
+def _lines(outcomes: Sequence[Outcome], scale: Scale, folder: Path) -> Iterator[str]:
+    yield HEAD.format(flag=" --quick" if scale is Scale.QUICK else "")
+    verdicts = [(o, v) for o in outcomes for v in o.verdicts]
+    failing = [(o, v) for o, v in verdicts if not v.holds]
+    holding = len(verdicts) - len(failing)
+    yield f"{len(outcomes)} figures, {len(verdicts)} claims: {holding} hold, {len(failing)} do not."
+    yield ""
+    yield "## Claims that do not hold"
+    yield ""
+    for outcome, verdict in failing:
+        figure = outcome.figure
+        yield f"- **[{figure.source}](#{figure.name})**: “{verdict.claim.text}” {_tail(verdict.numbers)}"
+        yield f"  *Why:* {_tail(verdict.reason)}"
+    if not failing:
+        yield "None."
+    paper = ""
+    for outcome in outcomes:
+        if outcome.figure.paper != paper:
+            paper = outcome.figure.paper
+            yield f"\n## {paper}\n\n{PAPERS.get(paper, paper)}"
+        yield from _figure(outcome, folder)
+
+
+def _figure(outcome: Outcome, folder: Path) -> Iterator[str]:
+    figure = outcome.figure
+    yield f'\n<a id="{figure.name}"></a>'
+    yield f"### {figure.source}: {figure.title}"
+    yield f"\n![{figure.title}]({_link(outcome.png, folder)})\n"
+    yield f"{figure.setting} [Data]({_link(outcome.csv, folder)}).\n"
+    yield "| claim | verdict | numbers |"
+    yield "| --- | --- | --- |"
+    for verdict in outcome.verdicts:
+        judged = "holds" if verdict.holds else "**does not hold**"
+        yield f"| {_cell(verdict.claim.text)} | {judged} | {_cell(verdict.numbers)} |"
+
+
+def _tail(text: str) -> str:
+    """A text as a sentence of its own."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _link(file: Path, folder: Path) -> str:
+    return Path(os.path.relpath(file, folder)).as_posix()

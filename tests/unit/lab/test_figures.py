@@ -1,0 +1,97 @@
+"""Figures: found, well-described, and from data to files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from midstream.lab import report as reporting
+from midstream.lab.discovery import figure, figures
+from midstream.lab.drawing import lines
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.run import run
+from midstream.lab.tidy import table
+from midstream.migration.discovery import strategies
+from midstream.model.errors import MidstreamError, QueryError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+GROWS = Claim("y grows | with x", "Sample §1")
+FALLS = Claim("y falls", "Sample §1")
+
+
+@pytest.fixture
+def sample(request: pytest.FixtureRequest) -> Figure:
+    class Sample(Figure):
+        name: ClassVar[str] = "sample_01"
+        title: ClassVar[str] = "y vs. x"
+        paper: ClassVar[str] = "Sample"
+        source: ClassVar[str] = "Sample §1, Fig. 1"
+        setting: ClassVar[str] = "Two points."
+        strategies: ClassVar[frozenset[str]] = frozenset({"moving_state"})
+
+        def measure(self, scale: Scale) -> pa.Table:
+            return table({"case": "old", "x": x, "y": 2.0 * x} for x in range(scale.pick(quick=2, full=9)))
+
+        def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+            return (GROWS.judged(True, "from 0 to 2", ""), FALLS.judged(False, "from 0 to 2", "it grows"))
+
+        def draw(self, data: pa.Table, canvas: Canvas) -> None:
+            lines(canvas.subplots(), data, "x", "y", marks=True)
+
+    return Sample()
+
+
+@pytest.mark.parametrize("name", sorted(figures()))
+def test_every_figure_says_what_it_is(name: str) -> None:
+    found = figure(name)
+    assert found.name == name == type(found).__module__.rpartition(".")[2], "one file per figure, named as it is"
+    assert all((found.title, found.setting, found.strategies))
+    assert found.source.startswith(found.paper) and found.paper in reporting.PAPERS
+    assert found.strategies <= set(strategies())
+
+
+def test_an_unknown_figure_names_the_known_ones() -> None:
+    with pytest.raises(QueryError, match="zhu_10"):
+        figure("zhu_99")
+
+
+def test_a_claim_that_fails_needs_a_reason() -> None:
+    with pytest.raises(ValueError, match="reason"):
+        FALLS.judged(False, "from 0 to 2", "")
+    assert FALLS.judged(True, "from 2 to 0", "never mind").reason == ""
+
+
+def test_a_run_leaves_data_picture_and_verdicts(sample: Figure, tmp_path: Path) -> None:
+    outcome = run(sample, Scale.QUICK, tmp_path / "out")
+    assert pa.csv.read_csv(outcome.csv).to_pylist() == outcome.data.to_pylist()
+    assert outcome.png.read_bytes().startswith(b"\x89PNG")
+    assert [verdict.holds for verdict in outcome.verdicts] == [True, False]
+
+
+def test_equal_data_make_equal_pictures(sample: Figure, tmp_path: Path) -> None:
+    one, two = (run(sample, Scale.QUICK, tmp_path / name).png for name in ("one", "two"))
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_the_report_lists_what_does_not_hold(sample: Figure, tmp_path: Path) -> None:
+    outcome = run(sample, Scale.QUICK, tmp_path / "pictures")
+    text = reporting.report([outcome], Scale.QUICK, tmp_path / "lab.md")
+    assert "1 hold, 1 do not" in text
+    assert "“y falls” From 0 to 2.\n  *Why:* It grows." in text
+    assert "![y vs. x](pictures/sample_01.png)" in text
+    assert "| y grows \\| with x | holds | from 0 to 2 |" in text
+    assert "--quick" in text and "--quick" not in reporting.report([outcome], Scale.FULL, tmp_path / "lab.md")
+
+
+def test_without_matplotlib_the_remedy_is_named(
+    sample: Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MidstreamError, match=r"midstream\[lab\]"):
+        run(sample, Scale.QUICK, tmp_path)

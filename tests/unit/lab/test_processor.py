@@ -1,0 +1,98 @@
+"""The virtual processor: work takes time, arrivals wait, results are the engine's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from midstream.lab.generator import Source, Workload, equal, query
+from midstream.lab.processor import QUERY, Prices, Processor, Switch
+from midstream.lab.trace import Trace
+from midstream.model.events import MigrationEnded
+
+OLD, NEW = "((A B) C)", "(A (B C))"
+PREDICATES = [equal("A.k", "B.k", nested=True), equal("B.m", "C.m", nested=True)]
+WORK = Workload(
+    (Source("A", 20, {"k": 5}), Source("B", 20, {"k": 5, "m": 5}), Source("C", 20, {"m": 5})),
+    query("ABC", PREDICATES, "RANGE 1 SECOND"),
+)
+
+
+PLAIN = Prices()
+
+
+def play(speed: float, switches: tuple[Switch, ...] = (), prices: Prices = PLAIN, until: float = 4.0) -> Trace:
+    return Processor(speed, 0.1, prices).play(WORK, OLD, until, switches)
+
+
+def test_a_step_takes_as_long_as_its_work() -> None:
+    trace = play(10_000)
+    for step in trace.steps:
+        assert step.work == step.comparisons
+        assert step.end == pytest.approx(step.begin + step.comparisons / 10_000)
+    assert trace.total("comparisons") > 1_000
+
+
+def test_work_is_priced() -> None:
+    plain, priced = play(1e9), play(1e9, prices=Prices(insert=3, row=2))
+    expected = plain.total("work") + 3 * plain.total("inserted") + 2 * plain.total("operator_rows")
+    assert priced.total("work") == expected > plain.total("work")
+
+
+def test_a_fast_processor_begins_a_step_every_tick_and_keeps_no_queue() -> None:
+    trace = play(1e9)
+    assert trace.column("begin") == pytest.approx([0.1 * (i + 1) for i in range(40)])
+    assert trace.peak("queue") == 0
+    assert trace.peak("delay_greatest") <= 0.1 + 1e-3
+
+
+def test_a_slow_processor_lags_and_the_arrivals_wait() -> None:
+    fast, slow = play(1e9), play(1_000)
+    assert slow.steps[-1].end > 6
+    assert slow.peak("queue") > 50
+    assert slow.peak("delay_greatest") > 2
+    # Behind, steps follow without pause.
+    assert slow.steps[-1].begin == slow.steps[-2].end
+    # The same arrivals in the same slices: the same work, only later.
+    assert slow.column("comparisons").tolist() == fast.column("comparisons").tolist()
+
+
+def test_results_do_not_depend_on_speed_or_plan_or_migration() -> None:
+    expected = play(1e9).total("results")
+    assert expected > 100
+    assert play(1_000).total("results") == expected
+    assert play(1e9, (Switch(2.0, NEW),)).total("results") == expected
+    assert play(1_000, (Switch(1.0, NEW), Switch(2.0, OLD))).total("results") == expected
+
+
+def test_a_switch_has_a_step_of_its_own() -> None:
+    trace = play(1_000_000, (Switch(2.0, NEW, "moving_state"),))
+    stage = trace.stage
+    (step,) = [step for step in trace.steps if step.begin == stage.began]
+    assert stage.strategy == "moving_state" and stage.plan == NEW
+    assert stage.began == pytest.approx(2.0) and step.rows == 0
+    assert stage.comparisons == step.comparisons > 0
+    assert stage.length == pytest.approx(step.comparisons / 1_000_000)
+    assert len(trace.steps) == 41
+
+
+def test_events_of_every_step_are_kept_in_order() -> None:
+    trace = play(1e9, (Switch(1.0, NEW), Switch(2.0, OLD), Switch(3.0, NEW)))
+    steps = [event.step for event in trace.events]
+    assert steps == sorted(steps)
+    assert [e.plan for e in trace.events if isinstance(e, MigrationEnded) and e.query == QUERY] == [NEW, OLD, NEW]
+    assert [round(stage.began) for stage in trace.stages] == [1, 2, 3]
+
+
+def test_intermediate_rows_are_the_combinations() -> None:
+    trace = play(1e9)
+    last = trace.steps[-1]
+    # State: base rows of three streams, purged as the watermark goes, and the pairs AB.
+    base, older = (sum(r.before(4.0) - r.before(since) for r in WORK.arrivals(4.0).values()) for since in (3.0, 2.5))
+    assert base <= last.state_rows - last.intermediate_rows <= older
+    assert last.intermediate_rows == pytest.approx(20 * 20 / 5, rel=0.6)
+
+
+def test_the_last_tick_may_be_short() -> None:
+    trace = play(1e9, until=0.25)
+    assert trace.total("rows") == sum(rows.rows.num_rows for rows in WORK.arrivals(0.25).values())
+    assert len(trace.steps) == 3
