@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from midstream.plan.tree import Join, Plan
+from midstream.plan.tree import Join, Plan, Stairs
 
 T = TypeVar("T")
 
@@ -33,8 +33,19 @@ def pretty(plan: Plan) -> str:
     │  └─ B
     └─ C
     """
-    return draw(plan, _label, lambda p: (p.left, p.right) if isinstance(p, Join) else ())
+    return draw(plan, _label, _below)
+
+
+def _below(plan: Plan) -> tuple[Plan, ...]:
+    match plan:
+        case Join(left, right):
+            return (left, right)
+        case Stairs(tree):
+            return (tree,)
+    return ()
 
 
 def _label(plan: Plan) -> str:
+    if isinstance(plan, Stairs):
+        return "stairs"
     return f"join {' '.join(plan.aliases())}" if isinstance(plan, Join) else plan.notation()

@@ -1,0 +1,28 @@
+"""To a multi-way join without intermediate state (M-Join: HybMig §2.3, Wang §11.1)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import Move
+from midstream.migration.moving_state import MovingState
+from midstream.plan.tree import MultiJoin
+
+
+class MJoin(MovingState):
+    """Take on other probing orders: base states are listed as they are, whatever intermediate state there was is left.
+
+    Nothing is compared, so the migration ends as it begins; a base state that an order probes by another key is only
+    sorted anew. The price is paid later, by every row: work is repeated for want of intermediate results.
+    """
+
+    name: ClassVar[str] = "m_join"
+
+    @override
+    def refusal(self, move: Move) -> str | None:
+        if isinstance(move.new, MultiJoin):
+            return None
+        example = " | ".join(f"{a}: {' '.join(b for b in move.new.aliases() if b != a)}" for a in move.new.aliases())
+        return f"{move.new.notation()} keeps more than base rows or has no probing orders; write such as [{example}]"

@@ -1,0 +1,48 @@
+"""To an eddy whose join state is kept (STAIRs: JISC §3.2, §4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import Box, Move, PlanBox, ensure, states_of
+from midstream.migration.moving_state import MovingState
+from midstream.model.counters import Counters
+from midstream.plan.tree import Stairs as StairsPlan
+from midstream.state.lane import Lane
+
+
+class Stairs(MovingState):
+    """Change the routing, and at once Demote what the new one has no STAIR for and Promote what its STAIRs lack.
+
+    Demoting takes an entry back to its base rows, which are there anyhow: its state is let go. Promoting joins the
+    entries of the STAIRs below. Done eagerly for all entries this is moving state under another name (§4.6), with the
+    same comparisons and the same silence. Promoted and demoted entries count as `moved`, and each promoted state has
+    its `StateRebuilt` event.
+    """
+
+    name: ClassVar[str] = "stairs"
+
+    @override
+    def refusal(self, move: Move) -> str | None:
+        if isinstance(move.new, StairsPlan):
+            return None
+        return f"{move.new.notation()} keeps no STAIRs; write such as stairs({_tree(move.new.aliases())})"
+
+    @override
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
+        before, after = states_of(old.operators()), states_of(new.roots)
+        ensure(lane, before, event=False)
+        promoted = set(ensure(lane, after, event=True))
+        demoted = {spec.id for _, spec in before} - {spec.id for _, spec in after}
+        for _, spec in {spec.id: (op, spec) for op, spec in (*before, *after)}.values():
+            if spec.id in promoted | demoted and len(spec.labels) > 1:
+                lane.count(f"state {spec.id}", Counters(moved=sum(map(len, lane.join(spec).old))))
+        return new
+
+
+def _tree(aliases: tuple[str, ...]) -> str:
+    *below, last = aliases
+    return f"({_tree(tuple(below))} {last})" if below else last
