@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.engine import Engine
-from midstream.lab.generator import SECOND, Arrivals, Workload
+from midstream.lab.generator import SECOND, Arrivals, Schedule, Workload
 from midstream.lab.trace import Step, Trace
 from midstream.model.counters import Counters
 from midstream.model.events import Event, StepDone
@@ -69,10 +69,11 @@ class Processor:
     A step takes the arrivals of the next tick of event time that are there when it begins. While the processor is
     behind, steps follow without pause and the other arrivals wait, so every step is of like size however long the
     queue is. A switch has a step of its own, without rows: what that costs is what the migration does at once. Results
-    come out when their step ends. The run ends when every arrival has been taken.
+    come out when their step ends. The run ends when every arrival has been taken. The speed may be a schedule: a step
+    has the speed of the moment it begins.
     """
 
-    speed: float
+    speed: float | Schedule
     tick: float
     prices: Prices = Prices()
 
@@ -112,12 +113,13 @@ class Processor:
         done = next(event for event in happened if isinstance(event, StepDone))
         counted = _since(before, engine.manifest.totals)
         work = self.prices.of(counted)
-        end = now + work / self.speed
+        end = now + work / float(Schedule.of(self.speed).at(np.array([now]))[0])
         delays = end - _moments(results) / SECOND
         step = Step(
             step=number,
             begin=now,
             end=end,
+            upto=upto,
             rows=sum(table.num_rows for table in batch.values()),
             queue=sum(rows.before(now) - rows.before(upto) for rows in arrivals.values()),
             results=results.num_rows,

@@ -16,14 +16,15 @@ Numbers = npt.NDArray[np.float64]
 class Step:
     """One step: virtual seconds, rows, counters.
 
-    `rows` were taken from the arrivals, `queue` arrivals waited when it began and were not taken. Results come out at
-    `end`; a result's delay is `end` less its own time T. `operator_rows` entered some operator; `work` is the priced
-    sum. State is counted at the end, a state under several indexes once.
+    `rows` were taken from the arrivals, with those before all that came before `upto`; `queue` arrivals waited when it
+    began and were not taken. Results come out at `end`; a result's delay is `end` less its own time T. `operator_rows`
+    entered some operator; `work` is the priced sum. State is counted at the end, a state under several indexes once.
     """
 
     step: int
     begin: float
     end: float
+    upto: float
     rows: int
     queue: int
     results: int
@@ -42,7 +43,8 @@ class Step:
 class Stage:
     """A migration stage: from T_M-start to T_M-end (Zhu §4), in virtual seconds; `ended` is None if it never did.
 
-    `comparisons` is the migration's extra work as its event tells it.
+    `comparisons` is the migration's extra work as its event tells it. `arrivals` is the length in the streams' time:
+    so many seconds of arrivals were taken meanwhile, however long the processor took over them.
     """
 
     strategy: str
@@ -50,6 +52,7 @@ class Stage:
     began: float
     ended: float | None
     comparisons: int
+    arrivals: float
 
     @property
     def length(self) -> float:
@@ -97,8 +100,7 @@ class Trace:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The migrations, in the order they began."""
-        begin = {step.step: step.begin for step in self.steps}
-        end = {step.step: step.end for step in self.steps}
+        steps = {step.step: step for step in self.steps}
         ended = [event for event in self.events if isinstance(event, MigrationEnded)]
         found = []
         for event in self.events:
@@ -106,15 +108,7 @@ class Trace:
                 last = next((e for e in ended if e.plan == event.new and e.step >= event.step), None)
                 if last is not None:
                     ended.remove(last)
-                found.append(
-                    Stage(
-                        event.strategy,
-                        event.new,
-                        begin[event.step],
-                        None if last is None else end[last.step],
-                        0 if last is None else last.comparisons,
-                    )
-                )
+                found.append(_stage(event, steps[event.step], last, None if last is None else steps[last.step]))
         return tuple(found)
 
     @property
@@ -126,3 +120,9 @@ class Trace:
     def _within(self, since: float, until: float) -> npt.NDArray[np.bool_]:
         begin = self.column("begin")
         return (begin >= since) & (begin < until)
+
+
+def _stage(begun: MigrationBegun, first: Step, ended: MigrationEnded | None, last: Step | None) -> Stage:
+    if ended is None or last is None:
+        return Stage(begun.strategy, begun.new, first.begin, None, 0, float("inf"))
+    return Stage(begun.strategy, begun.new, first.begin, last.end, ended.comparisons, last.upto - first.upto)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.lab.generator import Source, Workload, equal, query
+from midstream.lab.generator import Schedule, Source, Workload, equal, query
 from midstream.lab.processor import QUERY, Prices, Processor, Switch
 from midstream.lab.trace import Trace
 from midstream.model.events import MigrationEnded
@@ -54,6 +54,14 @@ def test_a_slow_processor_lags_and_the_arrivals_wait() -> None:
     assert slow.steps[-1].begin == slow.steps[-2].end
     # The same arrivals in the same slices: the same work, only later.
     assert slow.column("comparisons").tolist() == fast.column("comparisons").tolist()
+
+
+def test_the_speed_may_change() -> None:
+    slow, both = play(1_000), Processor(Schedule(((0, 1e9), (2, 1_000))), 0.1).play(WORK, OLD, 4.0)
+    assert both.steps[10].end == pytest.approx(both.steps[10].begin, abs=1e-3)
+    last = both.steps[-1]
+    assert last.end - last.begin == pytest.approx(slow.steps[-1].end - slow.steps[-1].begin)
+    assert both.steps[-1].end < slow.steps[-1].end
 
 
 def test_results_do_not_depend_on_speed_or_plan_or_migration() -> None:
