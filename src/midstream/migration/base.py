@@ -8,7 +8,7 @@ another runs: the running one is its old box.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,14 +19,12 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed
+from midstream.operators.outlet import Answer, Outlet
 from midstream.plan.tree import Plan
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
 from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
-
-Compile = Callable[[str], "PlanBox"]
-"""From plan notation to a box."""
 
 
 class Box(ABC):
@@ -45,13 +43,30 @@ class Box(ABC):
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
         """The step's delta of each root of the query, exactly once each result."""
 
+    def deliver(self, lane: Lane, outlet: Outlet) -> Answer:
+        """The step's part of the query's answer."""
+        return outlet.emit(lane, self.advance(lane))
+
+    def tables(self) -> tuple[str, ...]:
+        """The ids of the lane tables that the box itself keeps."""
+        return ()
+
     @abstractmethod
     def snapshot(self) -> Mapping[str, Any]:
         """The box as JSON values; its chunks are listed with the lane's states."""
 
-    def settled(self) -> Box:
+    def settled(self, lane: Lane) -> Box:
         """Called at the end of each step: the box to go on with, another one once a migration is done."""
         return self
+
+    @property
+    @abstractmethod
+    def target(self) -> PlanBox:
+        """The plan by itself, to which every migration under way leads."""
+
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        """What each migration under way did in this step and how it stands, by its mark, as JSON values."""
+        return {}
 
 
 @dataclass(frozen=True)
@@ -72,8 +87,13 @@ class PlanBox(Box):
         return self.roots
 
     @override
+    @property
+    def target(self) -> PlanBox:
+        return self
+
+    @override
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
-        return tuple(root.delta(lane) for root in self.roots)
+        return tuple(root.drive(lane) for root in self.roots)
 
     @override
     def snapshot(self) -> Mapping[str, Any]:
@@ -95,23 +115,29 @@ class Strategy(ABC):
     """One way to carry a running query to another plan; found by discovery, known to nobody by name."""
 
     name: ClassVar[str]
-    options: ClassVar[frozenset[str]] = frozenset()
+    options: ClassVar[frozenset[str]] = frozenset({"decompose"})
 
     def refusal(self, move: Move) -> str | None:
         """Why the strategy cannot carry this box, or None if it can."""
         return None
 
-    @abstractmethod
-    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
-        """Take over at the beginning of a step, before its rows are seen; the box returned runs from this step on."""
+    def wrong(self, options: Mapping[str, Any]) -> str | None:
+        """What is wrong with the options given, or None; their names have been checked."""
+        for name, value in options.items():
+            if name in ("background", "budget") and (
+                isinstance(value, bool) or not isinstance(value, int) or value < 0
+            ):
+                return f"{name} is a number of comparisons a step, not {value!r}"
+            if name in ("decompose", "hold_new") and not isinstance(value, bool):
+                return f"{name} is true or false, not {value!r}"
+        return None
 
-    def restore(self, snapshot: Mapping[str, Any], compiled: Compile) -> Box:
-        """The box that a migration of this strategy snapshot; only for strategies that last beyond their first step."""
-        raise CheckpointError(
-            f"a migration by {self.name!r} cannot be under way between steps",
-            place="manifest",
-            remedy="go back to an older manifest of the checkpoint",
-        )
+    @abstractmethod
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
+        """Take over at the beginning of a step, before its rows are seen; the box returned runs from this step on.
+
+        `mark` is unique among the migrations of the query.
+        """
 
 
 def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: bool = True) -> list[str]:

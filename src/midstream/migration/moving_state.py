@@ -23,7 +23,7 @@ class MovingState(Strategy):
     name: ClassVar[str] = "moving_state"
 
     @override
-    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         # The old plan's states are loaded first: what matches need not be computed, only listed.
         ensure(lane, states_of(old.operators()), event=False)
         ensure(lane, states_of(new.roots), event=False)

@@ -30,5 +30,5 @@ class PauseDrainResume(Strategy):
         )
 
     @override
-    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any]) -> Box:
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         return new

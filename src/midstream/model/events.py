@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 EVENTS_KEPT = 10_000
@@ -71,7 +71,10 @@ class QueryDropped(Event):
 
 @dataclass(frozen=True)
 class MigrationBegun(Event):
-    """A query began to move to another plan; `tasks` are the pieces decomposition left (HybMig Fig. 5)."""
+    """A query began to move to another plan; `tasks` are the pieces decomposition left (HybMig Fig. 5).
+
+    `detail` has what was predicted and considered where the strategy was chosen automatically.
+    """
 
     kind: ClassVar[str] = "migration_begun"
     query: str
@@ -79,6 +82,7 @@ class MigrationBegun(Event):
     old: str
     new: str
     tasks: tuple[tuple[str, str], ...] = ()
+    detail: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ class QueryEntry:
     """A running query: its text, its plan, since which step it sees rows, its lane group and where its results go.
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
+    `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
     """
 
     sql: str
@@ -121,6 +122,7 @@ class QueryEntry:
     group: str = "single"
     sink: Mapping[str, Any] | None = None
     counters: Counters = Counters()
+    migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
 
+from midstream.operators.view import View
 from midstream.plan.signature import Signature
 from midstream.state.combinations import Combinations
 from midstream.state.lane import Lane
@@ -27,6 +30,31 @@ class Operator(ABC):
     @abstractmethod
     def children(self) -> tuple[Operator, ...]:
         """The operators below."""
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The sources below, its own included."""
+        return frozenset[str]().union(*(child.labels for child in self.children()))
+
+    def inputs(self) -> tuple[Operator, ...]:
+        """The operators whose deltas it takes; other than the children only where a migration is under way."""
+        return self.children()
+
+    def target(self) -> Operator:
+        """The operator that will stand here; another one only where a migration is under way."""
+        return self
+
+    def with_children(self, children: Sequence[Operator]) -> Operator:
+        """The operator over other children, of the same sources in the same order; leaves stay as they are."""
+        return self
+
+    def in_view(self, view: View) -> Self:
+        """The operator, and those below it that the view covers, over the view's states."""
+        return self
+
+    def tables(self) -> tuple[str, ...]:
+        """The ids of the lane tables it keeps beside its states."""
+        return ()
 
     @abstractmethod
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
@@ -50,8 +78,20 @@ class Operator(ABC):
             lane.deltas[self.id] = self.advance(lane)
         return lane.deltas[self.id]
 
-    def walk(self) -> Iterator[Operator]:
-        """This operator and all below it, children first."""
-        for child in self.children():
-            yield from child.walk()
-        yield self
+    def walk(self, seen: set[int] | None = None) -> Iterator[Operator]:
+        """This operator and all below it, children first, each once (`seen` has the ids of those passed already)."""
+        seen = set() if seen is None else seen
+        if id(self) not in seen:
+            seen.add(id(self))
+            for child in self.children():
+                yield from child.walk(seen)
+            yield self
+
+    def drive(self, lane: Lane) -> Combinations:
+        """The step's delta, with every operator below advanced.
+
+        An operator that another plan has advanced already does not ask its children, whose states must yet go on.
+        """
+        for operator in self.inputs():
+            operator.drive(lane)
+        return self.delta(lane)

@@ -6,8 +6,9 @@ they find goes on as it is. Changing an order costs nothing, for there is no sta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from typing_extensions import override
 
@@ -16,6 +17,7 @@ from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
 from midstream.operators.source import SourceOperator
+from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.lane import Lane
 from midstream.state.parts import Part
@@ -79,6 +81,14 @@ class MultiJoinOperator(Operator):
     def content(self, lane: Lane) -> Combinations:
         route = self.routes[0]
         return self._follow(lane, route, route.source.content(lane), {}, set())
+
+    @override
+    def in_view(self, view: View) -> Self:
+        routes = tuple(
+            replace(route, hops=tuple(replace(hop, state=view.state(hop.state)) for hop in route.hops))
+            for route in self.routes
+        )
+        return replace(self, signature=replace(self.signature, view=f"{view.name}{self.signature.view}"), routes=routes)
 
     @override
     def describe(self) -> str:

@@ -35,6 +35,11 @@ class SourceOperator(Operator):
         return ()
 
     @override
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        return frozenset({self.spec.label})
+
+    @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ()
 

@@ -7,8 +7,10 @@ find one by one; windows are decided per pair by lifetimes, so the order of rows
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 from typing_extensions import override
 
@@ -16,6 +18,7 @@ from midstream.model.counters import Counters
 from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
+from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
@@ -69,6 +72,23 @@ class WindowJoin(Operator):
         ]
         labels = (*self.left_state.labels, *self.right_state.labels)
         return concatenate(found) if found else empty(labels, self.left_state.clocks)
+
+    @override
+    def with_children(self, children: Sequence[Operator]) -> WindowJoin:
+        left, right = children
+        return self if left is self.left and right is self.right else replace(self, left=left, right=right)
+
+    @override
+    def in_view(self, view: View) -> Self:
+        left, right = (c.in_view(view) if view.covers(c.labels) else c for c in self.children())
+        return replace(
+            self,
+            signature=replace(self.signature, view=f"{view.name}{self.signature.view}"),
+            left=left,
+            right=right,
+            left_state=view.state(self.left_state),
+            right_state=view.state(self.right_state),
+        )
 
     @override
     def describe(self) -> str:

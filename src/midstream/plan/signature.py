@@ -23,20 +23,29 @@ from midstream.language.query import (
     Source,
 )
 from midstream.plan.key_classes import KeyClass, key_classes
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a state holds: its inputs and the predicates between them, as sorted texts."""
+    """What a state holds: its inputs and the predicates between them, as sorted texts.
+
+    `view` names the migration under way that holds only a part of that content, and is empty otherwise.
+    """
 
     scope: str
     inputs: tuple[str, ...]
     predicates: tuple[str, ...]
+    view: str = ""
 
     def text(self) -> str:
         """The signature in full."""
-        return f"{self.scope}|{' , '.join(self.inputs)}|{' and '.join(self.predicates)}"
+        seen = f"|{self.view}" if self.view else ""
+        return f"{self.scope}|{' , '.join(self.inputs)}|{' and '.join(self.predicates)}{seen}"
+
+    def whole(self) -> Signature:
+        """The signature of the state that holds everything."""
+        return replace(self, view="") if self.view else self
 
     def digest(self) -> str:
         """Twelve hexadecimal digits of the signature."""
@@ -105,6 +114,10 @@ def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
             return Join(relabel_plan(left, names), relabel_plan(right, names))
         case MultiJoin(orders):
             return MultiJoin(tuple((names[a], tuple(names[b] for b in order)) for a, order in orders))
+        case Eddy(sources, policy):
+            return Eddy(tuple(names[a] for a in sources), policy)
+        case Stairs(tree):
+            return Stairs(relabel_plan(tree, names))
     raise TypeError(plan)
 
 

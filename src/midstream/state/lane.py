@@ -18,8 +18,8 @@ from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 from midstream.state.rows import BaseRows
-from midstream.state.specs import RowsSpec, StateSpec
-from midstream.state.store import ChunkStore
+from midstream.state.specs import RowsSpec, StateSpec, is_table
+from midstream.state.store import ChunkStore, store_chunk
 
 BEGINNING = -(2**63)
 """The watermark of a stream that has not spoken."""
@@ -63,6 +63,7 @@ class Lane:
         self.carried: dict[str, StateListing] = {}
         self._bases: dict[str, BaseState] = {}
         self._joins: dict[str, JoinState] = {}
+        self._tables: dict[str, pa.RecordBatch] = {}
 
     def count(self, operator: str, counters: Counters) -> None:
         """Add to what an operator did in this step."""
@@ -98,6 +99,35 @@ class Lane:
         """Take in a state that was computed anew."""
         self._joins[state.spec.id] = state
 
+    def adopt(self, part: StateSpec, whole: StateSpec) -> None:
+        """List a state under its whole signature, once its view holds everything that is alive."""
+        held = self._joins.get(whole.id)
+        if held is not None and held.delta is not None:
+            return  # Another query's plan keeps it.
+        state = self.join(part)
+        adopted = JoinState(whole, state.old)
+        adopted.delta, adopted.left_out = state.delta, state.left_out
+        self.put(adopted)
+        self.count(f"state {whole.id}", Counters(inserted=sum(map(len, state.old))))
+
+    def share(self, whole: StateSpec, part: StateSpec) -> None:
+        """List what a state holds of the rows before this step once more, under the signature of a view."""
+        state = JoinState(part, self.join(whole).old)
+        state.left_out = self.join(whole).left_out
+        self.put(state)
+        self.count(f"state {part.id}", Counters(inserted=sum(map(len, state.old))))
+
+    def table(self, id: str) -> pa.RecordBatch | None:
+        """What `keep` listed under this id, in this step or an earlier one; None where there is nothing."""
+        if id in self._tables:
+            return self._tables[id]
+        listing = self.before.states.get(id)
+        return self.store.get(listing.chunks[0]) if listing and listing.chunks else None
+
+    def keep(self, id: str, batch: pa.RecordBatch) -> None:
+        """List a table beside the states; it stays listed while a box or an operator names it."""
+        self._tables[id] = batch
+
     def forget(self, spec: StateSpec) -> None:
         """Treat a state as missing, so that it is computed again."""
         self._joins.pop(spec.id, None)
@@ -127,6 +157,8 @@ class Lane:
         """Store and list what is needed; everything else is unlisted."""
         step = f"{self.name}/{self.clock.step:08d}"
         states: dict[str, StateListing] = {k: v for k, v in self.carried.items() if k in needed}
+        for name in needed & (self._tables.keys() | {k for k in self.before.states if is_table(k)}):
+            states[name] = self._finish_table(name, f"{step}-{name}")
         for name, base in self._bases.items():
             if name in needed:
                 states[name] = self._finish_base(base, f"{step}-{name}")
@@ -136,6 +168,12 @@ class Lane:
                 delta = len(join.delta) if join.delta else 0
                 self.count(f"state {name}", Counters(inserted=delta, purged=join.purged))
         return LaneState(states, dict(boxes))
+
+    def _finish_table(self, name: str, chunk: str) -> StateListing:
+        if name not in self._tables:
+            return self.before.states[name]
+        batch = self._tables[name]
+        return StateListing((store_chunk(self.store, chunk, batch),), batch.num_rows)
 
     def _finish_base(self, base: BaseState, name: str) -> StateListing:
         bounds = self.bounds.get(base.spec.id, {})

@@ -47,7 +47,16 @@ def is_base(state_id: str) -> bool:
     >>> is_base("A.68d08664235b.rows"), is_base("A+B.b20281209a84.scan")
     (True, False)
     """
-    return state_id.endswith((".rows", ".pending"))
+    return state_id.endswith((".rows", ".pending", ".held"))
+
+
+def is_table(state_id: str) -> bool:
+    """Whether a listing holds a table that an operator or a migration keeps beside its states.
+
+    >>> is_table("eddy.68d08664235b.table"), is_table("q.12.held"), is_table("A.68d08664235b.rows")
+    (True, True, False)
+    """
+    return state_id.endswith((".table", ".held"))
 
 
 @dataclass(frozen=True)

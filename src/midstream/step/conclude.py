@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from midstream.model.counters import Counters
-from midstream.model.events import Event, MigrationEnded, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
+from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import parsed
 
@@ -34,7 +35,10 @@ def conclude(
     counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
     if plan.lanes_before != manifest.lanes:
         counted = _sum([counted, _dropped(before, outputs, counted)])
-    queries = {name: _counted(entry, name, outputs) for name, entry in manifest.queries.items()}
+    queries, moved = dict[str, QueryEntry](), list[Event]()
+    for name, entry in manifest.queries.items():
+        queries[name], happened = account(plan, name, _counted(entry, name, outputs), outputs)
+        moved += happened
     states = {lane: output.state for lane, output in outputs.items()}
     totals = manifest.totals + _sum_all(counted)
     used = {operator_name(lane, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
@@ -59,7 +63,7 @@ def conclude(
     ]
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     lanes = [event for output in outputs.values() for event in output.events]
-    return after, (*plan.events, *_ended(plan, outputs), *lanes, *late, *rejected, done)
+    return after, (*plan.events, *moved, *lanes, *late, *rejected, done)
 
 
 def operator_name(lane: str, operator: str) -> str:
@@ -82,23 +86,12 @@ def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for lane_name, lane in manifest.lane_states.items():
         for state_id, listing in lane.states.items():
-            sign = state_id if state_id.endswith(".pending") else state_id.rpartition(".")[0]
+            if state_id.endswith(".table"):
+                continue
+            sign = state_id if state_id.endswith((".pending", ".held")) else state_id.rpartition(".")[0]
             live, size = found.get((lane_name, sign), (0, 0))
             found[lane_name, sign] = (max(live, listing.live), size + sum(ref.bytes for ref in listing.chunks))
     return found
-
-
-def _ended(plan: StepPlan, outputs: Mapping[str, LaneOutput]) -> list[Event]:
-    """The migrations that are over with this step: the new plan stands alone in every lane."""
-    events: list[Event] = []
-    for name, moves in plan.migrations.items():
-        boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
-        if all(box["box"] == "plan" for box in boxes):
-            costs = [output.migrations[name] for output in outputs.values() if name in output.migrations]
-            for at, move in enumerate(moves):
-                cost = sum(lane[at] for lane in costs)
-                events.append(MigrationEnded(plan.manifest.step, name, move.strategy, move.plan, cost, {}))
-    return events
 
 
 def _counted(entry: QueryEntry, name: str, outputs: Mapping[str, LaneOutput]) -> QueryEntry:
@@ -135,7 +128,7 @@ def _living(lanes: Mapping[str, LaneState]) -> dict[str, int]:
     found: dict[str, int] = {}
     for lane, state in lanes.items():
         for state_id, listing in state.states.items():
-            if state_id.endswith(".pending"):
+            if state_id.endswith((".pending", ".held", ".table")):
                 continue
             name = operator_name(lane, f"state {state_id}")
             found[name] = found.get(name, 0) + listing.live

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from midstream.migration.base import Box, comparisons, ensure, states_of
 from midstream.migration.discovery import strategy
+from midstream.migration.lasting import maker
+from midstream.migration.running import restored, sound
 from midstream.model.counters import Counters
 from midstream.model.events import Event
 from midstream.model.events import from_json as event_from_json
@@ -29,15 +31,15 @@ from midstream.step.program import Program, Unit
 class LaneOutput:
     """What a lane gives back: its next state, the results of each query, and what was counted.
 
-    `counters` are by operator, `uses` names each query's operators, `migrations` has the comparisons of each
-    that began, in order.
+    `counters` are by operator, `uses` names each query's operators, `migrations` has for each query and mark what its
+    migrations did: `comparisons`, and how they stand where they are still under way.
     """
 
     state: LaneState
     results: Mapping[str, Answer]
     counters: Mapping[str, Counters]
     uses: Mapping[str, tuple[str, ...]]
-    migrations: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    migrations: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)
 
@@ -47,7 +49,7 @@ class LaneOutput:
             "state": self.state.to_json(),
             "counters": {k: v.to_json() for k, v in self.counters.items()},
             "uses": {k: list(v) for k, v in self.uses.items()},
-            "migrations": {k: list(v) for k, v in self.migrations.items()},
+            "migrations": {k: dict(v) for k, v in self.migrations.items()},
             "events": [e.to_json() for e in self.events],
             "rows_out": dict(self.rows_out),
         }
@@ -79,32 +81,54 @@ def lane_step(
     `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
     with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
     """
+    lane = Lane(name, state, inputs, clock, {}, store)
     boxes = {unit.name: _restore(unit, state, clock.step) for unit in program.units}
     began = {unit.name: [unit.box(m.plan) for m in program.migrations.get(unit.name, ())] for unit in program.units}
-    everything = {unit.name: [boxes[unit.name], *began[unit.name]] for unit in program.units}
-    lane = Lane(name, state, inputs, clock, {}, store)
+    everything = {unit.name: [boxes[unit.name], boxes[unit.name].target, *began[unit.name]] for unit in program.units}
     for unit in program.units:
         if unit.ordered:
             own = {stream: unit.binding.inputs[stream] for stream in unit.streams}
             counted = {stream: own[stream] for stream in unit.counted}
             release(lane, unit.name, unit.since, own, counted, unit.columns())
     lane.bounds = _bounds(lane, program, everything)
-    costs: dict[str, list[int]] = {}
+    boxes = {unit.name: sound(boxes[unit.name], lane) for unit in program.units}
+    costs: dict[str, dict[str, int]] = {unit.name: {} for unit in program.units}
     for unit in program.units:
-        for migration, box in zip(program.migrations.get(unit.name, ()), began[unit.name], strict=True):
-            before = comparisons(lane)
-            boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, migration.options)
-            costs.setdefault(unit.name, []).append(comparisons(lane) - before)
+        for at, migration in enumerate(program.migrations.get(unit.name, ())):
+            before, mark = comparisons(lane), mark_of(clock.step, at)
+            box, options = began[unit.name][at], migration.options
+            boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, options, mark)
+            everything[unit.name].append(boxes[unit.name])
+            costs[unit.name][mark] = comparisons(lane) - before
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
-    results = {unit.name: unit.outlet.emit(lane, boxes[unit.name].advance(lane)) for unit in program.units}
-    settled = {unit.name: boxes[unit.name].settled() for unit in program.units}
+    results = {unit.name: boxes[unit.name].deliver(lane, unit.outlet) for unit in program.units}
+    moves = {unit.name: _moves(boxes[unit.name], costs[unit.name], lane) for unit in program.units}
+    settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
     needed = set[str]().union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
-    uses = {unit.name: _uses(unit, everything[unit.name]) for unit in program.units}
+    uses = {unit.name: _uses(unit, [*everything[unit.name], settled[unit.name]]) for unit in program.units}
     rows_out = {query: len(answer.times) for query, answer in results.items()}
-    return LaneOutput(after, results, lane.counters, uses, costs, tuple(lane.events), rows_out)
+    return LaneOutput(after, results, lane.counters, uses, moves, tuple(lane.events), rows_out)
+
+
+def mark_of(step: int, number: int) -> str:
+    """What tells the migrations of a query apart: when each began.
+
+    >>> mark_of(12, 0)
+    '12.0'
+    """
+    return f"{step}.{number}"
+
+
+def _moves(box: Box, begun: Mapping[str, int], lane: Lane) -> dict[str, dict[str, Any]]:
+    """What the query's migrations did in this step, those included that began and ended in it."""
+    found = {mark: {"comparisons": cost} for mark, cost in begun.items()}
+    for mark, report in box.reports(lane).items():
+        cost = found.get(mark, {"comparisons": 0})["comparisons"] + report["comparisons"]
+        found[mark] = {**report, "comparisons": cost}
+    return found
 
 
 def _restore(unit: Unit, state: LaneState, step: int) -> Box:
@@ -112,9 +136,7 @@ def _restore(unit: Unit, state: LaneState, step: int) -> Box:
     # A snapshot may be of a query of the same name that this step dropped.
     if snapshot is None or unit.since == step:
         return unit.box(unit.plan)
-    if snapshot["box"] == "plan":
-        return unit.box(snapshot["plan"])
-    return strategy(snapshot["box"]).restore(snapshot, unit.box)
+    return restored(snapshot, unit.box, maker)
 
 
 def _bounds(lane: Lane, program: Program, boxes: Mapping[str, list[Box]]) -> dict[str, dict[str, int]]:
@@ -127,7 +149,7 @@ def _bounds(lane: Lane, program: Program, boxes: Mapping[str, list[Box]]) -> dic
     for unit in program.units:
         for spec in _specs(unit, boxes[unit.name]):
             if spec.id not in bounds:
-                readers = [own[u.name] for u in program.units if u.may_read(spec.signature, spec.labels)]
+                readers = [own[u.name] for u in program.units if u.may_read(spec.signature.whole(), spec.labels)]
                 bounds[spec.id] = {clock: min(r[clock] for r in readers) for clock in own[unit.name]}
     return bounds
 
@@ -157,7 +179,8 @@ def _operators(box: Box) -> Iterable[Operator]:
 def _needed(unit: Unit, box: Box) -> set[str]:
     """The ids of all states that a query stands on."""
     waiting = {pending_id(unit.name, unit.since, stream) for stream in unit.streams} if unit.ordered else set()
-    return waiting | {spec.id for spec in _specs(unit, [box])}
+    tables = {table for op in _operators(box) for table in op.tables()} | set(box.tables())
+    return waiting | tables | {spec.id for spec in _specs(unit, [box])}
 
 
 def _uses(unit: Unit, boxes: list[Box]) -> tuple[str, ...]:

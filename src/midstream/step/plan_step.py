@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.migration.base import Move
-from midstream.migration.discovery import strategy
+from midstream.migration.discovery import discovered, strategy
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.errors import MidstreamError, QueryError, StrategyError
 from midstream.model.events import CommandRefused, Event, LanesRescaled, MigrationBegun, QueryAdded, QueryDropped
@@ -135,14 +135,30 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
             f"{chosen.name} has no option {unknown[0]!r}", place=f"query {command.query}", remedy=f"options: {known}"
         )
     stateful = len(query.sources) > 1 or query.aggregate is not None
-    reason = chosen.refusal(Move(command.query, entry.plan, plan, stateful, command.options))
+    wrong = chosen.wrong(command.options)
+    if wrong:
+        raise StrategyError(f"{chosen.name}: {wrong}", place=f"query {command.query}", remedy="correct the option")
+    move = Move(command.query, entry.plan, plan, stateful, command.options)
+    reason = chosen.refusal(move)
     if reason:
         raise StrategyError(
             f"{chosen.name} cannot carry query {command.query!r}: {reason}",
             place=f"query {command.query}",
-            remedy="use moving_state",
+            remedy=f"use one that can: {', '.join(able(move))}",
+        )
+    if plan.notation() == entry.plan:
+        raise StrategyError(
+            f"query {command.query!r} runs by {entry.plan} already, or is on its way there",
+            place=f"query {command.query}",
+            remedy="name another plan",
         )
     return plan
+
+
+def able(move: Move) -> list[str]:
+    """The strategies that can carry a box."""
+    bare = replace(move, options={})
+    return [name for name, strategy in discovered().items() if strategy.refusal(bare) is None]
 
 
 def check_lanes(lanes: int) -> None:

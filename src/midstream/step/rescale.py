@@ -15,7 +15,11 @@ from midstream.state.store import ChunkStore, store_chunk
 
 def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str) -> LaneState:
     """What one of `lanes` new lanes takes over from the old ones, as chunks whose names begin with `name`."""
-    boxes = next((state.boxes for state in old if state.boxes), {})
+    # Who is on the way to a plan arrives there: its states are computed again like all others.
+    boxes = {
+        query: {"box": "plan", "plan": box["plan"]}
+        for query, box in next((state.boxes for state in old if state.boxes), {}).items()
+    }
     ids = sorted({state_id for state in old for state_id in state.states if state_id.endswith(".rows")})
     states = {}
     for state_id in ids:

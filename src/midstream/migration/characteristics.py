@@ -1,0 +1,105 @@
+"""The characteristics table (HybMig §3.3, Fig. 9 and Table 2): what a new plan with missing states cannot make."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from midstream.migration.restricted import restricted
+from midstream.migration.task import Sources, Task
+from midstream.operators.base import Operator
+from midstream.operators.match import keyed
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import Combinations, Words
+from midstream.state.lane import Lane
+
+Entry = Mapping[str, int]
+"""For some sources the number below which a row counts as old. Satisfied where all rows of these sources are old."""
+
+
+@dataclass(frozen=True)
+class CharacteristicsTable:
+    """A result is the old plan's if it satisfies an entry, and the new plan's otherwise.
+
+    The paper has an entry for each lowest join of the new plan, "both components old", with one time for all. Here each
+    source of an entry has its own bound, so that the entry of a join which was completed later can say what that join's
+    parent still lacks.
+
+    >>> table = CharacteristicsTable(({"A": 10, "B": 20}, {"C": 5, "D": 5}))
+    >>> one = np.array([3]), np.array([25])
+    >>> table.contradicted(Combinations({"A": one[0], "B": one[1]}, {}, {})).tolist(), table.full
+    ([1], 3)
+    """
+
+    entries: tuple[Entry, ...]
+
+    @staticmethod
+    def of(whole: Operator, task: Task) -> CharacteristicsTable:
+        """The table of a migration as it begins: an entry for each lowest join of the new plan that is not its root."""
+        found = [pair for pair in lowest(whole, task.units) if pair != task.sources]
+        return CharacteristicsTable(tuple({label: task.start[label] for label in sorted(pair)} for pair in found))
+
+    @property
+    def full(self) -> int:
+        """The bitmap of a combination that contradicts every entry."""
+        return (1 << len(self.entries)) - 1
+
+    def contradicted(self, combinations: Combinations) -> Words:
+        """For each combination the bitmap of the entries it contradicts: one row of an entry's sources is new."""
+        bits = np.zeros(len(combinations), np.int64)
+        for at, entry in enumerate(self.entries):
+            new = np.zeros(len(combinations), np.bool_)
+            for label in entry.keys() & combinations.refs.keys():
+                new |= combinations.refs[label] >= entry[label]
+            bits |= new.astype(np.int64) << at
+        return bits
+
+    def satisfying(self, combinations: Combinations) -> Combinations:
+        """The combinations that satisfy an entry, as far as their sources tell."""
+        wanted = self.contradicted(combinations) != self.full
+        return combinations if wanted.all() else combinations.take(wanted)
+
+    def disconnected(self) -> frozenset[str]:
+        """The sources whose new rows contradict every entry: the old plan needs them no more (Fig. 7)."""
+        return frozenset.intersection(*(frozenset(entry) for entry in self.entries)) if self.entries else frozenset()
+
+    def to_json(self) -> list[dict[str, int]]:
+        """The table as JSON values."""
+        return [dict(entry) for entry in self.entries]
+
+    @staticmethod
+    def from_json(value: list[dict[str, Any]]) -> CharacteristicsTable:
+        """The table that `to_json` wrote."""
+        return CharacteristicsTable(tuple(value))
+
+    def serve(self, old: Operator, lane: Lane, masked: frozenset[Sources]) -> Combinations:
+        """What the old plan still has to make in this step.
+
+        Joins over the `masked` sources leave out what no entry wants, from the first probe on; other operators run
+        as they are, and only their output is sorted out.
+        """
+        if old.labels not in masked or not isinstance(old, WindowJoin):
+            return self.satisfying(old.drive(lane))
+        left = self.serve(old.left, lane, masked)
+        right = self.serve(old.right, lane, masked)
+        found = restricted(lane, old, (left, right), (self.contradicted, self.contradicted), self.full)
+        for child, spec, key, wanted in (
+            (old.left, old.left_state, old.edge.left_key, left),
+            (old.right, old.right_state, old.edge.right_key, right),
+        ):
+            # States that the plans share hold everything, whoever wants it.
+            delta = wanted if spec.signature.view else child.delta(lane)
+            lane.join(spec).insert(keyed(lane, old.rows, delta, old.edge.index, key))
+        return found
+
+
+def lowest(operator: Operator, units: frozenset[Sources]) -> list[Sources]:
+    """The joins both of whose inputs are units."""
+    if not isinstance(operator, WindowJoin) or operator.labels in units:
+        return []
+    if all(child.labels in units for child in operator.children()):
+        return [operator.labels]
+    return [found for child in operator.children() for found in lowest(child, units)]

@@ -1,0 +1,69 @@
+"""GPT: parallel track for black boxes (HybMig §4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.lasting import Lasting
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition, apart
+from midstream.operators.base import Operator
+from midstream.state.combinations import Combinations
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+
+
+class GPT(Lasting):
+    """Run the new plan beside the old one, its output thrown away, until no old row matters any more.
+
+    Nothing is asked of the plan but that it can be fed. The output never stops, and the new rows are worked on twice.
+    Difference from the paper: payload is stored once; only what finds it is kept twice.
+    """
+
+    name: ClassVar[str] = "gpt"
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        new = apart(whole, f"{name}+/", task.units)
+        return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
+
+
+@dataclass(frozen=True)
+class GPTTransition(Transition):
+    """Gives the old plan's results and feeds the new one, which began empty."""
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        begin_empty(self, lane)
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        assert self.old is not None
+        self.new.delta(lane)
+        return self.old.drive(lane)
+
+    @override
+    def extra(self) -> Operator:
+        return self.new
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        return "the new plan runs beside, into nowhere"
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        return "all results", "none until the old rows are spent"
+
+
+def begin_empty(transition: Transition, lane: Lane) -> None:
+    """Put an empty state wherever the new plan has one of its own."""
+    for operator in transition.new.walk():
+        for _, spec in operator.states():
+            if spec.signature.view.startswith(f"{transition.name}+/"):
+                lane.put(JoinState(spec, []))

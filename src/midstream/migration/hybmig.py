@@ -1,0 +1,128 @@
+"""HybMig (HybMig §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.characteristics import CharacteristicsTable
+from midstream.migration.lasting import Lasting
+from midstream.migration.task import Sources, Task
+from midstream.migration.transition import Transition, inner
+from midstream.operators.base import Operator
+from midstream.operators.view import View
+from midstream.state.combinations import Combinations, concatenate
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+
+
+class HybMig(Lasting):
+    """Share the base states; the new plan takes over at once, the old one serves what it cannot make (§3.2-3.3).
+
+    A right-deep new plan has one lowest join and its table one entry: two inputs are disconnected from the old plan
+    (Fig. 7); any other plan has an entry for each lowest join (Fig. 9, Table 2). `background` is a budget, in
+    comparisons a step, for completing missing states (§3.4): newest rows first, and every state that is complete
+    relieves the old plan at once.
+
+    Differences from the paper: a step's results are put in order of their latest component together, which serves as
+    both order-preserving forms (Fig. 10); bitmaps are told from the row numbers a combination carries anyway; an entry
+    goes as soon as the old rows of one of its sources are spent, which may be before all are.
+    """
+
+    name: ClassVar[str] = "hybmig"
+    options: ClassVar[frozenset[str]] = frozenset({"decompose", "background"})
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        assert old is not None
+        masked = task.memory.get("masked")
+        joins = inner(old, task.units) | {old.labels} if masked is None else frozenset(map(frozenset, masked))
+        states = inner(whole, task.units)
+        return HybMigTransition(
+            whole.signature,
+            whole.rows,
+            name,
+            task,
+            old.in_view(View(f"{name}-/", joins, joins - {old.labels})) if _is_plain(old, joins) else old,
+            whole.in_view(View(f"{name}+/", states | {whole.labels}, states)),
+            whole,
+            options,
+            joins,
+        )
+
+
+def _is_plain(old: Operator, masked: frozenset[Sources]) -> bool:
+    return old.labels in masked and not isinstance(old, Transition)
+
+
+@dataclass(frozen=True)
+class HybMigTransition(Transition):
+    """The new plan over empty intermediate states; the old plan's `masked` joins leave out what nobody wants."""
+
+    masked: frozenset[Sources]
+
+    @cached_property
+    def table(self) -> CharacteristicsTable:
+        """The characteristics table at present."""
+        if "table" in self.task.memory:
+            return CharacteristicsTable.from_json(self.task.memory["table"])
+        return CharacteristicsTable.of(self.whole, self.task)
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        assert self.old is not None
+        for op in self.old.walk():
+            for _, spec in op.states():
+                if spec.signature.view.startswith(f"{self.name}-/"):
+                    lane.share(replace(spec, signature=spec.signature.whole()), spec)
+        for op in self.new.walk():
+            for _, spec in op.states():
+                if spec.signature.view.startswith(f"{self.name}+/"):
+                    lane.put(JoinState(spec, []))
+
+    @override
+    def is_idle(self) -> bool:
+        return not self.table.entries
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        assert self.old is not None
+        late = self.table.serve(self.old, lane, self.masked)
+        results = self.new.delta(lane)
+        return concatenate([results, Combinations({s: late.refs[s] for s in results.refs}, late.now, late.until)])
+
+    @override
+    def is_over(self, lane: Lane) -> bool:
+        return not self._left(lane).entries
+
+    @override
+    def remembered(self, lane: Lane) -> Task:
+        masked = sorted(sorted(sources) for sources in self.masked)
+        return replace(self.task, memory={"masked": masked, "table": self._left(lane).to_json()})
+
+    def _left(self, lane: Lane) -> CharacteristicsTable:
+        """The entries of which old rows may still matter."""
+        return CharacteristicsTable(tuple(e for e in self.table.entries if not self._is_void(e, lane)))
+
+    def _is_void(self, entry: Mapping[str, int], lane: Lane) -> bool:
+        return any(
+            bound == self.task.start[label] and self.task.source_is_spent(label, lane, self)
+            for label, bound in entry.items()
+        )
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        return "the old plan serves what the new one lacks"
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        entries = [f"{'+'.join(sorted(entry))} all old" for entry in self.table.entries]
+        gone = sorted(self.table.disconnected())
+        without = f"; disconnected from new rows of {', '.join(gone)}" if gone else ""
+        return f"results with {' or '.join(entries)}{without}", "all other results"

@@ -1,0 +1,82 @@
+"""The strategies that last: what they have in common."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
+from midstream.migration.running import Maker, Mixture, Placed, Running
+from midstream.migration.task import Task, carve
+from midstream.migration.transition import Transition
+from midstream.operators.base import Operator
+from midstream.state.lane import Lane
+
+
+class Lasting(Strategy):
+    """A strategy whose work is done by a transition for each piece that decomposition leaves (HybMig §3.1).
+
+    `keeps_old` says whether the old plan runs on for a while.
+    """
+
+    keeps_old: ClassVar[bool] = True
+
+    @abstractmethod
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        """The operator for one piece of a migration; the same arguments give the same operator."""
+
+    @override
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
+        ensure(lane, states_of(old.operators()), event=False)
+        if len(new.roots) > 1:
+            # A difference has one plan, however it is written.
+            return new
+        before = old.mixture if isinstance(old, Running) else Mixture(old.target, ())
+        root = old.results[0]
+        tasks = carve(root, new.roots[0], decompose=bool(options.get("decompose", True)))
+        placed = []
+        for task in tasks:
+            source = before.within(task.sources, task.units) if self.keeps_old else None
+            begun = task.begun(lane, new.roots[0])
+            placed.append(Placed(self.name, mark, lane.clock.step, dict(options), begun, source))
+        # What both plans have in common goes on as it is, in transition or not.
+        common = [p for p in before.placed if not any(_covers(task, p.task) for task in tasks)]
+        running = Running(Mixture(new, (*common, *placed)), self.maker)
+        own = [t for t in running.transitions().values() if t.name.startswith(f"{mark}:")]
+        for transition in own:
+            transition.enter(lane)
+        ensure(lane, [s for t in own for s in states_of(t.children())], event=False)
+        return _without_idle(running, {t.name for t in own if t.is_idle()}, lane)
+
+    @property
+    def maker(self) -> Callable[[str], Maker]:
+        """How transitions of any strategy are made again."""
+        return maker
+
+
+def maker(name: str) -> Maker:
+    """The strategy of a name, as far as it makes transitions."""
+    from midstream.migration.discovery import lasting
+
+    return lasting(name)
+
+
+def _covers(task: Task, other: Task) -> bool:
+    """Whether another transition lies inside a task, not within one of its units."""
+    return other.sources <= task.sources and not any(other.sources <= unit for unit in task.units)
+
+
+def _without_idle(running: Running, idle: set[str], lane: Lane) -> Box:
+    """The box without transitions that have nothing to do: their new plans lack nothing."""
+    for name, transition in running.transitions().items():
+        if name in idle:
+            transition.leave(lane)
+    left = tuple(p for p in running.mixture.placed if p.name not in idle)
+    mixture = replace(running.mixture, placed=left)
+    return Running(mixture, running.makers) if left else mixture.plan

@@ -1,0 +1,62 @@
+"""A join that makes only some of its results: pairs are told apart by bitmaps before they are compared.
+
+Each combination has a bitmap of the conditions it contradicts (HybMig §3.3); a pair contradicts what either side does,
+and one that contradicts all is not wanted. Combinations of one bitmap are matched together, so that the unwanted pairs
+are never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from midstream.model.counters import Counters
+from midstream.operators.match import keyed, match
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+
+Bits = Callable[[Combinations], Words]
+"""The bitmap of each combination."""
+
+
+def restricted(
+    lane: Lane,
+    operator: WindowJoin,
+    deltas: tuple[Combinations, Combinations],
+    bits: tuple[Bits, Bits],
+    full: int,
+) -> Combinations:
+    """The join's delta without pairs whose bitmaps together are `full`; probes with these deltas, inserts nothing."""
+    edge = operator.edge
+    left = _told_apart([keyed(lane, operator.rows, deltas[0], edge.index, edge.left_key)], bits[0])
+    right = _told_apart([keyed(lane, operator.rows, deltas[1], edge.index, edge.right_key)], bits[1])
+    old_left = _told_apart(lane.join(operator.left_state).old, bits[0]) if len(deltas[1]) else []
+    old_right = _told_apart(lane.join(operator.right_state).old, bits[1]) if len(deltas[0]) else []
+    found = []
+    for ones, others in ((left, old_right), (old_left, right), (left, right)):
+        for one, mine in ones:
+            for other, theirs in others:
+                if mine | theirs != full and len(one) and len(other):
+                    found.append(match(lane, operator.rows, operator.id, edge, one, other))
+    lane.count(operator.id, Counters(rows_in=len(deltas[0]) + len(deltas[1])))
+    some = [f for f in found if len(f)]
+    labels = (*operator.left_state.labels, *operator.right_state.labels)
+    return concatenate(some) if some else empty(labels, operator.left_state.clocks)
+
+
+def _told_apart(parts: Sequence[Part], bits: Bits) -> list[tuple[Part, int]]:
+    """The parts split by bitmap; one that has a single bitmap stays as it is."""
+    found = []
+    for part in parts:
+        words = bits(part.combinations)
+        for value in np.unique(words) if len(words) else (0,):
+            mine = words == value
+            found.append((part if mine.all() else _chosen(part, indices(mine)), int(value)))
+    return found
+
+
+def _chosen(part: Part, at: Words) -> Part:
+    return Part(None if part.codes is None else part.codes[at], part.combinations.take(at))

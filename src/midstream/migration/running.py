@@ -1,0 +1,203 @@
+"""A plan with transitions in it: the box of a query whose migrations are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+from typing_extensions import override
+
+from midstream.migration.base import Box, PlanBox, states_of
+from midstream.migration.task import Sources, Task, nodes
+from midstream.migration.transition import Transition, grafted
+from midstream.model.errors import CheckpointError
+from midstream.operators.base import Operator
+from midstream.state.combinations import Combinations
+from midstream.state.lane import Lane
+
+Compile = Callable[[str], PlanBox]
+"""From plan notation to a box."""
+
+
+class Maker(Protocol):
+    """Makes the transition of a strategy; the same arguments give the same operator."""
+
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        """The operator that stands where `whole` will stand."""
+        ...
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A transition as a manifest remembers it, and the plan it comes from, which may be in transition itself.
+
+    `mark` names the migration, `old` is None once nothing of the old plan runs on.
+    """
+
+    strategy: str
+    mark: str
+    begun: int
+    options: Mapping[str, Any]
+    task: Task
+    old: Mixture | None
+
+    @property
+    def name(self) -> str:
+        """Unique among the transitions of a query."""
+        return f"{self.mark}:{'+'.join(sorted(self.task.sources))}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The transition as JSON values."""
+        return {
+            "strategy": self.strategy, "mark": self.mark, "begun": self.begun, "options": dict(self.options),
+            "task": self.task.to_json(), "old": self.old and self.old.to_json(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A plan and the transitions placed in it, none inside another."""
+
+    plan: PlanBox
+    placed: tuple[Placed, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The mixture as JSON values."""
+        return {"plan": self.plan.notation, "placed": [p.to_json() for p in self.placed]}
+
+    def all(self) -> Iterator[Placed]:
+        """Every transition, those that others come from included, oldest first."""
+        for placed in self.placed:
+            if placed.old is not None:
+                yield from placed.old.all()
+            yield placed
+
+    def within(self, sources: Sources, units: Iterable[Sources]) -> Mixture:
+        """What of it is over these sources and not within a unit."""
+        units = tuple(units)
+        inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
+        return Mixture(self.plan, tuple(inside))
+
+    def root(self, makers: Callable[[str], Maker]) -> Operator:
+        """The mixture as one operator."""
+        whole = self.plan.roots[0]
+        standing: dict[Sources, Operator] = {}
+        for placed in sorted(self.placed, key=lambda p: len(p.task.sources)):
+            here = grafted(nodes(whole)[placed.task.sources], standing)
+            units = {unit: nodes(here)[unit] for unit in placed.task.units}
+            old = None
+            if placed.old is not None:
+                old = grafted(nodes(placed.old.root(makers))[placed.task.sources], units)
+            maker = makers(placed.strategy)
+            standing[placed.task.sources] = maker.transition(placed.name, placed.task, old, here, placed.options)
+        return grafted(whole, standing)
+
+
+@dataclass(frozen=True)
+class Running(Box):
+    """Runs a mixture; each transition goes as soon as it is over, and the plan stands alone when all are gone."""
+
+    mixture: Mixture
+    makers: Callable[[str], Maker]
+
+    @cached_property
+    def root(self) -> Operator:
+        """The operator that gives the query's results."""
+        return self.mixture.root(self.makers)
+
+    @override
+    @property
+    def results(self) -> tuple[Operator, ...]:
+        return (self.root,)
+
+    @override
+    @property
+    def target(self) -> PlanBox:
+        return self.mixture.plan
+
+    @override
+    def operators(self) -> tuple[Operator, ...]:
+        return (self.root,)
+
+    @override
+    def advance(self, lane: Lane) -> tuple[Combinations, ...]:
+        return (self.root.drive(lane),)
+
+    @override
+    def snapshot(self) -> Mapping[str, Any]:
+        return {"box": "running", **self.mixture.to_json()}
+
+    @override
+    def settled(self, lane: Lane) -> Box:
+        left = _settled(self.mixture, self.transitions(), lane)
+        return replace(self, mixture=left) if left.placed else left.plan
+
+    def transitions(self) -> dict[str, Transition]:
+        """The transitions by name, those inside others included."""
+        return {op.name: op for op in self.root.walk() if isinstance(op, Transition)}
+
+    @override
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        standing = self.transitions()
+        for placed in self.mixture.all():
+            transition = standing[placed.name]
+            one = {"comparisons": transition.cost(lane), **transition.report(lane)}
+            found.setdefault(placed.mark, {"comparisons": 0, "pieces": {}})
+            found[placed.mark]["comparisons"] += one.pop("comparisons")
+            found[placed.mark]["pieces"]["+".join(sorted(placed.task.sources))] = one
+        return found
+
+
+def restored(snapshot: Mapping[str, Any], compiled: Compile, makers: Callable[[str], Maker]) -> Box:
+    """The box that a snapshot is of."""
+    if snapshot["box"] == "plan":
+        return compiled(snapshot["plan"])
+    return Running(_mixture(snapshot, compiled), makers)
+
+
+def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> Mixture:
+    placed = tuple(
+        Placed(
+            p["strategy"],
+            p["mark"],
+            p["begun"],
+            p["options"],
+            Task.from_json(p["task"]),
+            p["old"] and _mixture(p["old"], compiled),
+        )
+        for p in snapshot["placed"]
+    )
+    return Mixture(compiled(snapshot["plan"]), placed)
+
+
+def _settled(mixture: Mixture, standing: Mapping[str, Transition], lane: Lane) -> Mixture:
+    left = []
+    for placed in mixture.placed:
+        transition = standing[placed.name]
+        if transition.is_over(lane):
+            transition.leave(lane)
+        else:
+            old = placed.old and _settled(placed.old, standing, lane)
+            left.append(replace(placed, task=transition.remembered(lane), old=old))
+    return replace(mixture, placed=tuple(left))
+
+
+def sound(box: Box, lane: Lane) -> Box:
+    """The box, or its target where a view's state is lost: what a view holds only the migration itself could tell.
+
+    Everything up to now has been delivered, so the target goes on from base rows, as after a moving of states.
+    """
+    for _, spec in states_of(box.operators()):
+        if spec.signature.view:
+            try:
+                lost = not lane.holds(spec) or lane.join(spec) is None
+            except CheckpointError:
+                lost = True
+            if lost:
+                return box.target
+    return box

@@ -1,0 +1,181 @@
+"""Where an old and a new subplan meet while a migration is under way: one operator, each combination once.
+
+A transition stands in the plan where its subplan will stand, so operators above it, other migrations included, take it
+for any other operator. That is what makes migrations overlap and decomposition serve every strategy.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from typing_extensions import override
+
+from midstream.migration.task import Sources, Task, nodes
+from midstream.operators.base import Operator
+from midstream.operators.match import keyed, match
+from midstream.operators.view import View
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import Combinations
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class Transition(Operator):
+    """An operator that is two plans: `old` and `new` in views of their own, and the `whole` that `new` becomes.
+
+    `name` is unique among the migrations of a query; views are named by it.
+    """
+
+    name: str
+    task: Task
+    old: Operator | None
+    new: Operator
+    whole: Operator
+    options: Mapping[str, Any]
+
+    @override
+    @cached_property
+    def id(self) -> str:
+        return f"transition {self.name} {self.signature.digest()}"
+
+    @override
+    @cached_property
+    def labels(self) -> Sources:
+        return self.task.sources
+
+    @override
+    def children(self) -> tuple[Operator, ...]:
+        return (self.new,) if self.old is None else (self.old, self.new)
+
+    @override
+    def inputs(self) -> tuple[Operator, ...]:
+        below = nodes(self.whole)
+        return tuple(below[unit] for unit in sorted(self.task.units, key=sorted))
+
+    @override
+    def target(self) -> Operator:
+        return self.whole
+
+    @override
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        return ()
+
+    @override
+    def in_view(self, view: View) -> Self:
+        raise TypeError("what is in transition already has its own views")
+
+    @override
+    def content(self, lane: Lane) -> Combinations:
+        return derived(self.whole, self.task.units, lane)
+
+    @override
+    def describe(self) -> str:
+        return f"{type(self).__name__.lower()} to {self.whole.describe()}"
+
+    @abstractmethod
+    def enter(self, lane: Lane) -> None:
+        """Make the states of the views, at the beginning of the first step."""
+
+    def is_over(self, lane: Lane) -> bool:
+        """Whether, after a step, the new plan can stand alone: as a rule, once the old rows are spent."""
+        return self.task.is_spent(lane, self)
+
+    def leave(self, lane: Lane) -> None:
+        """List the new plan's states as what they are: whole."""
+        for part, whole in zip(self.new.walk(), self.whole.walk(), strict=True):
+            for (_, before), (_, after) in zip(part.states(), whole.states(), strict=True):
+                if before.id != after.id:
+                    lane.adopt(before, after)
+
+    def remembered(self, lane: Lane) -> Task:
+        """The task to go on with in the next step."""
+        return self.task
+
+    def extra(self) -> Operator | None:
+        """The plan whose comparisons would not be made without the migration."""
+        return self.old
+
+    def is_idle(self) -> bool:
+        """Whether there is nothing to do, right from the beginning."""
+        return False
+
+    def cost(self, lane: Lane) -> int:
+        """The comparisons of this step that would not be made without the migration."""
+        extra = self.extra()
+        below = {op.id for unit in self.inputs() for op in unit.walk()}
+        ids = {self.id} | ({op.id for op in extra.walk()} - below if extra else set())
+        return sum(lane.counters[id].comparisons for id in ids if id in lane.counters)
+
+    @abstractmethod
+    def phase(self, lane: Lane) -> str:
+        """What it is doing, in a few words."""
+
+    @abstractmethod
+    def serves(self) -> tuple[str, str]:
+        """Which results the old plan still makes and which the new one does already, in words."""
+
+    def progress(self, lane: Lane) -> float:
+        """How far it has come, from 0 to 1."""
+        return self.task.progress(lane, self)
+
+    def report(self, lane: Lane) -> dict[str, Any]:
+        """How it stands, as JSON values; `predicted_end` is in event time, in microseconds."""
+        old, new = self.serves()
+        return {
+            "phase": self.phase(lane),
+            "progress": round(self.progress(lane), 3),
+            "old": old,
+            "new": new,
+            "predicted_end": self.task.last,
+        }
+
+
+def derived(operator: Operator, units: frozenset[Sources], lane: Lane) -> Combinations:
+    """The living combinations of old rows over an operator's sources, joined up from those of the units below it."""
+    if operator.labels in units or not isinstance(operator, WindowJoin):
+        for producer, spec in operator.states():
+            if not lane.holds(spec) and not spec.signature.view:
+                content = producer.content(lane)
+                lane.put(JoinState(spec, [keyed(lane, producer.rows, content, spec.index, spec.key)]))
+        return operator.content(lane)
+    left, right = (derived(child, units, lane) for child in operator.children())
+    one = keyed(lane, operator.rows, left, operator.edge.index, operator.edge.left_key)
+    other = keyed(lane, operator.rows, right, operator.edge.index, operator.edge.right_key)
+    return match(lane, operator.rows, operator.id, operator.edge, one, other)
+
+
+def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[int, Operator] | None = None) -> Operator:
+    """The operator with these operators put in place of those over the same sources; `done` has what was met before."""
+    done = {} if done is None else done
+    if operator.labels in units:
+        return units[operator.labels]
+    if id(operator) not in done:
+        if isinstance(operator, Transition):
+            old = operator.old and grafted(operator.old, units, done)
+            new, whole = grafted(operator.new, units, done), grafted(operator.whole, units, done)
+            done[id(operator)] = replace(operator, old=old, new=new, whole=whole)
+        else:
+            done[id(operator)] = operator.with_children([grafted(c, units, done) for c in operator.children()])
+    return done[id(operator)]
+
+
+def apart(whole: Operator, view: str, units: frozenset[Sources]) -> Operator:
+    """The plan with states of its own, those of its units included."""
+    operators = inner(whole, units) | {whole.labels}
+    return whole.in_view(View(view, operators, (operators - {whole.labels}) | units))
+
+
+def inner(operator: Operator, units: frozenset[Sources]) -> frozenset[Sources]:
+    """The sources of the operators strictly between a subplan's root and its units, as long as they are joins."""
+    found: set[Sources] = set()
+    if isinstance(operator, WindowJoin):
+        for child in operator.children():
+            if child.labels not in units and isinstance(child, WindowJoin):
+                found |= {child.labels} | inner(child, units)
+    return frozenset(found)

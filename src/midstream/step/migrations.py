@@ -1,0 +1,71 @@
+"""What became of migrations in a step: their cost so far, and the events that tell of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
+from midstream.model.manifest import QueryEntry
+from midstream.step.lane_step import LaneOutput, mark_of
+from midstream.step.plan_step import StepPlan
+
+
+def account(
+    plan: StepPlan, name: str, entry: QueryEntry, outputs: Mapping[str, LaneOutput]
+) -> tuple[QueryEntry, list[Event]]:
+    """The query's entry with the step's work on its migrations counted, and what happened to them.
+
+    A migration is over once it is under way in no lane any more.
+    """
+    step = plan.manifest.step
+    known = {**entry.migrations, **_begun(plan, name)}
+    if not known:
+        return entry, []
+    boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
+    alive = {mark for box in boxes for mark in under_way(box)}
+    going: dict[str, Mapping[str, Any]] = {}
+    events: list[Event] = []
+    for mark, record in known.items():
+        did = [o.migrations[name][mark] for o in outputs.values() if mark in o.migrations.get(name, {})]
+        record = {**record, "comparisons": record["comparisons"] + sum(d["comparisons"] for d in did)}
+        pieces = [piece for d in did for piece in d.get("pieces", {}).values()]
+        if mark in alive:
+            if pieces:
+                record = {**record, **summary(pieces)}
+                detail = {k: record[k] for k in ("progress", "old", "new", "predicted_end", "comparisons")}
+                events.append(MigrationProgressed(step, name, record["strategy"], record["phase"], detail))
+            going[mark] = record
+        else:
+            ended = {"begun": record["begun"], "steps": step - record["begun"] + 1, **record["detail"]}
+            rescaled = plan.lanes_before != plan.manifest.lanes
+            ended |= {"finished_by": "rescale"} if rescaled and record["begun"] != step else {}
+            events.append(MigrationEnded(step, name, record["strategy"], record["plan"], record["comparisons"], ended))
+    return replace(entry, migrations=going), events
+
+
+def under_way(snapshot: Mapping[str, Any]) -> set[str]:
+    """The marks of the migrations in a box's snapshot."""
+    marks: set[str] = set()
+    for placed in snapshot.get("placed", ()):
+        marks |= {placed["mark"]} | under_way(placed["old"] or {})
+    return marks
+
+
+def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """One account of all pieces in all lanes: that of the slowest."""
+    slowest = min(pieces, key=lambda piece: float(piece["progress"]))
+    ends = [piece["predicted_end"] for piece in pieces if piece["predicted_end"] is not None]
+    return {**slowest, "predicted_end": max(ends) if ends else None}
+
+
+def _begun(plan: StepPlan, name: str) -> dict[str, Mapping[str, Any]]:
+    begun = [event for event in plan.events if isinstance(event, MigrationBegun) and event.query == name]
+    return {
+        mark_of(event.step, at): {
+            "strategy": event.strategy, "old": event.old, "plan": event.new, "begun": event.step, "comparisons": 0,
+            "detail": dict(event.detail),
+        }
+        for at, event in enumerate(begun)
+    }  # fmt: skip
