@@ -17,6 +17,7 @@ from typing_extensions import override
 from midstream.eddy.routing import POLICIES, Policy, Sightings
 from midstream.eddy.stem import Stem
 from midstream.model.counters import Counters
+from midstream.model.errors import CheckpointError
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed, match
 from midstream.operators.view import View
@@ -103,7 +104,11 @@ class EddyOperator(Operator):
 
     def _policy(self, lane: Lane, arrived: int) -> Policy:
         labels = tuple(stem.label for stem in self.stems)
-        seen = Sightings.load(labels, lane.table(self._table), arrived)
+        try:
+            table = lane.table(self._table)
+        except CheckpointError:
+            table = None
+        seen = Sightings.load(labels, table, arrived)
         return POLICIES[self.policy](seen, (SEED, int(self.signature.digest(), 16), lane.clock.step))
 
     def _route(

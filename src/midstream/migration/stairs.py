@@ -34,12 +34,12 @@ class Stairs(MovingState):
     @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         before, after = states_of(old.operators()), states_of(new.roots)
-        ensure(lane, before, event=False)
-        promoted = set(ensure(lane, after, event=True))
-        demoted = {spec.id for _, spec in before} - {spec.id for _, spec in after}
-        for _, spec in {spec.id: (op, spec) for op, spec in (*before, *after)}.values():
-            if spec.id in promoted | demoted and len(spec.labels) > 1:
-                lane.count(f"state {spec.id}", Counters(moved=sum(map(len, lane.join(spec).old))))
+        ensure(lane, [*before, *(state for state in after if len(state[1].labels) == 1)], event=False)
+        promoted = ensure(lane, after)
+        kept = {spec.id for _, spec in after}
+        demoted = {spec.id: spec for _, spec in before if spec.id not in kept and len(spec.labels) > 1}
+        for spec in (*demoted.values(), *(spec for _, spec in after if spec.id in promoted)):
+            lane.count(f"state {spec.id}", Counters(moved=lane.join(spec).live))
         return new
 
 
