@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from midstream.eddy.compile import compile_plan
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
@@ -15,7 +16,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.operators.aggregate import AggregateOutlet
 from midstream.operators.base import Operator
-from midstream.operators.compile import Binding, compile_pair, compile_plan, compile_source, stored_columns
+from midstream.operators.compile import Binding, compile_pair, compile_source, stored_columns
 from midstream.operators.difference import DifferenceOutlet
 from midstream.operators.outlet import Outlet
 from midstream.operators.project import Project

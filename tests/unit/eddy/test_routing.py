@@ -95,9 +95,9 @@ def learned(plan: str, steps: int = 12) -> list[int]:
     made.add_query("q", STAR, plan=plan)
     made.push({"B": table([0] * 5, k=range(5)), "C": table([0] * 5, j=[1] * 5)})
     found = []
-    for step in range(steps):
+    for time in range(steps):
         before = hops(made)[0]
-        made.push({"A": table([step + 1] * 100, k=[9] * 100, j=[1] * 100)})
+        made.push({"A": table([time + 1] * 100, k=[9] * 100, j=[1] * 100)})
         found.append(hops(made)[0] - before)
     return found
 
@@ -148,8 +148,8 @@ def test_one_policy_learns_from_the_other() -> None:
     made.add_query("q", STAR, plan="eddy(A B C)")
     made.push({"B": table([0] * 5, k=[9] * 5), "C": table([0] * 5, j=range(5))})
     made.push({"A": table([1], k=[9], j=[0])})  # meets both
-    for step in range(20):
-        made.push({"A": table([step + 2] * 10, k=[9] * 10, j=[99] * 10)})
+    for time in range(20):
+        made.push({"A": table([time + 2] * 10, k=[9] * 10, j=[99] * 10)})
     made.migrate("q", "eddy:rank(A B C)")
     before = hops(made)[0]
     made.push({"A": table([30] * 10, k=[9] * 10, j=[99] * 10)})

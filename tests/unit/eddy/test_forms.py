@@ -84,7 +84,7 @@ def test_rows_windows_and_aggregates_stand_on_them(form: str) -> None:
     sources = "A [ROWS 3], B [RANGE 2 SECONDS], C [ROWS 2], D [RANGE 3 SECONDS]"
     for sql in (
         f"SELECT A.v AS a, B.v AS b, C.v AS c, D.v AS d FROM {sources} WHERE {WHERE['a ring of keys']}",
-        f"SELECT A.k, COUNT(*) AS n, MAX(D.v) AS m FROM {sources} WHERE {WHERE['one key']} GROUP BY A.k EVERY 2 SECONDS",
+        f"SELECT A.k, COUNT(*) AS n, MAX(D.v) AS m FROM {sources} WHERE {WHERE['one key']} GROUP BY A.k EVERY 2 SECOND",
     ):
         wanted, _ = run(sql, None, pushed(3))
         found, _ = run(sql, form, pushed(3))
