@@ -21,13 +21,21 @@ class Situation:
     tasks: tuple[MigrationTask, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def pieces(self) -> tuple[MigrationTask, ...]:
+        """The tasks, or the whole as one where the options say so."""
+        if self.options.get("decompose", True):
+            return self.tasks
+        return (MigrationTask(self.old, self.new),)
+
 
 @dataclass(frozen=True)
 class Prediction:
     """What a migration will cost.
 
-    `silence`: the longest that a result is held back, in seconds. `work`: the comparisons of the migration itself.
-    `memory`: the most state rows beyond those of one plan. `duration`: seconds until the new plan stands alone.
+    `silence`: the longest that results wait for it, in seconds. `work`: the comparisons that would not be made without
+    it, as `MigrationEnded` counts them. `memory`: the most state rows kept for it alone. `duration`: seconds until the
+    new plan stands alone.
 
     >>> Prediction(work=12.0).to_json()
     {'silence': 0.0, 'work': 12.0, 'memory': 0.0, 'duration': 0.0}
@@ -40,4 +48,4 @@ class Prediction:
 
     def to_json(self) -> dict[str, float]:
         """The prediction as JSON values."""
-        return asdict(self)
+        return {name: round(value, 6) for name, value in asdict(self).items()}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import exp, log
+from typing import Literal
 
 Sources = frozenset[str]
 """A set of a query's sources, by alias: what names a state within one query."""
@@ -23,9 +25,9 @@ class SourceStatistics:
 
 @dataclass(frozen=True)
 class JoinStatistics:
-    """What one join of the running plan did between two sets of sources.
+    """What the running plan's joins did between two sets of sources.
 
-    `matched` is the share of all pairs that its index let through to be compared (1 for a nested loop), `passed` the
+    `matched` is the share of all pairs that the index let through to be compared (1 for a nested loop), `passed` the
     share of the compared pairs that satisfied predicates and windows; their product is Zhu's reduction factor sigma.
     """
 
@@ -37,10 +39,22 @@ class JoinStatistics:
 
 @dataclass(frozen=True)
 class Condition:
-    """A key class (`kind` hash: any two of its sources can be joined by it) or a predicate over all its sources."""
+    """What ties sources together: a key class (`hash`), of which any two do, or a predicate over all of them."""
 
-    kind: str
+    kind: Literal["hash", "band", "theta"]
     sources: Sources
+
+    def crosses(self, left: Sources, right: Sources) -> bool:
+        """Whether a join of these two sides is the first place where it can be tested.
+
+        >>> Condition("hash", frozenset("ABC")).crosses(frozenset("AB"), frozenset("CD"))
+        True
+        >>> Condition("theta", frozenset("ABC")).crosses(frozenset("A"), frozenset("C"))
+        False
+        """
+        if self.kind == "hash":
+            return bool(self.sources & left and self.sources & right)
+        return self.sources <= left | right and not self.sources <= left and not self.sources <= right
 
 
 @dataclass(frozen=True)
@@ -62,3 +76,13 @@ class Statistics:
     def window(self) -> float:
         """The seconds after which every row that is alive now is spent: the papers' W."""
         return max((source.window for source in self.sources.values()), default=0.0)
+
+
+def geometric_mean(shares: Iterable[float]) -> float:
+    """The geometric mean of some shares; one of nothing counts as a trillionth.
+
+    >>> round(geometric_mean([0.1, 0.001]), 6)
+    0.01
+    """
+    logs = [log(max(share, 1e-12)) for share in shares]
+    return exp(sum(logs) / len(logs))
