@@ -17,7 +17,7 @@ LAYERS = (
     {"model"},
     {"language", "plan", "state"},
     {"operators"},
-    {"migration"},
+    {"migration", "eddy"},
     {"step"},
     {"explain", "checkpoint"},
     {"engine"},
@@ -29,7 +29,7 @@ LAYERS = (
 
 MOST_LINES = 400
 
-PURE_ROOMS = {"model", "plan", "operators", "migration", "step"}
+PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "step"}
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 

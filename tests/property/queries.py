@@ -174,15 +174,19 @@ def plans(query: QuerySpec) -> st.SearchStrategy[str]:
 
 
 def any_plan(rng: Random, query: QuerySpec) -> str:
-    """Left-deep, bushy or multi-way, the sources in any order; the minuend of a difference stays leftmost."""
+    """Left-deep, bushy, multi-way or by an eddy, the sources in any order; a difference keeps its minuend leftmost."""
     aliases = rng.sample(query.aliases, len(query.aliases))
     if query.subtracted:
         first = query.aliases[0]
         return _tree(rng, [first, *(alias for alias in aliases if alias != first)], left_deep=True)
-    if len(aliases) > 1 and rng.random() < 0.25:
+    form = rng.random() if len(aliases) > 1 else 1.0
+    if form < 0.2:
         orders = (f"{a}: {' '.join(rng.sample([b for b in aliases if b != a], len(aliases) - 1))}" for a in aliases)
         return f"[{' | '.join(orders)}]"
-    return _tree(rng, aliases, left_deep=rng.random() < 0.4)
+    if form < 0.4:
+        return f"eddy{rng.choice(('', ':lottery', ':rank'))}({' '.join(aliases)})"
+    tree = _tree(rng, aliases, left_deep=rng.random() < 0.4)
+    return f"stairs({tree})" if form < 0.5 else tree
 
 
 def _tree(rng: Random, aliases: list[str], *, left_deep: bool) -> str:
