@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from midstream.migration.prediction import Prediction, Situation
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
@@ -130,6 +131,10 @@ class Strategy(ABC):
                 return f"{name} is a number of comparisons a step, not {value!r}"
             if name in ("decompose", "hold_new") and not isinstance(value, bool):
                 return f"{name} is true or false, not {value!r}"
+        return None
+
+    def predict(self, situation: Situation) -> Prediction | None:
+        """What the migration would cost, from live figures; None where the strategy cannot carry it."""
         return None
 
     @abstractmethod
