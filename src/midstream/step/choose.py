@@ -1,0 +1,46 @@
+"""`strategy="auto"`: before a step, the chooser's pick takes the place of the wish. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from midstream.language.plan_notation import parse_plan
+from midstream.migration.base import Move
+from midstream.migration.chooser import checked, choose
+from midstream.migration.discovery import discovered
+from midstream.migration.prediction import Situation
+from midstream.model.commands import Migrate
+from midstream.model.errors import StrategyError
+from midstream.model.manifest import Manifest
+from midstream.plan.decompose import decompose
+from midstream.step.program import parsed
+from midstream.step.statistics import statistics
+
+AUTO = "auto"
+"""The name that stands for the chooser among the strategies."""
+
+
+def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, Any], list[dict[str, Any]]]:
+    """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
+
+    The query must be running. Of options there is `objective` alone; those of the chosen strategy stay at their
+    defaults, for nobody can know them before the choice.
+    """
+    unknown = sorted(set(command.options) - {"objective"})
+    if unknown:
+        raise StrategyError(
+            f"{AUTO} has no option {unknown[0]!r}", place=f"query {command.query}", remedy="options: objective"
+        )
+    objective = command.options.get("objective", "latency")
+    checked(objective)
+    entry = manifest.queries[command.query]
+    query = parsed(manifest, entry.sql)
+    old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
+    move = Move(command.query, entry.plan, new, len(query.sources) > 1 or query.aggregate is not None, {})
+    refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
+    candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
+    situation = Situation(statistics(manifest, command.query), old, new, decompose(old, new))
+    choice = choose(situation, objective, candidates, refused)
+    considered = [candidate.to_json() for candidate in choice.considered]
+    return replace(command, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
