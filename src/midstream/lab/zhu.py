@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
-from midstream.lab.generator import Source, Workload, equal, query
+from midstream.lab.generator import Schedule, Source, Workload, equal, query
+from midstream.lab.processor import Processor, Switch
+from midstream.lab.trace import Stage, Trace
 
 OLD = "(((A B) C) D)"
 NEW = "(A ((B C) D))"
@@ -22,6 +26,9 @@ class Setting:
     inter_arrival: Mapping[str, float]
     sigma: Mapping[str, float]
 
+    def __hash__(self) -> int:
+        return hash((self.window, *self.inter_arrival.items(), *self.sigma.items()))
+
     @property
     def seconds(self) -> float:
         """The window W in seconds."""
@@ -35,7 +42,7 @@ class Setting:
         """Poisson streams, a column per predicate, every join a nested loop as in the paper's cost model (§5.1)."""
         size = {pair: 1 / factor for pair, factor in self.sigma.items()}
         sources = tuple(
-            Source(name, self.rate(name), {pair.lower(): round(size[pair]) for pair in size if name in pair})
+            Source(name, self.rate(name), {pair.lower(): round(n) for pair, n in size.items() if name in pair})
             for name in self.inter_arrival
         )
         predicates = [
@@ -45,10 +52,74 @@ class Setting:
         return Workload(sources, query(list(self.inter_arrival), predicates, window), seed)
 
 
+SPEED = 200_000
+"""Comparisons a second that suffice for sets 1 and 2 of §6.2, old and new plan at once."""
+
+
 def set_1(window: float) -> Setting:
-    """Table 2, set 1 of §6.2."""
+    """Table 2, §6.2 set 1: W varies."""
     return Setting(window, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.05, "CD": 0.02})
 
 
-SPEED = 200_000
-"""Comparisons a second that suffice for set 1 up to W = 7 s, old and new plan at once."""
+def set_2(inter_arrival_b: float) -> Setting:
+    """Table 2, §6.2 set 2: I_B varies."""
+    return Setting(1000, {"A": 50, "B": inter_arrival_b, "C": 50, "D": 50}, {"AB": 0.1, "BC": 0.05, "CD": 0.02})
+
+
+def set_3(window: float) -> Setting:
+    """Table 2, §6.2 set 3: W varies, rates and reduction factors are high."""
+    return Setting(window, {"A": 100, "B": 12, "C": 12, "D": 12}, dict.fromkeys(("AB", "BC", "CD"), 0.1))
+
+
+LOW = Setting(1000, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.02, "CD": 0.02})
+"""Table 2, §6.3 set 1: the system has power to spare."""
+
+HIGH = Setting(2000, dict.fromkeys("ABCD", 50.0), {"AB": 0.2, "BC": 0.05, "CD": 0.05})
+"""Table 2, §6.3 set 2: the system cannot keep up with the old plan."""
+
+OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "moving_state": {},
+    "parallel_track": {"hold_new": True, "purge": "zhu"},
+}
+"""The strategies as the paper has them: results held for the order of Lemma 2.1, tuples purged by Lemma 2.2."""
+
+
+def stage(setting: Setting, strategy: str, speed: float, seed: int, **options: Any) -> Stage:
+    """The migration stage of a run that migrates at 1.5W, its states full and nothing in a queue.
+
+    Until then the processor is as fast as need be, so that what it lacks shows in the stage alone.
+    """
+    start, at_once = 1.5 * setting.seconds, strategy == "moving_state"
+    processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else 20))
+    switch = Switch(start, NEW, strategy, {**OPTIONS[strategy], **options})
+    after = setting.seconds * (0.5 if at_once else 1.4 if options.get("purge") == "watermark" else 2.5)
+    return processor.play(setting.workload(seed), OLD, start + after, [switch]).stage
+
+
+@lru_cache(maxsize=4)
+def four_cases(setting: Setting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
+    """The cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`."""
+    processor, workload = Processor(speed, tick), setting.workload()
+    never = {"new": processor.play(workload, NEW, until), "old": processor.play(workload, OLD, until)}
+    return never | {
+        strategy: processor.play(workload, OLD, until, [Switch(MIGRATED, NEW, strategy, options)])
+        for strategy, options in OPTIONS.items()
+    }
+
+
+MIGRATED = 10.0
+"""When the old plan has been executed for 10,000 ms (§6.3)."""
+
+
+def predicted(model: Callable[..., float], setting: Setting, speed: float) -> float:
+    """A model of T_MS for the migration from `OLD` to `NEW`, with T_j as the processor has it and T_s = 0."""
+    return model(
+        lambda_b=setting.rate("B"),
+        lambda_c=setting.rate("C"),
+        lambda_d=setting.rate("D"),
+        w=setting.seconds,
+        t_j=1 / speed,
+        t_s=0,
+        sigma_bc=setting.sigma["BC"],
+        sigma_bcd=setting.sigma["CD"],
+    )

@@ -1,0 +1,97 @@
+"""Zhu Fig. 12: moving state against parallel track over the window, at high rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import lines
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.tidy import column, table
+from midstream.lab.zhu import set_3, stage
+from midstream.migration.costs.zhu import t_pt
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SMALL = Claim("At small windows the moving state strategy migrates faster.", "Zhu §6.2, Fig. 12")
+TWICE = Claim("The parallel track migration time increases linearly and stays at about 2W.", "Zhu §6.2, Fig. 12")
+OVERTAKES = Claim(
+    "After a certain window size, parallel track surpasses moving state and becomes the faster one.",
+    "Zhu §6.2, Fig. 12",
+)
+
+POWER = 60_000
+MS, PT, STREAMS, MODEL = "moving_state", "parallel_track", "parallel_track, in the streams' time", "model: 2W"
+
+
+class Zhu12(Figure):
+    """T_MS and T_PT over W, Table 2 set 3."""
+
+    name: ClassVar[str] = "zhu_12"
+    title: ClassVar[str] = "comparison of T_MS and T_PT vs. W"
+    paper: ClassVar[str] = "Zhu"
+    source: ClassVar[str] = "Zhu §6.2, Fig. 12"
+    strategies: ClassVar[frozenset[str]] = frozenset({"moving_state", "parallel_track"})
+    setting: ClassVar[str] = (
+        "Table 2, set 3: a row of A every 100 ms, of B, C and D every 12 ms, reduction factors 0.1; W varies; "
+        f"{POWER:,} comparisons a second from the beginning of the stage on, enough for small windows and not for "
+        "large ones. *In the streams' time* a stage is as long as the arrivals that it took."
+    )
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        rows = []
+        for window in scale.pick(quick=(125, 250, 500, 1000, 1500), full=(125, 250, 500, 750, 1000, 1250, 1500, 2000)):
+            setting = set_3(window)
+            moving = [stage(setting, MS, POWER, seed).length for seed in range(scale.pick(quick=6, full=40))]
+            parallel = [stage(setting, PT, POWER, seed) for seed in range(scale.pick(quick=1, full=3))]
+            for case, seconds in (
+                (MS, float(np.mean(moving))),
+                (PT, float(np.mean([found.length for found in parallel]))),
+                (STREAMS, float(np.mean([found.arrivals for found in parallel]))),
+                (MODEL, t_pt(setting.seconds, h=3)),
+            ):
+                rows.append({"case": case, "W (ms)": window, "stage (s)": seconds})
+        return table(rows)
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        window = column(data, "W (ms)", case=MS)
+        moving, parallel, arrived = (column(data, "stage (s)", case=case) for case in (MS, PT, STREAMS))
+        twice = parallel / column(data, "stage (s)", case=MODEL)
+        enough = twice < 1.2
+        return (
+            SMALL.judged(
+                bool(moving[0] < parallel[0]),
+                f"at W = {window[0]} ms T_MS is {moving[0]:.3f} s and T_PT {parallel[0]:.3f} s",
+                "recomputing takes longer than 2W",
+            ),
+            TWICE.judged(
+                bool(enough.all()),
+                f"up to W = {window[enough].max(initial=0)} ms T_PT is at most {twice[enough].max(initial=0):.2f} "
+                f"times 2W, at W = {window[-1]} ms {twice[-1]:.0f} times; in the streams' time it is "
+                f"{(arrived / window * 1000).min():.2f} W to {(arrived / window * 1000).max():.2f} W",
+                "the stage needs 2W of arrivals, and from some window on the processor needs more than 2W for what "
+                "both plans do with them",
+            ),
+            OVERTAKES.judged(
+                bool((parallel < moving).any()),
+                f"at W = {window[-1]} ms T_MS is {moving[-1]:.1f} s and T_PT {parallel[-1]:.1f} s; in the streams' "
+                f"time parallel track took {arrived[-1]:.1f} s of arrivals",
+                "recomputing a state costs |L||R| comparisons, while the new plan's own work over one W costs the same "
+                "join 2|L||R|, and |L||R| in the first W from empty states. Parallel track does at least three times "
+                "the work of moving state within its stage, and the old plan's on top. So T_MS > 2W only if the "
+                "processor cannot keep up with the new plan; then T_PT is no longer 2W either, unless the stage is "
+                "measured in the streams' time, where the curves do cross",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        lines(axes, data, "W (ms)", "stage (s)", marks=True)
+        axes.set_yscale("log")

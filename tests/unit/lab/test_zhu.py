@@ -1,0 +1,54 @@
+"""Zhu's experiments: Table 2 as run, against the cost models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from midstream.lab.figures.zhu_13 import joins
+from midstream.lab.figures.zhu_16 import longest_zero
+from midstream.lab.processor import Processor
+from midstream.lab.zhu import LOW, NEW, OLD, Setting, predicted, set_1, stage
+from midstream.lab.zhu_cases import Course
+from midstream.migration.costs.zhu import t_ms_left_deep
+
+
+def test_table_2_as_streams() -> None:
+    workload = LOW.workload()
+    assert [(source.name, source.rate, dict(source.columns)) for source in workload.sources] == [
+        ("A", 10, {"ab": 10}),
+        ("B", 10, {"ab": 10, "bc": 50}),
+        ("C", 10, {"bc": 50, "cd": 50}),
+        ("D", 10, {"cd": 50}),
+    ]
+    assert workload.sql.endswith("WHERE NOT A.ab <> B.ab AND NOT B.bc <> C.bc AND NOT C.cd <> D.cd")
+    assert workload.sql.count("RANGE 1000 MILLISECONDS") == 4
+
+
+def test_both_plans_give_the_same_results() -> None:
+    setting = Setting(1000, dict.fromkeys("ABCD", 50.0), {"AB": 0.1, "BC": 0.1, "CD": 0.1})
+    old, new = (Processor(1e9, 0.5).play(setting.workload(), plan, 4.0).total("results") for plan in (OLD, NEW))
+    assert old == new > 50
+
+
+def test_moving_state_takes_as_long_as_the_model_says() -> None:
+    setting = set_1(4000)
+    lengths = [stage(setting, "moving_state", 1000, seed).length for seed in range(8)]
+    # The engine keeps rows a little longer than W: until the slowest stream's watermark has passed.
+    assert np.mean(lengths) == pytest.approx(1.15 * predicted(t_ms_left_deep, setting, 1000), rel=0.2)
+
+
+def test_when_two_lines_have_joined() -> None:
+    seconds = np.arange(8.0, 16.0)
+
+    def course(*counts: int) -> Course:
+        return Course(seconds, np.array(counts, float), seconds, seconds, 0.0, 0.0)
+
+    other = course(1, 1, 1, 1, 1, 1, 1, 1)
+    assert joins(course(9, 9, 9, 1, 2, 1, 1, 1), other) == 13
+    assert joins(course(1, 1, 1, 1, 1, 1, 1, 2), other) == float("inf")
+
+
+def test_the_longest_run_of_zeros() -> None:
+    assert longest_zero(np.array([0, 3, 0, 0, 1, 0])) == 2
+    assert longest_zero(np.array([])) == 0
