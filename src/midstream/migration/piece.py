@@ -48,11 +48,6 @@ class Piece:
         return sum(j.output.rows for j in self.old if j.kept and j.output.sources not in wanted)
 
     @property
-    def kept(self) -> float:
-        """The rows of the new plan's states over several streams."""
-        return sum(j.output.rows for j in self.new if j.kept and j.output.sources != self.sources)
-
-    @property
     def inputs(self) -> float:
         """The rows of the inputs, which a plan that begins empty keeps once more."""
         made = {j.output.sources for j in self.new}

@@ -6,6 +6,7 @@ these take each source's own; times end a step later than in the papers, for a s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, inf
 
 from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
@@ -30,16 +31,20 @@ def replay_all(situation: Situation) -> Prediction:
 def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool = False) -> Prediction:
     """The old plan whole beside a new one that began empty: parallel track (Zhu §5.2, Equations 4 and 5).
 
-    The old plan's comparisons are what would not be made otherwise. With `hold_new` the new plan's first results wait
-    for the end: at time t a share t/W of each source's rows is new.
+    The old plan's comparisons are what would not be made otherwise; its root makes no all-new results, which are a
+    share (t/W)^(n-1) of all at time t. With `hold_new` the new plan's first results wait for the end.
     """
+    if hold_new:
+        situation = replace(situation, options={**situation.options, "decompose": False})
     work = rate = memory = lasts = 0.0
     for piece in pieces(situation):
-        seconds, running = t_pt(piece.window, piece.height if zhu_purge else 1), sum(j.running for j in piece.old)
-        work, rate, lasts = work + running * seconds, rate + running, max(lasts, seconds)
+        seconds, number = t_pt(piece.window, piece.height if zhu_purge else 1), len(piece.sources)
+        running, root = sum(j.running for j in piece.old), piece.old[-1].running if piece.old[-1].kept else 0.0
+        work += (running - root) * (seconds + situation.statistics.step) + root * piece.window * (number - 1) / number
+        rate, lasts = rate + running, max(lasts, seconds)
         memory += piece.unmatched + piece.inputs
         if hold_new:
-            memory += piece.new[-1].output.rate * seconds / (len(piece.sources) + 1)
+            memory += piece.new[-1].output.rate * seconds / (number + 1)
     return _lasting(situation, work, rate, memory, lasts, held=lasts if hold_new else 0.0)
 
 
@@ -53,9 +58,11 @@ def beside(situation: Situation, budget: float | None = None) -> Prediction:
     spare = None if budget is None else budget / situation.statistics.step
     for piece in pieces(situation):
         replay, running = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new)
-        memory += piece.inputs + piece.kept
+        memory += piece.unmatched + piece.inputs
         seconds = piece.window
-        if spare is not None:
+        if spare is None:
+            replay += running * situation.statistics.step
+        else:
             seconds = min(seconds, _caught_up(piece.window, replay, running, spare))
             replay, running = min(replay + running * seconds, spare * seconds), spare
         work, rate, lasts = work + replay, rate + running, max(lasts, seconds)

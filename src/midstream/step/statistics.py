@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import inf
+from math import inf, prod
 
 from midstream.language.query import BandPredicate, EquiPredicate
 from midstream.migration.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
@@ -20,7 +20,7 @@ from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.key_classes import key_classes
 from midstream.state.specs import RowsSpec
-from midstream.step.conclude import operator_name
+from midstream.step.names import operator_name
 from midstream.step.program import Unit, unit_of
 
 SECOND = 1_000_000
@@ -42,12 +42,14 @@ class Gathering:
         """All figures together."""
         sources = {alias: self._source(label) for alias, label in self.unit.names.items()}
         joins = tuple(join for operator in self._operators for join in self._joins(operator))
-        return Statistics(sources, self._conditions(), joins, self._states(), self._elapsed / self._steps)
+        return Statistics(sources, self._conditions(), joins, self._states(sources), self._elapsed / self._steps)
 
     def _source(self, label: str) -> SourceStatistics:
         spec = self._rows[label]
         rate = self._recent(spec) or self._arrived(spec) / self._elapsed
-        return SourceStatistics(rate, float(self._live(spec.id)), _lasts(spec.window, rate))
+        lasts = _lasts(spec.window, rate)
+        # A listing has what was alive as its step began, a step more than the next one will find.
+        return SourceStatistics(rate, min(float(self._live(spec.id)), rate * lasts), lasts)
 
     def _conditions(self) -> tuple[Condition, ...]:
         keys = [
@@ -90,8 +92,15 @@ class Gathering:
         pairs = ran * (arrived[0] * (right or 0) + arrived[1] * (left or 0)) - (left or 0) * (right or 0) * (ran >= 1.0)
         return min((counters.comparisons + 0.5) / (pairs + 1), 1.0) if pairs > 0 else 1.0
 
-    def _states(self) -> dict[Sources, float]:
-        return {self._aliases(labels): float(rows) for labels, rows in self._intermediate.items()}
+    def _states(self, sources: Mapping[str, SourceStatistics]) -> dict[Sources, float]:
+        found = {}
+        for labels, rows in self._intermediate.items():
+            shares = [sources[alias].rows / live for alias in self._aliases(labels) if (live := self._alive(alias))]
+            found[self._aliases(labels)] = rows * prod(shares)
+        return found
+
+    def _alive(self, alias: str) -> int:
+        return self._live(self._rows[self.unit.names[alias]].id)
 
     @cached_property
     def _intermediate(self) -> Mapping[frozenset[str], int]:
