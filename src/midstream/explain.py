@@ -15,8 +15,9 @@ from midstream.model.manifest import Manifest
 from midstream.operators.base import Operator
 from midstream.operators.source import SourceOperator
 from midstream.plan.pretty import draw
-from midstream.step.conclude import operator_name, state_bytes, state_rows
+from midstream.step.conclude import state_bytes, state_rows
 from midstream.step.lane_key import SINGLE
+from midstream.step.names import operator_name
 from midstream.step.plan_step import entry_of, lanes_of
 from midstream.step.program import Unit, unit_of
 

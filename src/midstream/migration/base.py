@@ -48,9 +48,9 @@ class Box(ABC):
         """The step's part of the query's answer."""
         return outlet.emit(lane, self.advance(lane))
 
-    def tables(self) -> tuple[str, ...]:
-        """The ids of the lane tables that the box itself keeps."""
-        return ()
+    def withheld(self, lane: Lane) -> Combinations | None:
+        """Results of this step that are not to be delivered yet, after `deliver`; None if nothing is held back."""
+        return None
 
     @abstractmethod
     def snapshot(self) -> Mapping[str, Any]:
@@ -103,13 +103,17 @@ class PlanBox(Box):
 
 @dataclass(frozen=True)
 class Move:
-    """What a strategy is asked to do, for it to accept or refuse before anything is touched."""
+    """What a strategy is asked to do, for it to accept or refuse before anything is touched.
+
+    `plain`: the answer is the join's results as they come, neither an aggregate nor a difference.
+    """
 
     query: str
     old: str
     new: Plan
     stateful: bool
     options: Mapping[str, Any]
+    plain: bool = True
 
 
 class Strategy(ABC):

@@ -31,6 +31,10 @@ class Lasting(Strategy):
     ) -> Transition:
         """The operator for one piece of a migration; the same arguments give the same operator."""
 
+    def is_whole(self, options: Mapping[str, Any]) -> bool:
+        """Whether the plan must move in one piece."""
+        return not options.get("decompose", True)
+
     @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         ensure(lane, states_of(old.operators()), event=False)
@@ -39,10 +43,10 @@ class Lasting(Strategy):
             return new
         before = old.mixture if isinstance(old, Running) else Mixture(old.target, ())
         root = old.results[0]
-        tasks = carve(root, new.roots[0], decompose=bool(options.get("decompose", True)))
+        tasks = carve(root, new.roots[0], decompose=not self.is_whole(options))
         placed = []
         for task in tasks:
-            source = before.within(task.sources, task.units) if self.keeps_old else None
+            source = before.within(task.sources, task.units).unheld() if self.keeps_old else None
             begun = task.begun(lane, new.roots[0])
             placed.append(Placed(self.name, mark, lane.clock.step, dict(options), begun, source))
         # What both plans have in common goes on as it is, in transition or not.

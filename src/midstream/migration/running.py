@@ -82,6 +82,14 @@ class Mixture:
         inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
         return Mixture(self.plan, tuple(inside))
 
+    def unheld(self) -> Mixture:
+        """The mixture as the old plan of another migration, which lets no result be held back inside it."""
+        placed = (
+            replace(p, options={**p.options, "hold_new": False}) if p.options.get("hold_new") else p
+            for p in self.placed
+        )
+        return replace(self, placed=tuple(placed))
+
     def root(self, makers: Callable[[str], Maker]) -> Operator:
         """The mixture as one operator."""
         whole = self.plan.roots[0]
@@ -126,6 +134,10 @@ class Running(Box):
     @override
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
         return (self.root.drive(lane),)
+
+    @override
+    def withheld(self, lane: Lane) -> Combinations | None:
+        return self.root.withheld(lane) if isinstance(self.root, Transition) else None
 
     @override
     def snapshot(self) -> Mapping[str, Any]:

@@ -101,6 +101,10 @@ class Transition(Operator):
         """The plan whose comparisons would not be made without the migration."""
         return self.old
 
+    def withheld(self, lane: Lane) -> Combinations | None:
+        """Results of this step to be kept back, after `advance`; None once nothing is."""
+        return None
+
     def is_idle(self) -> bool:
         """Whether there is nothing to do, right from the beginning."""
         return False

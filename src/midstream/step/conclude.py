@@ -12,6 +12,7 @@ from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
+from midstream.step.names import operator_name
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import parsed
 
@@ -64,11 +65,6 @@ def conclude(
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     lanes = [event for output in outputs.values() for event in output.events]
     return after, (*plan.events, *moved, *lanes, *late, *rejected, done)
-
-
-def operator_name(lane: str, operator: str) -> str:
-    """The name of an operator's counters in a manifest: equal operators of two lane groups do separate work."""
-    return f"{lane.rpartition('.')[0]} {operator}"
 
 
 def state_rows(manifest: Manifest) -> int:

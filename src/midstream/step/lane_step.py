@@ -24,6 +24,7 @@ from midstream.operators.source import SourceOperator
 from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store import ChunkStore
+from midstream.step.held import held_id, hold_back, released
 from midstream.step.program import Program, Unit
 
 
@@ -103,10 +104,11 @@ def lane_step(
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
-    results = {unit.name: boxes[unit.name].deliver(lane, unit.outlet) for unit in program.units}
+    results = {unit.name: _answer(unit, boxes[unit.name], lane) for unit in program.units}
+    held = {held_id(unit.name, unit.since) for unit in program.units if boxes[unit.name].withheld(lane) is not None}
     moves = {unit.name: _moves(boxes[unit.name], costs[unit.name], lane) for unit in program.units}
     settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
-    needed = set[str]().union(*(_needed(unit, settled[unit.name]) for unit in program.units))
+    needed = held.union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
     uses = {unit.name: _uses(unit, [*everything[unit.name], settled[unit.name]]) for unit in program.units}
     rows_out = {query: len(answer.times) for query, answer in results.items()}
@@ -120,6 +122,16 @@ def mark_of(step: int, number: int) -> str:
     '12.0'
     """
     return f"{step}.{number}"
+
+
+def _answer(unit: Unit, box: Box, lane: Lane) -> Answer:
+    """The step's part of a query's answer, without what is held back, and with what is no longer."""
+    answer, id = box.deliver(lane, unit.outlet), held_id(unit.name, unit.since)
+    kept_back = box.withheld(lane)
+    if kept_back is None:
+        return released(lane, id, answer)
+    hold_back(lane, id, unit.outlet, kept_back)
+    return answer
 
 
 def _moves(box: Box, begun: Mapping[str, int], lane: Lane) -> dict[str, dict[str, Any]]:
@@ -179,7 +191,7 @@ def _operators(box: Box) -> Iterable[Operator]:
 def _needed(unit: Unit, box: Box) -> set[str]:
     """The ids of all states that a query stands on."""
     waiting = {pending_id(unit.name, unit.since, stream) for stream in unit.streams} if unit.ordered else set()
-    tables = {table for op in _operators(box) for table in op.tables()} | set(box.tables())
+    tables = {table for op in _operators(box) for table in op.tables()}
     return waiting | tables | {spec.id for spec in _specs(unit, [box])}
 
 

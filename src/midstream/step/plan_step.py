@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.migration.base import Move
@@ -15,6 +16,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.decompose import decompose
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
+from midstream.step.choose import AUTO, resolve
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
 from midstream.step.program import Program, compile_program, parsed
 
@@ -88,8 +90,12 @@ def take(
             events.append(QueryDropped(manifest.step, name))
             return replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
         case Migrate(name):
-            plan_, entry = check_migration(manifest, command), entry_of(manifest, name)
-            events.append(_begun(manifest, command, plan_))
+            entry, detail = entry_of(manifest, name), dict[str, Any]()
+            if command.strategy == AUTO:
+                command, predicted, considered = resolve(manifest, command)
+                detail = {"predicted": predicted, "considered": considered}
+            plan_ = check_migration(manifest, command)
+            events.append(_begun(manifest, command, plan_, detail))
             migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
             return manifest.with_query(name, replace(entry, plan=plan_.notation()))
         case Rescale(lanes):
@@ -100,11 +106,11 @@ def take(
     raise QueryError(f"unknown command {command.kind!r}", place="command log", remedy="see `midstream --help`")
 
 
-def _begun(manifest: Manifest, command: Migrate, new: Plan) -> MigrationBegun:
+def _begun(manifest: Manifest, command: Migrate, new: Plan, detail: dict[str, Any]) -> MigrationBegun:
     entry = entry_of(manifest, command.query)
     old = parse_plan(entry.plan, parsed(manifest, entry.sql))
     tasks = tuple((t.old.notation(), t.new.notation()) for t in decompose(old, new))
-    return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks)
+    return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks, detail)
 
 
 def new_entry(manifest: Manifest, sql: str, plan: str | None, sink: Mapping[str, object] | None) -> QueryEntry:
@@ -138,7 +144,8 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     wrong = chosen.wrong(command.options)
     if wrong:
         raise StrategyError(f"{chosen.name}: {wrong}", place=f"query {command.query}", remedy="correct the option")
-    move = Move(command.query, entry.plan, plan, stateful, command.options)
+    plain = query.aggregate is None and query.difference is None
+    move = Move(command.query, entry.plan, plan, stateful, command.options, plain)
     reason = chosen.refusal(move)
     if reason:
         raise StrategyError(

@@ -25,7 +25,21 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
     for state_id in ids:
         listings = [state.states[state_id] for state in old if state_id in state.states]
         states[state_id] = _adopt_rows(listings, lane, lanes, store, f"{name}-{state_id}")
+    if lane == 0:
+        states.update(_adopt_held(old, store, name))
     return LaneState(states, boxes)
+
+
+def _adopt_held(old: Sequence[LaneState], store: ChunkStore, name: str) -> dict[str, StateListing]:
+    """Rows of answers that wait to be delivered: one lane has them all, for they belong to no key any more."""
+    found = {}
+    for table_id in sorted({state_id for state in old for state_id in state.states if state_id.endswith(".held")}):
+        refs = [ref for state in old if table_id in state.states for ref in state.states[table_id].chunks]
+        table = pa.Table.from_batches([store.get(ref) for ref in refs]).combine_chunks()
+        if table.num_rows:
+            chunk = store_chunk(store, f"{name}-{table_id}", table.to_batches()[0])
+            found[table_id] = StateListing((chunk,), table.num_rows)
+    return found
 
 
 def _adopt_rows(listings: Sequence[StateListing], lane: int, lanes: int, store: ChunkStore, name: str) -> StateListing:

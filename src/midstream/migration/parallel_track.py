@@ -1,0 +1,133 @@
+"""Parallel track (Zhu §4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from typing_extensions import override
+
+from midstream.migration.base import Move
+from midstream.migration.gpt import begin_empty
+from midstream.migration.lasting import Lasting
+from midstream.migration.restricted import restricted
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition, apart, inner
+from midstream.operators.base import Operator
+from midstream.operators.match import keyed
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import Combinations, Words, concatenate
+from midstream.state.lane import Lane
+
+PURGES = ("watermark", "zhu")
+
+
+class ParallelTrack(Lasting):
+    """Run both plans until the old one has only new tuples; its root makes no all-new result, the new plan makes those.
+
+    `hold_new` keeps the new plan's results back until the old plan is done, as in the paper, and releases them in one
+    burst; without it they go out at once, which the max ordering of HybMig §2.1 allows. `purge="zhu"` waits for 2W
+    where the old plan is higher than one join, which follows from the paper's purge rule (Lemma 2.2: min against max);
+    `"watermark"` ends as soon as no old row can be joined any more: W under max ordering (HybMig §3.5).
+    Differences from the paper: payload is stored once for both plans; results held back have left the plan already and
+    wait as rows of the answer.
+    """
+
+    name: ClassVar[str] = "parallel_track"
+    options: ClassVar[frozenset[str]] = frozenset({"decompose", "hold_new", "purge"})
+
+    @override
+    def wrong(self, options: Mapping[str, Any]) -> str | None:
+        if options.get("purge", "watermark") not in PURGES:
+            return f"purge is one of {', '.join(PURGES)}, not {options['purge']!r}"
+        return super().wrong(options)
+
+    @override
+    def refusal(self, move: Move) -> str | None:
+        if move.options.get("hold_new") and not move.plain:
+            return (
+                "hold_new keeps rows of the answer back, but an aggregate or a difference is asked at instants, "
+                "when it must know all of them"
+            )
+        return None
+
+    @override
+    def is_whole(self, options: Mapping[str, Any]) -> bool:
+        # What is held back must be the answer itself: inside a plan its partners would be purged meanwhile.
+        return bool(options.get("hold_new")) or super().is_whole(options)
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        new = apart(whole, f"{name}+/", task.units)
+        return ParallelTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
+
+
+@dataclass(frozen=True)
+class ParallelTransition(Transition):
+    """The old plan without all-new results, and the new plan over new rows only."""
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        begin_empty(self, lane)
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        late, results = self._late(lane), self.new.delta(lane)
+        late = Combinations({s: late.refs[s] for s in results.refs}, late.now, late.until)
+        if self.is_held(lane):
+            return late
+        return concatenate([late, results])
+
+    @override
+    def withheld(self, lane: Lane) -> Combinations | None:
+        return self.new.delta(lane) if self.is_held(lane) else None
+
+    def is_held(self, lane: Lane) -> bool:
+        """Whether new results are kept back in this step."""
+        return bool(self.options.get("hold_new")) and not self.is_over(lane)
+
+    @override
+    def is_over(self, lane: Lane) -> bool:
+        return self.task.is_spent(lane, self, self._longer())
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        return "both plans run" + (", new results are held back" if self.options.get("hold_new") else "")
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        return "results with an old row", "results of new rows only"
+
+    def _longer(self) -> int:
+        """How long Zhu's purge rule lets mixed tuples live beyond their old rows."""
+        assert self.old is not None
+        if self.options.get("purge") != "zhu" or not inner(self.old, self.task.units):
+            return 0
+        windows = [spec.window for spec in self.rows.values() if spec.label in self.labels and spec.window]
+        return max((window.size for window in windows if window.kind == "range"), default=0)
+
+    def _late(self, lane: Lane) -> Combinations:
+        """What the old plan still has to make: its root joins no two all-new combinations (Zhu §4.2.1)."""
+        old = self.old
+        assert old is not None
+        if not isinstance(old, WindowJoin) or old.id in lane.deltas:
+            found = old.drive(lane)
+            return found.take(self._all_new(found) == 0)
+        left, right = old.left.drive(lane), old.right.drive(lane)
+        found = restricted(lane, old, (left, right), (self._all_new, lambda c: 2 * self._all_new(c)), full=3)
+        for spec, key, delta in (
+            (old.left_state, old.edge.left_key, left),
+            (old.right_state, old.edge.right_key, right),
+        ):
+            lane.join(spec).insert(keyed(lane, old.rows, delta, old.edge.index, key))
+        return found
+
+    def _all_new(self, combinations: Combinations) -> Words:
+        new = np.ones(len(combinations), np.bool_)
+        for label, refs in combinations.refs.items():
+            new &= refs >= self.task.start[label]
+        return new.astype(np.int64)

@@ -1,0 +1,47 @@
+"""Rows of an answer that a migration holds back, and their release (Zhu §4.2: the new plan's output waits)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.operators.outlet import Answer, Outlet
+from midstream.state.combinations import Combinations
+from midstream.state.keys import stable_order
+from midstream.state.lane import Lane
+
+_TIME = "_now"
+
+
+def held_id(query: str, since: int) -> str:
+    """The id of the lane's table of rows held back.
+
+    >>> held_id("pairs", 3)
+    'pairs.3.held'
+    """
+    return f"{query}.{since}.held"
+
+
+def hold_back(lane: Lane, table_id: str, outlet: Outlet, results: Combinations) -> None:
+    """Add a step's results to those held back."""
+    answer = outlet.emit(lane, [results])
+    rows = answer.table.append_column(_TIME, pa.array(answer.times, pa.int64()))
+    held = lane.table(table_id)
+    table = rows if held is None else pa.concat_tables([pa.Table.from_batches([held]), rows])
+    lane.keep(table_id, one_batch(table))
+
+
+def released(lane: Lane, table_id: str, answer: Answer) -> Answer:
+    """The answer with all rows that were held back, in order of time."""
+    held = lane.table(table_id)
+    if held is None:
+        return answer
+    times = np.concatenate([held.column(_TIME).to_numpy(), answer.times])
+    table = pa.concat_tables([pa.Table.from_batches([held]).drop_columns([_TIME]), answer.table])
+    order = stable_order(times)
+    return Answer(table.take(pa.array(order)), times[order])
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as one batch, if it is empty too."""
+    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=table.schema)
