@@ -1,0 +1,142 @@
+"""GHM: hybrid migration for black boxes (HybMig §4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import comparisons
+from midstream.migration.gpt import begin_empty
+from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import beside
+from midstream.migration.queue import Queue, queue_of
+from midstream.migration.replay import feed, old_rows
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition, apart
+from midstream.model.counters import Counters
+from midstream.operators.base import Operator
+from midstream.state.combinations import Combinations
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+from midstream.state.specs import StateSpec
+
+BUDGET = 100_000
+"""Comparisons a step, where the user does not say."""
+
+FIRST_PIECE = 16
+"""Rows fed before anything is known of what a row costs."""
+
+
+class GHM(Lasting):
+    """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
+
+    `budget` is what the new plan may do in a step, in comparisons; its output is thrown away. The migration ends once
+    the queues are empty, for then both plans have seen the same; at the latest when every old row is spent: what waits
+    then has all come since the migration began, and is fed at once.
+
+    Differences from the paper: the old plan's priority is the budget; rows that die while they wait are not fed; the
+    queues are states and survive a restart. With a budget of 0 the new plan is fed nothing until the end.
+    """
+
+    name: ClassVar[str] = "ghm"
+    options: ClassVar[frozenset[str]] = frozenset({"decompose", "budget"})
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        new = apart(whole, f"{name}+/", task.units)
+        return GHMTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return beside(situation, BUDGET)
+
+
+@dataclass(frozen=True)
+class GHMTransition(Transition):
+    """Gives the old plan's results and feeds the new one from a queue for each input (Fig. 14)."""
+
+    @override
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        return tuple((unit, queue_of(unit, f"{self.name}=/")) for unit in self.inputs())
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        begin_empty(self, lane)
+        for unit, spec in self.states():
+            waiting = old_rows(unit, lane)
+            lane.put(JoinState(spec, [Part(None, waiting)]))
+            lane.count(f"state {spec.id}", Counters(inserted=len(waiting)))
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        assert self.old is not None
+        results = self.old.drive(lane)
+        queue = Queue({unit.id: lane.join(spec) for unit, spec in self.states()})
+        queue.extend({unit.id: unit.delta(lane) for unit in self.inputs()})
+        fed = self._consume(queue, lane)
+        for state in queue.rest():
+            lane.put(state)
+        lane.count(self.id, Counters(rows_in=fed))
+        return results
+
+    def _consume(self, queue: Queue, lane: Lane) -> int:
+        """Feed from the queues until the budget is used; the number of rows fed."""
+        if self.task.is_spent(lane, self):
+            return self._feed(queue, len(queue), lane)
+        budget, begun = self.options.get("budget", BUDGET), comparisons(lane)
+        used = fed = 0
+        size = FIRST_PIECE
+        while len(queue) and used < budget:
+            fed += self._feed(queue, size, lane)
+            used = comparisons(lane) - begun
+            size = max(1, min(2 * size, (budget - used) * fed // used if used else 2 * size))
+        return fed
+
+    def _feed(self, queue: Queue, count: int, lane: Lane) -> int:
+        pieces = queue.take(count)
+        feed(self.new, f"{self.name}+/", pieces, lane)
+        return sum(map(len, pieces.values()))
+
+    def waiting(self, lane: Lane) -> int:
+        """How many rows are in the queues."""
+        return sum(lane.join(spec).live for _, spec in self.states())
+
+    def _fed(self, lane: Lane) -> int:
+        now = lane.counters[self.id].rows_in if self.id in lane.counters else 0
+        return int(self.task.memory.get("fed", 0)) + now
+
+    @override
+    def is_over(self, lane: Lane) -> bool:
+        return not self.waiting(lane)
+
+    @override
+    def remembered(self, lane: Lane) -> Task:
+        return replace(self.task, memory={"fed": self._fed(lane)})
+
+    @override
+    def extra(self) -> Operator:
+        return self.new
+
+    @override
+    def progress(self, lane: Lane) -> float:
+        fed, waiting = self._fed(lane), self.waiting(lane)
+        return max(fed / (fed + waiting) if waiting else 1.0, super().progress(lane))
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        return f"{self.waiting(lane)} rows wait to be fed to the new plan, its results go nowhere"
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        return "all results", "none until its queues are empty"
+
+    @override
+    def report(self, lane: Lane) -> dict[str, Any]:
+        return {**super().report(lane), "queue": self.waiting(lane)}

@@ -1,0 +1,75 @@
+"""GMS: moving states for black boxes (HybMig §4.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.gpt import begin_empty
+from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import replay_all
+from midstream.migration.replay import feed, old_rows
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition, apart
+from midstream.operators.base import Operator
+from midstream.state.combinations import Combinations
+from midstream.state.lane import Lane
+
+
+class GMS(Lasting):
+    """Feed the old rows of the last window to the new plan, its output thrown away; then it takes over.
+
+    Nothing is asked of the plan but that it can be fed: unlike moving states, every join is run, the topmost included,
+    and no state of the old plan is used. The output is silent for as long as that takes.
+
+    Differences from the paper: the rows are fed as one set, which compares what one row after the other would, for
+    windows are decided per pair; only rows that may still matter are fed, though they arrived longer ago than a window.
+    """
+
+    name: ClassVar[str] = "gms"
+    keeps_old: ClassVar[bool] = False
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        new = apart(whole, f"{name}+/", task.units)
+        return GMSTransition(whole.signature, whole.rows, name, task, None, new, whole, options)
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return replay_all(situation)
+
+
+@dataclass(frozen=True)
+class GMSTransition(Transition):
+    """Done as soon as it is entered."""
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        begin_empty(self, lane)
+        feed(self.new, f"{self.name}+/", {unit.id: old_rows(unit, lane) for unit in self.inputs()}, lane)
+
+    @override
+    def is_idle(self) -> bool:
+        return True
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        return self.new.delta(lane)
+
+    @override
+    def extra(self) -> None:
+        return None
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        return "the old rows are fed to the new plan"
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        return "none", "all results"
