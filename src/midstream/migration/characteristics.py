@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from midstream.migration.restricted import restricted
 from midstream.migration.task import Sources, Task
@@ -16,8 +17,27 @@ from midstream.operators.window_join import WindowJoin
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lane import Lane
 
-Entry = Mapping[str, int]
-"""For some sources the number below which a row counts as old. Satisfied where all rows of these sources are old."""
+
+@dataclass(frozen=True)
+class Entry:
+    """What the state of a join lacks: the combinations whose rows of certain sources are all old.
+
+    `old` has for these sources the number below which a row counts as old.
+    """
+
+    join: Sources
+    old: Mapping[str, int]
+
+    def satisfied(self, combinations: Combinations) -> npt.NDArray[np.bool_]:
+        """Which combinations satisfy the entry, as far as their sources tell."""
+        kept = np.ones(len(combinations), np.bool_)
+        for label in self.old.keys() & combinations.refs.keys():
+            kept &= combinations.refs[label] < self.old[label]
+        return kept
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as JSON values."""
+        return {"join": sorted(self.join), "old": dict(self.old)}
 
 
 @dataclass(frozen=True)
@@ -28,7 +48,8 @@ class CharacteristicsTable:
     source of an entry has its own bound, so that the entry of a join which was completed later can say what that join's
     parent still lacks.
 
-    >>> table = CharacteristicsTable(({"A": 10, "B": 20}, {"C": 5, "D": 5}))
+    >>> entries = Entry(frozenset("AB"), {"A": 10, "B": 20}), Entry(frozenset("CD"), {"C": 5, "D": 5})
+    >>> table = CharacteristicsTable(entries)
     >>> one = np.array([3]), np.array([25])
     >>> table.contradicted(Combinations({"A": one[0], "B": one[1]}, {}, {})).tolist(), table.full
     ([1], 3)
@@ -40,7 +61,7 @@ class CharacteristicsTable:
     def of(whole: Operator, task: Task) -> CharacteristicsTable:
         """The table of a migration as it begins: an entry for each lowest join of the new plan that is not its root."""
         found = [pair for pair in lowest(whole, task.units) if pair != task.sources]
-        return CharacteristicsTable(tuple({label: task.start[label] for label in sorted(pair)} for pair in found))
+        return CharacteristicsTable(tuple(Entry(p, {label: task.start[label] for label in sorted(p)}) for p in found))
 
     @property
     def full(self) -> int:
@@ -51,10 +72,7 @@ class CharacteristicsTable:
         """For each combination the bitmap of the entries it contradicts: one row of an entry's sources is new."""
         bits = np.zeros(len(combinations), np.int64)
         for at, entry in enumerate(self.entries):
-            new = np.zeros(len(combinations), np.bool_)
-            for label in entry.keys() & combinations.refs.keys():
-                new |= combinations.refs[label] >= entry[label]
-            bits |= new.astype(np.int64) << at
+            bits |= (~entry.satisfied(combinations)).astype(np.int64) << at
         return bits
 
     def satisfying(self, combinations: Combinations) -> Combinations:
@@ -64,16 +82,17 @@ class CharacteristicsTable:
 
     def disconnected(self) -> frozenset[str]:
         """The sources whose new rows contradict every entry: the old plan needs them no more (Fig. 7)."""
-        return frozenset.intersection(*(frozenset(entry) for entry in self.entries)) if self.entries else frozenset()
+        every = [frozenset(entry.old) for entry in self.entries]
+        return frozenset.intersection(*every) if every else frozenset()
 
-    def to_json(self) -> list[dict[str, int]]:
+    def to_json(self) -> list[dict[str, Any]]:
         """The table as JSON values."""
-        return [dict(entry) for entry in self.entries]
+        return [entry.to_json() for entry in self.entries]
 
     @staticmethod
     def from_json(value: list[dict[str, Any]]) -> CharacteristicsTable:
         """The table that `to_json` wrote."""
-        return CharacteristicsTable(tuple(value))
+        return CharacteristicsTable(tuple(Entry(frozenset(e["join"]), e["old"]) for e in value))
 
     def serve(self, old: Operator, lane: Lane, masked: frozenset[Sources]) -> Combinations:
         """What the old plan still has to make in this step.

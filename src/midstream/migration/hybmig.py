@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.characteristics import CharacteristicsTable
+from midstream.migration.background import Background
+from midstream.migration.characteristics import CharacteristicsTable, Entry
 from midstream.migration.lasting import Lasting
 from midstream.migration.task import Sources, Task
 from midstream.migration.transition import Transition, inner
@@ -18,6 +19,7 @@ from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
 from midstream.state.lane import Lane
+from midstream.state.specs import StateSpec
 
 
 class HybMig(Lasting):
@@ -86,6 +88,18 @@ class HybMigTransition(Transition):
                 if spec.signature.view.startswith(f"{self.name}+/"):
                     lane.put(JoinState(spec, []))
 
+    @cached_property
+    def background(self) -> Background | None:
+        """Who fills the missing states, if there is a budget."""
+        return Background(self.id, self.new, f"{self.name}~/") if self.options.get("background") else None
+
+    @override
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        if self.background is None or self.task.memory.get("cursor") is None:
+            return ()
+        entry = self.background.next(self.table)
+        return () if entry is None else (self.background.gathering(entry),)
+
     @override
     def is_idle(self) -> bool:
         return not self.table.entries
@@ -93,7 +107,11 @@ class HybMigTransition(Transition):
     @override
     def advance(self, lane: Lane) -> Combinations:
         assert self.old is not None
-        late = self.table.serve(self.old, lane, self.masked)
+        table, cursor = self.table, self.task.memory.get("cursor")
+        if self.background is not None:
+            table, cursor = self.background.work(lane, table, cursor, self.options["background"])
+        lane.notes[self.id] = table, cursor
+        late = table.serve(self.old, lane, self.masked)
         results = self.new.delta(lane)
         return concatenate([results, Combinations({s: late.refs[s] for s in results.refs}, late.now, late.until)])
 
@@ -103,26 +121,31 @@ class HybMigTransition(Transition):
 
     @override
     def remembered(self, lane: Lane) -> Task:
-        masked = sorted(sorted(sources) for sources in self.masked)
-        return replace(self.task, memory={"masked": masked, "table": self._left(lane).to_json()})
+        masked, left = sorted(sorted(sources) for sources in self.masked), self._left(lane)
+        table, cursor = lane.notes[self.id]
+        if self.background and self.background.next(left) != self.background.next(table):
+            cursor = None  # The entry that was worked on is void by now.
+        return replace(self.task, memory={"masked": masked, "table": left.to_json(), "cursor": cursor})
 
     def _left(self, lane: Lane) -> CharacteristicsTable:
         """The entries of which old rows may still matter."""
-        return CharacteristicsTable(tuple(e for e in self.table.entries if not self._is_void(e, lane)))
+        table, _ = lane.notes[self.id]
+        return CharacteristicsTable(tuple(e for e in table.entries if not self._is_void(e, lane)))
 
-    def _is_void(self, entry: Mapping[str, int], lane: Lane) -> bool:
+    def _is_void(self, entry: Entry, lane: Lane) -> bool:
         return any(
             bound == self.task.start[label] and self.task.source_is_spent(label, lane, self)
-            for label, bound in entry.items()
+            for label, bound in entry.old.items()
         )
 
     @override
     def phase(self, lane: Lane) -> str:
-        return "the old plan serves what the new one lacks"
+        filled = ", which is filled in the background" if self.background else ""
+        return f"the old plan serves what the new one lacks{filled}"
 
     @override
     def serves(self) -> tuple[str, str]:
-        entries = [f"{'+'.join(sorted(entry))} all old" for entry in self.table.entries]
+        entries = [f"{'+'.join(sorted(entry.old))} all old" for entry in self.table.entries]
         gone = sorted(self.table.disconnected())
         without = f"; disconnected from new rows of {', '.join(gone)}" if gone else ""
         return f"results with {' or '.join(entries)}{without}", "all other results"

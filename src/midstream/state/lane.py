@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -42,7 +43,7 @@ class Lane:
     """The states of one lane, loaded as operators ask for them.
 
     `bounds` gives for each state id and clock the least end of lifetime that still matters; `inputs` the admitted rows
-    of each stream with their internal columns.
+    of each stream with their internal columns. `notes` is what an operator found out in this step, by its id.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Lane:
         self.counters: dict[str, Counters] = {}
         self.events: list[Event] = []
         self.deltas: dict[str, Combinations] = {}
+        self.notes: dict[str, Any] = {}
         self.carried: dict[str, StateListing] = {}
         self._bases: dict[str, BaseState] = {}
         self._joins: dict[str, JoinState] = {}

@@ -1,0 +1,159 @@
+"""Background state computation (HybMig §3.4, Figs. 11 and 12): missing states are filled with spare time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from midstream.migration.characteristics import CharacteristicsTable, Entry
+from midstream.model.window import EVENT_TIME
+from midstream.operators.base import Operator
+from midstream.operators.match import keyed, match
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import concatenate, indices
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+from midstream.state.specs import StateSpec
+
+FIRST, MOST = 256, 1 << 16
+"""Rows of the first piece of a step and of the largest."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """Completes the states that entries of the table lack, newest rows first, within a budget of comparisons a step.
+
+    The reverse-time symmetric join of Fig. 12: the next older rows of either side meet all newer ones of the other, so
+    after each piece everything among the rows from `cursor` on has been found, and what is still missing are the rows
+    that are spent first. Results are gathered in a state of their own, which is listed with the running one when the
+    entry is finished. The entry then goes up: what the join's parent still lacks are the same old combinations with
+    everything that came for its other side until now; the root lacks nothing.
+    """
+
+    operator: str
+    new: Operator
+    view: str
+
+    def work(
+        self, lane: Lane, table: CharacteristicsTable, cursor: int | None, budget: int
+    ) -> tuple[CharacteristicsTable, int | None]:
+        """The table and the cursor after a step's share of work; done before the step's rows are seen."""
+        end = self._spent(lane) + budget
+        while self._spent(lane) < end and (entry := self.next(table)) is not None:
+            cursor = self._pieces(lane, table, entry, cursor, end)
+            if cursor is None:
+                table = self._finish(lane, table, entry)
+        return table, cursor
+
+    def next(self, table: CharacteristicsTable) -> Entry | None:
+        """The first entry whose join has complete inputs; bottom-up."""
+        ready = [e for e in table.entries if not any(other.join < e.join for other in table.entries)]
+        return min(ready, key=lambda e: (len(e.join), sorted(e.join), sorted(e.old.items()))) if ready else None
+
+    def gathering(self, entry: Entry) -> tuple[Operator, StateSpec]:
+        """The state in which an entry's combinations gather, and the operator that makes them."""
+        producer, spec = self._state(entry)
+        return producer, replace(spec, signature=replace(spec.signature, view=f"{self.view}{spec.signature.view}"))
+
+    def _pieces(
+        self, lane: Lane, table: CharacteristicsTable, entry: Entry, cursor: int | None, end: int
+    ) -> int | None:
+        """Piece after piece until the work is done (None) or the budget is; the time down to which all is found."""
+        join, _ = self._state(entry)
+        assert isinstance(join, WindowJoin)
+        sides = [_wanted(lane.join(spec).old, entry) for spec in (join.left_state, join.right_state)]
+        others = [e for e in table.entries if e.join == entry.join and e != entry]
+        size = FIRST
+        while self._spent(lane) < end:
+            times = np.concatenate([part.combinations.now[EVENT_TIME] for side in sides for part in side] or [_NONE])
+            left = times if cursor is None else times[times < cursor]
+            if not len(left):
+                return None
+            until = int(np.partition(left, -size)[-size]) if size < len(left) else int(left.min())
+            self._piece(lane, join, sides, others, entry, cursor, until)
+            cursor, size = until, min(2 * size, MOST)
+        return cursor
+
+    def _piece(
+        self,
+        lane: Lane,
+        join: WindowJoin,
+        sides: list[list[Part]],
+        others: Sequence[Entry],
+        entry: Entry,
+        cursor: int | None,
+        until: int,
+    ) -> None:
+        (fresh_left, done_left), (fresh_right, done_right) = (_split(side, cursor, until) for side in sides)
+        pairs = [(a, b) for a in fresh_left for b in (*done_right, *fresh_right)]
+        pairs += [(a, b) for a in done_left for b in fresh_right]
+        found = [match(lane, join.rows, self.operator, join.edge, a, b) for a, b in pairs]
+        found = [f.take(~np.any([e.satisfied(f) for e in others], axis=0)) if others else f for f in found]
+        found = [f for f in found if len(f)]
+        _, spec = self.gathering(entry)
+        state = lane.join(spec) if lane.holds(spec) else JoinState(spec, [])
+        if found:
+            part = keyed(lane, join.rows, concatenate(found), spec.index, spec.key)
+            state = JoinState(spec, [*state.old, part], state.purged, state.left_out)
+        lane.put(state)
+
+    def _finish(self, lane: Lane, table: CharacteristicsTable, entry: Entry) -> CharacteristicsTable:
+        _, gathered = self.gathering(entry)
+        _, spec = self._state(entry)
+        if lane.holds(gathered):
+            parts, running = lane.join(gathered).old, lane.join(spec)
+            lane.put(JoinState(spec, [*parts, *running.old], running.purged, running.left_out))
+        left = tuple(e for e in table.entries if e != entry)
+        parent, sibling = self._above(entry)
+        if parent == self.new.labels:
+            return CharacteristicsTable(left)
+        came = {label: lane.base(self.new.rows[label]).next_row for label in sorted(sibling)}
+        return CharacteristicsTable((*left, Entry(parent, {**entry.old, **came})))
+
+    def _state(self, entry: Entry) -> tuple[Operator, StateSpec]:
+        """The join of an entry, and the state that holds its output."""
+        for operator in self.new.walk():
+            for producer, spec in operator.states() if operator.labels > entry.join else ():
+                if producer.labels == entry.join:
+                    return producer, spec
+        raise KeyError(entry.join)
+
+    def _above(self, entry: Entry) -> tuple[frozenset[str], frozenset[str]]:
+        """The sources of the join above, and those of its other side."""
+        for operator in self.new.walk():
+            if entry.join in {child.labels for child in operator.children()}:
+                return operator.labels, operator.labels - entry.join
+        raise KeyError(entry.join)
+
+    def _spent(self, lane: Lane) -> int:
+        counted = lane.counters.get(self.operator)
+        return counted.comparisons if counted else 0
+
+
+_NONE = np.zeros(0, np.int64)
+
+
+def _wanted(parts: Sequence[Part], entry: Entry) -> list[Part]:
+    """The combinations that an entry asks for, as far as their sources tell."""
+    return [part for part in (_chosen(p, entry.satisfied(p.combinations)) for p in parts) if len(part)]
+
+
+def _split(parts: Sequence[Part], cursor: int | None, until: int) -> tuple[list[Part], list[Part]]:
+    """The combinations of the next piece, and those before it."""
+    fresh, done = [], []
+    for part in parts:
+        times = part.combinations.now[EVENT_TIME]
+        before = np.zeros(len(times), np.bool_) if cursor is None else times >= cursor
+        fresh.append(_chosen(part, (times >= until) & ~before))
+        done.append(_chosen(part, before))
+    return [p for p in fresh if len(p)], [p for p in done if len(p)]
+
+
+def _chosen(part: Part, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Part:
+    if mask.all():
+        return part
+    at = indices(mask)
+    return Part(None if part.codes is None else part.codes[at], part.combinations.take(at))
