@@ -5,10 +5,15 @@ Read-only; the engine and the command line show it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
-from midstream.migration.base import PlanBox, states_of
+from midstream.migration.base import Box, states_of
+from midstream.migration.lasting import maker
+from midstream.migration.running import restored
+from midstream.migration.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
@@ -28,7 +33,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         raise QueryError(f"unknown format {format!r}", place="explain", remedy="use 'text' or 'json'")
     entry = entry_of(manifest, name)
     unit = unit_of(manifest, name)
-    box = unit.box(entry.plan)
+    boxes = running_boxes(manifest, unit)
     value = {
         "query": name,
         "sql": entry.sql,
@@ -37,22 +42,33 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "lanes": lanes_of(entry.group, manifest.lanes),
         "spread": "one lane: no common key" if entry.group == SINGLE else "by the common key",
         "migration": migration_progress(manifest, name),
-        "operators": [_operator(manifest, entry.group, root, analyze) for root in box.roots],
+        "operators": [_operator(manifest, entry.group, root, analyze) for root in boxes[0].operators()],
     }
     if analyze:
         value["counters"] = entry.counters.to_json()
-        value["states"] = _states(manifest, unit, box)
+        value["states"] = _states(manifest, unit, boxes)
     return value if format == "json" else _text(value)
 
 
 def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
-    """The running migration of a query as its lanes snapshot it, or None."""
-    entry_of(manifest, name)
-    boxes = {lane: state.boxes[name] for lane, state in manifest.lane_states.items() if name in state.boxes}
-    running = {lane: dict(box) for lane, box in boxes.items() if box["box"] != "plan"}
-    if not running:
+    """The running migration of a query, or None: strategy, phase, what old and new plan serve, progress, predicted end.
+
+    The end is in event time, in microseconds; it is None where only row counts or spare time decide it. `under_way` has
+    all migrations of the query, oldest first: the newest began while the others ran.
+    """
+    records = entry_of(manifest, name).migrations
+    if not records:
         return None
-    return {"query": name, "strategy": next(iter(running.values()))["box"], "lanes": running}
+    under_way = [{"mark": mark, **record} for mark, record in records.items()]
+    return {"query": name, **under_way[-1], "under_way": under_way}
+
+
+def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
+    """What runs a query in its lanes, alike ones once; a migration may be over in some of them."""
+    snapshots = [state.boxes[unit.name] for state in manifest.lane_states.values() if unit.name in state.boxes]
+    begun = [snapshot for snapshot in snapshots if snapshot["box"] != "plan"]
+    # What waits for the next step has not begun yet; the plan is shown that it leads to.
+    return [restored(snapshot, unit.box, maker) for snapshot in begun] or [unit.box(unit.plan)]
 
 
 def metrics(manifest: Manifest) -> dict[str, Any]:
@@ -60,7 +76,7 @@ def metrics(manifest: Manifest) -> dict[str, Any]:
     queries = {}
     for name, entry in manifest.queries.items():
         unit = unit_of(manifest, name)
-        wanted = _state_ids(unit, unit.box(entry.plan))
+        wanted = set[str]().union(*(_state_ids(unit, box) for box in running_boxes(manifest, unit)))
         own = {
             lane: replace(state, states={k: v for k, v in state.states.items() if k in wanted})
             for lane, state in manifest.lane_states.items()
@@ -76,14 +92,14 @@ def _counters(counters: Counters) -> dict[str, Any]:
     return dict(vars(counters))
 
 
-def _state_ids(unit: Unit, box: PlanBox) -> set[str]:
-    ids = {spec.id for _, spec in states_of(box.roots)} | {spec.id for spec in unit.outlet.kept}
-    ids |= {op.spec.id for root in box.roots for op in root.walk() if isinstance(op, SourceOperator)}
-    return ids
+def _state_ids(unit: Unit, box: Box) -> set[str]:
+    operators = [op for root in box.operators() for op in root.walk()]
+    ids = {spec.id for _, spec in states_of(box.operators())} | {spec.id for spec in unit.outlet.kept}
+    return ids | {op.spec.id for op in operators if isinstance(op, SourceOperator)}
 
 
-def _states(manifest: Manifest, unit: Unit, box: PlanBox) -> dict[str, int]:
-    wanted = _state_ids(unit, box)
+def _states(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> dict[str, int]:
+    wanted = set[str]().union(*(_state_ids(unit, box) for box in boxes))
     found: dict[str, int] = {}
     for name, lane in manifest.lane_states.items():
         for state_id, listing in lane.states.items():
@@ -97,19 +113,33 @@ def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool)
     if analyze:
         value["counters"] = manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()).to_json()
     value["inputs"] = [_operator(manifest, group, child, analyze) for child in operator.children()]
+    if isinstance(operator, Transition):
+        parts = ["old plan"] * (operator.old is not None) + ["new plan"]
+        value["inputs"] = [
+            {"operator": part, "inputs": [tree]} for part, tree in zip(parts, value["inputs"], strict=True)
+        ]
     return value
 
 
 def _text(value: dict[str, Any]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
-    if value["migration"]:
-        lines.append(f"migration by {value['migration']['strategy']} under way")
+    lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
     if "states" in value:
         lines.append("states")
         lines += [f"  {state_id}: {rows} rows" for state_id, rows in sorted(value["states"].items())]
     return "\n".join(lines)
+
+
+def _migration(record: dict[str, Any]) -> str:
+    end = record.get("predicted_end")
+    when = f", over when event time passes {datetime.fromtimestamp(end / 1e6, UTC):%Y-%m-%d %H:%M:%S}" if end else ""
+    return (
+        f"migration by {record['strategy']} to {record['plan']} since step {record['begun']}: {record.get('phase')}, "
+        f"{record.get('progress', 0):.0%} done{when}\n  old plan: {record.get('old_serves')}\n"
+        f"  new plan: {record.get('new_serves')}"
+    )
 
 
 def _line(node: dict[str, Any]) -> str:

@@ -99,12 +99,11 @@ def _query(name: str, entry: QueryEntry) -> dict[str, Any]:
 
 
 def _migrations(manifest: Manifest) -> list[dict[str, Any]]:
-    """Migrations that last: a lane whose box is not a plan is amid one."""
+    """The migrations under way, oldest first."""
     return [
-        {"query": name, "strategy": state.boxes[name]["box"], "plan": entry.plan, "lane": lane}
+        {"query": name, "mark": mark, **record}
         for name, entry in manifest.queries.items()
-        for lane, state in manifest.lane_states.items()
-        if name in state.boxes and state.boxes[name].get("box") != "plan"
+        for mark, record in entry.migrations.items()
     ]
 
 
@@ -132,8 +131,31 @@ def _show(report: dict[str, Any]) -> None:
     )
     print_table(
         "migrations under way",
-        ("query", "strategy", "to plan", "lane"),
-        [(m["query"], m["strategy"], m["plan"], m["lane"]) for m in report["migrations"]],
+        (
+            "query",
+            "strategy",
+            "to plan",
+            "since step",
+            "phase",
+            "old plan serves",
+            "new plan serves",
+            "done",
+            "ends at",
+        ),
+        [
+            (
+                m["query"],
+                m["strategy"],
+                m["plan"],
+                m["begun"],
+                m.get("phase"),
+                m.get("old_serves"),
+                m.get("new_serves"),
+                f"{m.get('progress', 0):.0%}",
+                time_text(m.get("predicted_end")),
+            )
+            for m in report["migrations"]
+        ],
     )
     print_table(
         "commands not taken yet",

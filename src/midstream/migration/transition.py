@@ -76,7 +76,7 @@ class Transition(Operator):
 
     @override
     def describe(self) -> str:
-        return f"{type(self).__name__.lower()} to {self.whole.describe()}"
+        return f"transition to {self.whole.describe()}"
 
     @abstractmethod
     def enter(self, lane: Lane) -> None:
@@ -134,8 +134,8 @@ class Transition(Operator):
         return {
             "phase": self.phase(lane),
             "progress": round(self.progress(lane), 3),
-            "old": old,
-            "new": new,
+            "old_serves": old,
+            "new_serves": new,
             "predicted_end": self.task.last,
         }
 

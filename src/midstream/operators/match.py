@@ -83,4 +83,3 @@ def _verified(
         mask &= holds(condition, read, len(left_at))
     at = indices(mask)
     return left_at[at], right_at[at]
-

@@ -68,4 +68,3 @@ def _keep(lane: Lane, state: str, rows: pa.RecordBatch, released: int) -> None:
     name = f"{lane.name}/{lane.clock.step:08d}-{state}"
     chunks = (store_chunk(lane.store, name, rows),) if rows.num_rows else ()
     lane.carried[state] = StateListing(chunks, rows.num_rows, released)
-

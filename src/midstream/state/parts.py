@@ -91,4 +91,3 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
         {clock: words(f"until:{clock}") for clock in spec.clocks},
     )
     return Part(words("code") if spec.index != "scan" else None, combinations, ref)
-

@@ -11,6 +11,9 @@ from midstream.model.manifest import QueryEntry
 from midstream.step.lane_step import LaneOutput, mark_of
 from midstream.step.plan_step import StepPlan
 
+TOLD = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
+"""What the event of a migration that went on says."""
+
 
 def account(
     plan: StepPlan, name: str, entry: QueryEntry, outputs: Mapping[str, LaneOutput]
@@ -34,7 +37,7 @@ def account(
         if mark in alive:
             if pieces:
                 record = {**record, **summary(pieces)}
-                detail = {k: record[k] for k in ("progress", "old", "new", "predicted_end", "comparisons")}
+                detail = {k: record[k] for k in TOLD}
                 events.append(MigrationProgressed(step, name, record["strategy"], record["phase"], detail))
             going[mark] = record
         else:
