@@ -84,13 +84,13 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 """The strategies as the paper has them: results held for the order of Lemma 2.1, tuples purged by Lemma 2.2."""
 
 
-def stage(setting: Setting, strategy: str, speed: float, seed: int, **options: Any) -> Stage:
-    """The migration stage of a run that migrates at 1.5W, its states full and nothing in a queue.
+def stage(setting: Setting, strategy: str, speed: float, seed: int, steps: int = 20, **options: Any) -> Stage:
+    """The migration stage of a run, in so many steps a window, that migrates at 1.5W: states full, queues empty.
 
     Until then the processor is as fast as need be, so that what it lacks shows in the stage alone.
     """
     start, at_once = 1.5 * setting.seconds, strategy == "moving_state"
-    processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else 20))
+    processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else steps))
     switch = Switch(start, NEW, strategy, {**OPTIONS[strategy], **options})
     after = setting.seconds * (0.5 if at_once else 1.4 if options.get("purge") == "watermark" else 2.5)
     return processor.play(setting.workload(seed), OLD, start + after, [switch]).stage

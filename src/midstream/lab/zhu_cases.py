@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 POWER = 40_000
 """Comparisons a second, in both sets: plenty for the low configuration, too little for the high one's old plan."""
 
-TIME, INTERMEDIATE, RATE, SO_FAR = "time (s)", "intermediate tuples", "results a second", "results so far"
-STAGE_ENDS, RUN_ENDS = "stage ends (s)", "run ends (s)"
+TIME, INTERMEDIATE, RATE = "time (s)", "intermediate tuples", "results a second"
+WAITING = "waiting tuples"
+STAGE_BEGINS, STAGE_ENDS, RUN_ENDS = "stage begins (s)", "stage ends (s)", "run ends (s)"
 BIN = 1.0
 
 
@@ -52,18 +53,19 @@ class CasesFigure(Figure):
         rows = []
         for case, trace in traces.items():
             seconds, rates = trace.rate(BIN, np.ceil(end))
-            told = zip(seconds, rates, trace.level("intermediate_rows", seconds), np.cumsum(rates) * BIN, strict=True)
+            counts, queue = (trace.level(name, seconds) for name in ("intermediate_rows", "queue"))
             rows += [
                 {
                     "case": case,
                     TIME: float(second),
                     INTERMEDIATE: int(count),
+                    WAITING: int(waiting),
                     RATE: float(rate),
-                    SO_FAR: round(so_far),
+                    STAGE_BEGINS: trace.stages[0].began if trace.stages else None,
                     STAGE_ENDS: trace.stages[0].ended if trace.stages else None,
                     RUN_ENDS: trace.steps[-1].end,
                 }
-                for second, rate, count, so_far in told
+                for second, count, waiting, rate in zip(seconds, counts, queue, rates, strict=True)
             ]
         return table(rows)
 
@@ -76,12 +78,13 @@ class CasesFigure(Figure):
 
 @dataclass(frozen=True)
 class Course:
-    """A case's line, and when its migration and its run ended."""
+    """A case's lines, when its migration began and ended, and when its run did."""
 
     seconds: Numbers
     intermediate: Numbers
+    waiting: Numbers
     rate: Numbers
-    so_far: Numbers
+    stage_begins: float
     stage_ends: float
     run_ends: float
 
@@ -89,13 +92,18 @@ class Course:
         """The part of a line within a span."""
         return line[(self.seconds >= since) & (self.seconds < until)]
 
+    def caught_up(self, waiting: float) -> float:
+        """The last second after the migration's begin with more tuples waiting than so many; its begin if none."""
+        return float(self.seconds[(self.waiting > waiting) & (self.seconds >= MIGRATED)].max(initial=MIGRATED))
+
 
 def courses(data: pa.Table) -> dict[str, Course]:
     """The four cases: `new`, `old`, `moving_state`, `parallel_track`."""
     found = {}
     for case in ("new", "old", "moving_state", "parallel_track"):
-        time, intermediate, rate, so_far, stage, run = (
-            column(data, name, case=case) for name in (TIME, INTERMEDIATE, RATE, SO_FAR, STAGE_ENDS, RUN_ENDS)
+        time, intermediate, waiting, rate = (
+            column(data, name, case=case) for name in (TIME, INTERMEDIATE, WAITING, RATE)
         )
-        found[case] = Course(time, intermediate, rate, so_far, float(stage[0]), float(run[0]))
+        begins, ends, run = (float(column(data, name, case=case)[0]) for name in (STAGE_BEGINS, STAGE_ENDS, RUN_ENDS))
+        found[case] = Course(time, intermediate, waiting, rate, begins, ends, run)
     return found

@@ -10,6 +10,7 @@ from midstream.lab.figures.zhu_16 import longest_zero
 from midstream.lab.processor import Processor
 from midstream.lab.zhu import LOW, NEW, OLD, Setting, predicted, set_1, stage
 from midstream.lab.zhu_cases import Course
+from midstream.lab.zhu_lemma import t_pt_by_lemma
 from midstream.migration.costs.zhu import t_ms_left_deep
 
 
@@ -42,11 +43,22 @@ def test_when_two_lines_have_joined() -> None:
     seconds = np.arange(8.0, 16.0)
 
     def course(*counts: int) -> Course:
-        return Course(seconds, np.array(counts, float), seconds, seconds, 0.0, 0.0)
+        return Course(seconds, np.array(counts, float), seconds, seconds, 0.0, 0.0, 0.0)
 
     other = course(1, 1, 1, 1, 1, 1, 1, 1)
     assert joins(course(9, 9, 9, 1, 2, 1, 1, 1), other) == 13
     assert joins(course(1, 1, 1, 1, 1, 1, 1, 2), other) == float("inf")
+
+
+def test_when_a_queue_was_worked_off() -> None:
+    seconds = np.arange(8.0, 14.0)
+    course = Course(seconds, seconds, np.array([99, 50, 99, 50, 9, 0.0]), seconds, 0.0, 0.0, 0.0)
+    assert course.caught_up(20) == 11 and course.caught_up(500) == 10
+
+
+def test_lemma_2_2_purges_within_twice_the_window() -> None:
+    lengths = [t_pt_by_lemma(set_1(2000), seed, start=3.0) for seed in range(4)]
+    assert all(3.6 < length < 4.5 for length in lengths)
 
 
 def test_the_longest_run_of_zeros() -> None:

@@ -36,7 +36,7 @@ class Zhu14(CasesFigure):
         lines = courses(data)
         moving, parallel = lines["moving_state"], lines["parallel_track"]
         during = [line.within(line.rate, MIGRATED, MIGRATED + SETTLED).sum() for line in (moving, parallel)]
-        stage = 1000 * (moving.stage_ends - MIGRATED)
+        stage = 1000 * (moving.stage_ends - moving.stage_begins)
         return (
             NEITHER.judged(
                 abs(during[0] - during[1]) <= 0.1 * during[0],

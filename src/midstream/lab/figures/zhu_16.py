@@ -52,7 +52,7 @@ class Zhu16(CasesFigure):
             ),
             SILENCE.judged(
                 quiet >= BIN,
-                f"the stage lasts {moving.stage_ends - MIGRATED:.2f} s at most, and moving state is silent for "
+                f"the stage lasts {moving.stage_ends - moving.stage_begins:.2f} s, and moving state is silent for "
                 f"{quiet:.0f} whole seconds of it",
                 "recomputing S_BC and S_BCD takes a fraction of W (see Fig. 12). The paper first lets the old plan "
                 "process all accumulated tuples (§4.1.3), here several seconds of arrivals at half the speed they "
