@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -39,13 +40,30 @@ def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, mar
             column(data, x, **{case: name}),
             column(data, y, **{case: name}),
             label=str(name),
-            color=INK.get(str(name)),
-            linestyle="--" if str(name).startswith("model") else "-",
+            color=ink(str(name)),
             marker="o" if marks else None,
             markersize=4,
-            linewidth=1.4,
+            **stroke(str(name)),
         )
     named(axes, x, y)
+
+
+def ink(case: str) -> str | None:
+    """The colour of a case: what stands before a comma or colon counts.
+
+    >>> ink("parallel_track, purge by watermark") == ink("parallel_track")
+    True
+    """
+    return INK.get(re.split("[,:]", case)[0])
+
+
+def stroke(case: str) -> dict[str, Any]:
+    """How a case's line is drawn: variants dotted, models dashed, runs without a migration broad and beneath."""
+    if case in ("old", "new"):
+        return {"linewidth": 3.5, "alpha": 0.5, "zorder": 1}
+    if case.startswith("model"):
+        return {"linewidth": 1.2, "linestyle": ":" if "," in case else "--", "alpha": 0.6, "zorder": 3}
+    return {"linewidth": 1.4, "linestyle": ":" if "," in case else "-", "zorder": 2}
 
 
 def bars(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case") -> None:
@@ -59,7 +77,7 @@ def bars(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case") -> None
             [float(h[0]) if len(h) else 0.0 for h in heights.values()],
             width,
             label=str(name),
-            color=INK.get(str(name)),
+            color=ink(str(name)),
         )
     axes.set_xticks(range(len(groups)), [f"{group:g}" if isinstance(group, float) else str(group) for group in groups])
     named(axes, x, y)

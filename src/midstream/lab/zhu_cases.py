@@ -49,10 +49,9 @@ class CasesFigure(Figure):
     def measure(self, scale: Scale) -> pa.Table:
         runs = self.conditions
         traces = four_cases(runs.setting, POWER, runs.tick, scale.pick(runs.quick, runs.full))
-        end = max(trace.steps[-1].end for trace in traces.values())
         rows = []
         for case, trace in traces.items():
-            seconds, rates = trace.rate(BIN, np.ceil(end))
+            seconds, rates = trace.rate(BIN, np.ceil(trace.steps[-1].end))
             counts, queue = (trace.level(name, seconds) for name in ("intermediate_rows", "queue"))
             rows += [
                 {

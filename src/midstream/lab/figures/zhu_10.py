@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 POLYNOMIAL = Claim("The curve of T_MS indicates a close to polynomial relationship with W.", "Zhu §6.2, Fig. 10")
 CONFIRMED = Claim("The results confirm the analytical model (Equation 8).", "Zhu §6.2 and §8")
 
-MEASURED, PRINTED, RIGHT = "moving_state", "model: Equation 8 as printed", "model: put right"
+MEASURED, PRINTED, RIGHT = "moving_state", "model: Equation 8 as printed", "model, put right"
 
 
 class Zhu10(Figure):
