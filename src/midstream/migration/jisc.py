@@ -1,0 +1,195 @@
+"""JISC: just-in-time state completion (JISC §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import Box, PlanBox
+from midstream.migration.jisc_attempts import Attempts
+from midstream.migration.jisc_background import complete_ahead
+from midstream.migration.jisc_completion import Completion, is_old
+from midstream.migration.jisc_demand import probe
+from midstream.migration.jisc_overlap import find_whole, take_over
+from midstream.migration.jisc_stage import Fork, Stage
+from midstream.migration.lasting import Lasting
+from midstream.migration.running import Running
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition, inner
+from midstream.model.errors import CheckpointError
+from midstream.operators.base import Operator
+from midstream.operators.view import View
+from midstream.operators.window_join import WindowJoin
+from midstream.state.combinations import Combinations
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.parts import Part
+
+
+class JISC(Lasting):
+    """The new plan takes over at once; a missing state is completed for a key just before the key probes it (§4).
+
+    Works for left-deep and bushy plans (Procedures 1-3), windows slide through incomplete states by the lifetimes of
+    what is in them (§4.2), counters tell when a state is complete (§4.3), no key is attempted twice (§4.4), and an
+    incomplete state outlives the migration it came from (§4.5). Where a join knows no keys, by band or scan, the first
+    probe completes the state as a whole. `background` is a budget, in comparisons a step, for completing further keys,
+    those of the newest rows first; it is not in the paper.
+
+    Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
+    line 1, results are lost; a step asks once for all its keys.
+    """
+
+    name: ClassVar[str] = "jisc"
+    options: ClassVar[frozenset[str]] = frozenset({"decompose", "background"})
+    keeps_old: ClassVar[bool] = False
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        states = inner(whole, task.units)
+        new = whole.in_view(View(f"{name}+/", states | {whole.labels}, states)) if states else whole
+        return JISCTransition(whole.signature, whole.rows, name, task, None, new, whole, options)
+
+    @override
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
+        box = super().begin(old, new, lane, options, mark)
+        if isinstance(old, Running) and isinstance(box, Running):
+            placed = {p.name for p in old.mixture.placed}
+            running = [t for name, t in old.transitions().items() if name in placed and isinstance(t, JISCTransition)]
+            for transition in box.transitions().values():
+                if isinstance(transition, JISCTransition) and transition.name.startswith(f"{mark}:"):
+                    transition.inherit(running, lane)
+        return box
+
+
+@dataclass(frozen=True)
+class JISCTransition(Transition):
+    """The new plan over states that are incomplete at first; nothing is left of the old one."""
+
+    @cached_property
+    def root(self) -> Fork | None:
+        """The new plan's joins, if any of its states can be incomplete."""
+        return Fork.of(self.new, self.task.units) if isinstance(self.new, WindowJoin) and not self.is_idle() else None
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The states that could be incomplete, deepest first."""
+        return tuple(self.root.stages()) if self.root else ()
+
+    @cached_property
+    def open(self) -> tuple[Stage, ...]:
+        """The states that were incomplete when the step began, deepest first."""
+        return tuple(self.stages[place] for place in self.task.memory.get("open", range(len(self.stages))))
+
+    @override
+    def tables(self) -> tuple[str, ...]:
+        return tuple(stage.table for stage in self.open)
+
+    @override
+    def is_idle(self) -> bool:
+        return not inner(self.whole, self.task.units)
+
+    @override
+    def enter(self, lane: Lane) -> None:
+        for stage in self.open:
+            if find_whole(stage, lane):
+                self._keep(lane, {stage.spec.id: Attempts(whole=True)})
+            else:
+                lane.put(JoinState(stage.spec, []))
+
+    def inherit(self, running: list[JISCTransition], lane: Lane) -> None:
+        """Take over the states of older transitions, as complete as they are (§4.5)."""
+        older = {stage.labels: (one, stage) for one in running for stage in one.stages}
+        known = {text for text in self._completion(lane, {}).columns} if self.root else set()
+        for stage in self.open:
+            if stage.labels in older and lane.table(stage.table) is None:
+                one, before = older[stage.labels]
+                attempts = one.attempts(lane).get(before.spec.id, Attempts(whole=True))
+                if attempts.left.keys() <= known:
+                    taken = take_over(stage, before, attempts, one.task.start, lane)
+                    if taken is not None:
+                        self._keep(lane, {stage.spec.id: taken})
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        if self.root is None:
+            return self.new.delta(lane)
+        completion = self._completion(lane, self.attempts(lane))
+        for stage in self.open:
+            completion.is_complete(stage)  # Begins its counter.
+        complete_ahead(completion, self.root, self.options.get("background", 0))
+        found = probe(completion, self.root)
+        self._keep(lane, completion.attempts)
+        return found
+
+    def attempts(self, lane: Lane) -> dict[str, Attempts]:
+        """What the states that were incomplete hold by now, by their id."""
+        found = {}
+        for stage in self.open:
+            try:
+                table = lane.table(stage.table)
+            except CheckpointError:
+                table = None
+            if table is not None:
+                attempts = Attempts.from_batch(table, stage.spec.clocks)
+            else:
+                if "open" in self.task.memory:
+                    self._begin_again(stage, lane)
+                attempts = Attempts()
+            found[stage.spec.id] = attempts.alive(lane.bounds.get(stage.spec.id, {}))
+        return found
+
+    def counters(self, lane: Lane) -> dict[int, int]:
+        """The counter of each state that is incomplete, by its place among all (§4.3): keys not attempted."""
+        attempts = self.attempts(lane)
+        places = {stage.spec.id: place for place, stage in enumerate(self.stages)}
+        counters = {places[stage.spec.id]: attempts[stage.spec.id].counter(stage.counted) for stage in self.open}
+        return {place: 1 if count is None else count for place, count in counters.items() if count != 0}
+
+    @override
+    def is_over(self, lane: Lane) -> bool:
+        return not self.counters(lane) or super().is_over(lane)
+
+    @override
+    def remembered(self, lane: Lane) -> Task:
+        counters = self.counters(lane)
+        return replace(self.task, memory={"open": sorted(counters), "keys": max(self._keys, sum(counters.values()))})
+
+    @override
+    def phase(self, lane: Lane) -> str:
+        counters = self.counters(lane)
+        return f"{len(counters)} of {len(self.stages)} states incomplete, {sum(counters.values())} keys left"
+
+    @override
+    def serves(self) -> tuple[str, str]:
+        return "nothing", "all results"
+
+    @override
+    def progress(self, lane: Lane) -> float:
+        done = 1 - sum(self.counters(lane).values()) / self._keys if self._keys else 0.0
+        return max(done, super().progress(lane))
+
+    @property
+    def _keys(self) -> int:
+        """The greatest sum of the counters."""
+        return int(self.task.memory.get("keys", 0))
+
+    def _completion(self, lane: Lane, attempts: dict[str, Attempts]) -> Completion:
+        assert self.root is not None
+        return Completion(lane, self.id, self.root, self.task.start, attempts)
+
+    def _keep(self, lane: Lane, attempts: Mapping[str, Attempts]) -> None:
+        for stage in self.open:
+            if stage.spec.id in attempts:
+                lane.keep(stage.table, attempts[stage.spec.id].to_batch(stage.spec.clocks))
+
+    def _begin_again(self, stage: Stage, lane: Lane) -> None:
+        """Take out all that was completed: without its table nothing tells what that is."""
+        state = lane.join(stage.spec)
+        mixed = [(part, ~is_old(part.combinations, self.task.start)) for part in state.old]
+        state.old = [Part(None if p.codes is None else p.codes[m], p.combinations.take(m)) for p, m in mixed if m.any()]

@@ -1,0 +1,74 @@
+"""What an incomplete state holds of the rows from before it began (JISC §4.3-4.4)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.migration.jisc_keys import Keys
+from midstream.state.combinations import Words
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """By column the keys of old rows that were not attempted yet: the counters of §4.3 are their numbers.
+
+    Every combination with a row at or after `start` is in the state. One of old rows only is there if and only if its
+    key in some of the columns is not left. `start` is None where it is that of the migration. Keeping what is left
+    instead of what was attempted makes it shrink, and a key goes as its rows do.
+    """
+
+    start: Mapping[str, int] | None = None
+    left: Mapping[str, Keys] = field(default_factory=dict)
+    whole: bool = False
+
+    def counter(self, column: str | None) -> int | None:
+        """The counter of a state that a column probes (§4.3): at zero it is complete. None where nothing tells."""
+        if self.whole:
+            return 0
+        return len(self.left[column]) if column is not None and column in self.left else None
+
+    def attempted(self, column: str, codes: Words) -> Attempts:
+        """After these keys of a column were attempted."""
+        return replace(self, left={**self.left, column: self.left[column].without(codes)})
+
+    def alive(self, bounds: Mapping[str, int]) -> Attempts:
+        """Without the keys of which no row is alive."""
+        return replace(self, left={column: keys.alive(bounds) for column, keys in self.left.items()})
+
+    def to_batch(self, clocks: Iterable[str]) -> pa.RecordBatch:
+        """As an Arrow batch: `column`, `code` and `until:<clock>`; the rest is metadata."""
+        keys = list(self.left.values())
+
+        def joined(arrays: list[Words]) -> pa.Array:
+            return pa.array(np.concatenate([np.zeros(0, np.int64), *arrays]))
+
+        batch = pa.RecordBatch.from_pydict(
+            {
+                "column": joined([np.full(len(k), at) for at, k in enumerate(keys)]),
+                "code": joined([k.codes for k in keys]),
+                **{f"until:{clock}": joined([k.ends[clock] for k in keys]) for clock in clocks},
+            }
+        )
+        rest = {"columns": list(self.left), "start": self.start and dict(self.start), "whole": self.whole}
+        return batch.replace_schema_metadata({"attempts": json.dumps(rest)})
+
+    @staticmethod
+    def from_batch(batch: pa.RecordBatch, clocks: Iterable[str]) -> Attempts:
+        """What `to_batch` wrote."""
+        rest = json.loads(batch.schema.metadata[b"attempts"])
+
+        def words(name: str) -> Words:
+            return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
+
+        bounds = np.searchsorted(words("column"), np.arange(len(rest["columns"]) + 1))
+        codes, ends = words("code"), {clock: words(f"until:{clock}") for clock in clocks}
+        left = {}
+        for at, column in enumerate(rest["columns"]):
+            here = slice(int(bounds[at]), int(bounds[at + 1]))
+            left[column] = Keys(codes[here], {clock: e[here] for clock, e in ends.items()})
+        return Attempts(rest["start"], left, rest["whole"])

@@ -1,0 +1,51 @@
+"""States completed beyond what arrives, by a budget (beyond the paper)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from midstream.migration.jisc_completion import Completion
+from midstream.migration.jisc_stage import Fork, Stage
+from midstream.model.counters import Counters
+
+GROWTH = 4
+"""A batch of keys is at most so many times the one before, for what a key costs is known only afterwards."""
+
+
+def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
+    """Complete states for keys that nobody asked for, the keys of the newest rows first, until the budget is spent.
+
+    The deepest states come first, for those above are made of them. A batch may overrun the budget by its last keys; a
+    state without keys is completed once all its pairs are within it.
+    """
+    spent = _compared(completion)
+    limit = spent + budget
+    for stage in root.stages():
+        if completion.is_complete(stage):
+            continue
+        if stage.primary is None:
+            if _pairs(completion, stage) <= limit - _compared(completion):
+                completion.complete_all(stage)
+            continue
+        newest, done, size = completion.left(stage, stage.primary).newest(), 0, 1
+        while done < len(newest) and _compared(completion) < limit:
+            before, batch = _compared(completion), newest[done : done + size]
+            completion.complete(stage, stage.primary, np.sort(batch))
+            done += len(batch)
+            cost = max((_compared(completion) - before) / len(batch), 0.01)
+            size = int(max(min(size * GROWTH, (limit - _compared(completion)) / cost), 1))
+
+
+def _compared(completion: Completion) -> int:
+    return completion.lane.counters.get(completion.operator, Counters()).comparisons
+
+
+def _pairs(completion: Completion, stage: Stage) -> float:
+    """How many pairs the join below a state has, as far as can be said: its own states must be complete."""
+    assert stage.below is not None
+    sides = stage.below.left, stage.below.right
+    if not all(completion.is_complete(side) for side in sides):
+        return math.inf
+    return math.prod(completion.lane.join(side.spec).live for side in sides)

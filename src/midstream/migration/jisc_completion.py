@@ -1,0 +1,216 @@
+"""States completed just in time (JISC §4, Procedures 1-3), for all keys of a step at once.
+
+The rule: before a new row probes a state with a key, the state is complete for that key. Completing adds exactly the
+combinations of old rows with that key; those with a new row are there, for their probes obeyed the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import Expression
+from midstream.migration.jisc_attempts import Attempts
+from midstream.migration.jisc_keys import Keys, among
+from midstream.migration.jisc_stage import Fork, Stage
+from midstream.model.counters import Counters
+from midstream.operators.candidates import equal_pairs
+from midstream.operators.match import keyed, match
+from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
+from midstream.state.keys import key_codes
+from midstream.state.lane import Lane
+
+
+class Completion:
+    """The completions of one step on one lane.
+
+    `attempts` has an entry for each state that may be incomplete, by id; what is compared counts on behalf of
+    `operator`. `start` has the row numbers below which a row was old when the migration began; a state may have its
+    own, older one.
+    """
+
+    def __init__(
+        self, lane: Lane, operator: str, root: Fork, start: Mapping[str, int], attempts: dict[str, Attempts]
+    ) -> None:
+        self.lane, self.operator, self.start, self.attempts = lane, operator, start, attempts
+        self.rows = root.join.rows
+        self.columns = {
+            e.text(): e for fork in root.forks() for e in (*fork.join.edge.left_key, *fork.join.edge.right_key)
+        }
+        self._known: dict[tuple[str, str], Keys] = {}
+
+    def is_complete(self, stage: Stage) -> bool:
+        """Whether a state lacks nothing: no key by which it can be probed is left."""
+        if stage.below is None or stage.spec.id not in self.attempts:
+            return True
+        if stage.primary is not None and not self.attempts[stage.spec.id].whole:
+            self.left(stage, stage.primary)
+        return self.attempts[stage.spec.id].counter(stage.counted) == 0
+
+    def left(self, stage: Stage, column: Expression) -> Keys:
+        """The keys of a column that were not attempted yet; at first those of all old rows that may have partners."""
+        here = self.attempts[stage.spec.id]
+        if column.text() not in here.left:
+            keys = self._keys(stage, column, self._start(stage))
+            self.attempts[stage.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
+            if keys.nulls and column.text() == stage.counted:
+                # Combinations without a key are never asked for: the state will not serve under another index.
+                state = self.lane.join(stage.spec)
+                state.left_out = max(state.left_out, 1)
+            return keys
+        return here.left[column.text()]
+
+    def fresh(self, stage: Stage, column: Expression, codes: Words) -> Words:
+        """Those of some ascending codes for which a state must be completed.
+
+        The paper asks whether a key was met by a stream since the migration began (Definition 2), or is present in the
+        state (Procedure 1, line 1). Both lose results: a row that meets complete states only leaves its key in the
+        incomplete state above, where nothing was attempted for it. So attempts are kept for each state.
+        """
+        return codes[among(codes, self.left(stage, column).codes)]
+
+    def complete(self, stage: Stage, column: Expression, codes: Words) -> None:
+        """Complete a state for some ascending codes of a column."""
+        if self.is_complete(stage):
+            return
+        codes = self.fresh(stage, column, codes)
+        if len(codes):
+            self._insert(stage, column, self._missing(stage, column, codes))
+            self.attempts[stage.spec.id] = self.attempts[stage.spec.id].attempted(column.text(), codes)
+
+    def complete_all(self, stage: Stage) -> None:
+        """Complete a state for every key: where no key says what a probe will find."""
+        if not self.is_complete(stage):
+            self._insert(stage, None, self._missing(stage, None, None))
+            self.attempts[stage.spec.id] = Attempts(self.attempts[stage.spec.id].start, whole=True)
+
+    def codes(self, combinations: Combinations, column: Expression) -> tuple[Words, npt.NDArray[np.bool_] | None]:
+        """The code of each combination in a column, and which have one; None for all."""
+        values = evaluate(column, self.lane.reader(self.rows, combinations), len(combinations))
+        return key_codes([values])
+
+    def distinct(self, combinations: Combinations, column: Expression) -> Words:
+        """The codes that occur, ascending."""
+        if not len(combinations):
+            return np.zeros(0, np.int64)
+        codes, valid = self.codes(combinations, column)
+        return np.unique(codes if valid is None else codes[valid])
+
+    def _start(self, stage: Stage) -> Mapping[str, int]:
+        own = self.attempts[stage.spec.id].start
+        return self.start if own is None else own
+
+    def _missing(self, stage: Stage, column: Expression | None, codes: Words | None) -> Combinations:
+        """The combinations of old rows with these codes, from the states below, which are completed first.
+
+        A state below may be older than this one: it is read up to this one's start.
+        """
+        assert stage.below is not None
+        start, fork = self._start(stage), stage.below
+        join, order = fork.join, fork.order(column)
+        self._ask(order.first, order.ask, codes)
+        one = self._take(order.first, order.ask, codes, start)
+        if not len(one):
+            return empty(stage.spec.labels, stage.spec.clocks)
+        links = None if order.link is None else self.distinct(one, order.link)
+        self._ask(order.second, order.other, links)
+        other = self._take(order.second, order.other, links, start)
+        left, right = (one, other) if order.first is fork.left else (other, one)
+        edge = join.edge
+        return match(
+            self.lane,
+            self.rows,
+            self.operator,
+            edge,
+            keyed(self.lane, self.rows, left, edge.index, edge.left_key),
+            keyed(self.lane, self.rows, right, edge.index, edge.right_key),
+        )
+
+    def _ask(self, stage: Stage, column: Expression | None, codes: Words | None) -> None:
+        if column is None or codes is None:
+            self.complete_all(stage)
+        else:
+            self.complete(stage, column, codes)
+
+    def _take(
+        self, stage: Stage, column: Expression | None, codes: Words | None, start: Mapping[str, int]
+    ) -> Combinations:
+        """What a state holds of rows before `start`: those with these codes in a column, or all."""
+        found = []
+        for part in self.lane.join(stage.spec).old:
+            here = part.combinations
+            if column is not None and codes is not None:
+                if stage.is_sorted_by(column) and part.codes is not None:
+                    at = [b for _, b in equal_pairs(codes, part.codes)]
+                    here = here.take(np.concatenate([np.zeros(0, np.int64), *at]))
+                elif len(here):
+                    own, valid = self.codes(here, column)
+                    wanted = among(own, codes)
+                    here = here.take(wanted if valid is None else wanted & valid)
+            here = _before(here, start)
+            if len(here):
+                found.append(here)
+        return concatenate(found) if found else empty(stage.spec.labels, stage.spec.clocks)
+
+    def _insert(self, stage: Stage, column: Expression | None, found: Combinations) -> None:
+        """Take in what was made for a column, without what is there because of another one."""
+        for text, keys in self.attempts[stage.spec.id].left.items():
+            if len(found) and (column is None or text != column.text()):
+                codes, valid = self.codes(found, self.columns[text])
+                absent = among(codes, keys.codes)
+                found = found.take(absent if valid is None else absent | ~valid)
+        state, spec = self.lane.join(stage.spec), stage.spec
+        part = keyed(self.lane, self.rows, found, spec.index, spec.key)
+        state.left_out += part.left_out
+        if len(part):
+            state.old.append(part)
+            self.lane.count(f"state {spec.id}", Counters(inserted=len(part)))
+
+    def _keys(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:
+        """The keys of a column that old rows below a state have, on both sides where a join compares them.
+
+        These are the paper's counters (§4.3), which take the smaller side instead.
+        """
+        at = (stage.spec.id, column.text())
+        if start is self.start and at in self._known:
+            return self._known[at]
+        if stage.below is None:
+            found = self._keys_of_unit(stage, column, start)
+        else:
+            fork, place = stage.below, stage.below.position(column)
+            if place is None:
+                order = fork.order(column)
+                found = self._keys(order.first, column, start)
+            else:
+                left = self._keys(fork.left, fork.join.edge.left_key[place], start)
+                found = left.both(self._keys(fork.right, fork.join.edge.right_key[place], start))
+        if start is self.start:
+            self._known[at] = found
+        return found
+
+    def _keys_of_unit(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:
+        old = self._take(stage, None, None, start)
+        if not len(old):
+            return Keys(np.zeros(0, np.int64), dict(old.until))
+        codes, valid = self.codes(old, column)
+        if valid is None:
+            return Keys.of(codes, old.until)
+        here = indices(valid)
+        return Keys.of(codes[here], {c: words[here] for c, words in old.until.items()}, nulls=len(here) < len(codes))
+
+
+def is_old(combinations: Combinations, start: Mapping[str, int]) -> npt.NDArray[np.bool_]:
+    """Which combinations have no row at or after `start`."""
+    old = np.ones(len(combinations), np.bool_)
+    for label, words in combinations.refs.items():
+        old &= words < start[label]
+    return old
+
+
+def _before(combinations: Combinations, start: Mapping[str, int]) -> Combinations:
+    """The combinations all of whose rows are old."""
+    old = is_old(combinations, start)
+    return combinations if old.all() else combinations.take(old)

@@ -1,0 +1,72 @@
+"""Which keys a step asks which states for: in time, and once (JISC §4, Procedures 1-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from midstream.language.expression import Expression
+from midstream.migration.jisc_completion import Completion
+from midstream.migration.jisc_keys import united
+from midstream.migration.jisc_stage import Fork, Stage
+from midstream.state.combinations import Combinations, Words
+
+Demand = dict[str, dict[str, tuple[Expression, list[Words]]]]
+"""By state and column, the codes it is asked for."""
+
+
+def probe(completion: Completion, root: Fork) -> Combinations:
+    """The step's delta of a plan, each state completed for what probes it just before it is probed."""
+    forks = list(root.forks())
+    _anticipate(completion, forks)
+    for fork in forks:
+        for stage, other, column in fork.probes():
+            if not completion.is_complete(stage):
+                arrived = other.operator.delta(completion.lane)
+                if len(arrived) and stage.primary is not None and column is not None:
+                    completion.complete(stage, stage.primary, completion.distinct(arrived, column))
+                elif len(arrived):
+                    completion.complete_all(stage)
+        fork.join.delta(completion.lane)
+    return root.join.delta(completion.lane)
+
+
+def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
+    """Complete states for the new rows of the units beside them, the deepest first.
+
+    What a higher state is asked for a deeper one is asked for in turn; told beforehand, it is asked once. Otherwise
+    each of a hundred joins would go down all the way for its own keys.
+    """
+    demand: Demand = {}
+    stages: list[Stage] = []
+    own = {id(side.below): side for fork in forks for side in (fork.left, fork.right) if side.below is not None}
+    for fork in reversed(forks):
+        if id(fork) in own:
+            _pass_on(completion, own[id(fork)], fork, demand)
+        for stage, other, column in fork.probes():
+            if completion.is_complete(stage):
+                continue
+            stages.append(stage)
+            if other.below is None and stage.primary is not None and column is not None:
+                arrived = other.operator.delta(completion.lane)
+                _want(demand, stage, stage.primary, completion.distinct(arrived, column))
+    for stage in reversed(stages):
+        for column, codes in demand.get(stage.spec.id, {}).values():
+            completion.complete(stage, column, united(codes))
+
+
+def _pass_on(completion: Completion, stage: Stage, fork: Fork, demand: Demand) -> None:
+    """Let the states below know what a state is asked for, as far as that is known before they are read."""
+    if completion.is_complete(stage):
+        return
+    for column, codes in demand.get(stage.spec.id, {}).values():
+        order = fork.order(column)
+        fresh = completion.fresh(stage, column, united(codes))
+        if order.first.below is not None and order.ask is not None:
+            _want(demand, order.first, order.ask, fresh)
+        elif fork.position(column) is not None and order.other is not None:
+            _want(demand, order.second, order.other, fresh)
+
+
+def _want(demand: Demand, stage: Stage, column: Expression, codes: Words) -> None:
+    if len(codes):
+        demand.setdefault(stage.spec.id, {}).setdefault(column.text(), (column, []))[1].append(codes)

@@ -1,0 +1,58 @@
+"""States that a migration finds when it begins: whole ones, and incomplete ones of another JISC (JISC §4.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from midstream.migration.jisc_attempts import Attempts
+from midstream.migration.jisc_stage import Stage
+from midstream.model.errors import CheckpointError
+from midstream.operators.match import keyed
+from midstream.state.combinations import Combinations, concatenate
+from midstream.state.join_state import JoinState
+from midstream.state.lane import Lane
+from midstream.state.specs import StateSpec
+
+
+def find_whole(stage: Stage, lane: Lane) -> bool:
+    """Fill a state with what another plan holds, if there is one that lacks nothing (Definition 1)."""
+    whole = replace(stage.spec, signature=stage.spec.signature.whole())
+    try:
+        if lane.holds(whole):
+            lane.share(whole, stage.spec)
+            return True
+        content = lane.sibling(whole)
+    except CheckpointError:
+        return False
+    if content is None:
+        return False
+    _fill(stage, content, lane)
+    return True
+
+
+def take_over(stage: Stage, older: Stage, attempts: Attempts, start: Mapping[str, int], lane: Lane) -> Attempts | None:
+    """Go on with a state of a migration under way, over the same sources; None where that cannot be.
+
+    It keeps its own start and its attempted keys, as §4.5 does with its mark; a state that is new and missing has the
+    new start.
+    """
+    state = lane.join(older.spec)
+    if _as_whole(stage.spec) == _as_whole(older.spec):
+        lane.share(older.spec, stage.spec)
+    elif not state.left_out:
+        _fill(stage, [part.combinations for part in state.old], lane)
+    else:
+        return None
+    return attempts if attempts.start is not None or attempts.whole else replace(attempts, start=dict(start))
+
+
+def _as_whole(spec: StateSpec) -> str:
+    return replace(spec, signature=spec.signature.whole()).id
+
+
+def _fill(stage: Stage, content: list[Combinations], lane: Lane) -> None:
+    parts = []
+    if content:
+        parts.append(keyed(lane, stage.operator.rows, concatenate(content), stage.spec.index, stage.spec.key))
+    lane.put(JoinState(stage.spec, parts))

@@ -1,0 +1,131 @@
+"""The states of a plan as they are completed: what each is made of, and in which order (JISC §4, Procedures 2-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from midstream.language.expression import Expression
+from midstream.migration.task import Sources
+from midstream.operators.base import Operator
+from midstream.operators.window_join import WindowJoin
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A state that a join probes, and the join that fills it; a unit's state is complete and has none below."""
+
+    spec: StateSpec
+    operator: Operator
+    below: Fork | None
+
+    @property
+    def labels(self) -> Sources:
+        """The sources combined."""
+        return self.operator.labels
+
+    @property
+    def primary(self) -> Expression | None:
+        """The column by whose keys it is probed; None where it is not probed by equality.
+
+        Of several key columns the first one stands for all: what has its key includes what has all of them.
+        """
+        return self.spec.key[0] if self.spec.index == "hash" else None
+
+    @property
+    def table(self) -> str:
+        """The id of the table of its attempts."""
+        return f"{self.spec.id}.table"
+
+    @property
+    def counted(self) -> str | None:
+        """The name of the column whose keys say whether it is complete."""
+        return None if self.primary is None else self.primary.text()
+
+    def is_sorted_by(self, column: Expression) -> bool:
+        """Whether its codes are those of the column."""
+        return self.spec.index == "hash" and [e.text() for e in self.spec.key] == [column.text()]
+
+
+@dataclass(frozen=True)
+class Order:
+    """In which order the sides of a join are completed: `first` for the keys of `ask`, then `second`.
+
+    The second is completed for those keys of its column `other` that the first one's combinations have in their column
+    `link`; as a whole where the join knows no keys.
+    """
+
+    first: Stage
+    ask: Expression | None
+    link: Expression | None
+    second: Stage
+    other: Expression | None
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A join and the two states it probes."""
+
+    join: WindowJoin
+    left: Stage
+    right: Stage
+
+    @staticmethod
+    def of(join: WindowJoin, units: frozenset[Sources]) -> Fork:
+        """The joins from this one down to the units."""
+
+        def stage(spec: StateSpec, operator: Operator) -> Stage:
+            if isinstance(operator, WindowJoin) and operator.labels not in units:
+                return Stage(spec, operator, Fork.of(operator, units))
+            return Stage(spec, operator, None)
+
+        return Fork(join, stage(join.left_state, join.left), stage(join.right_state, join.right))
+
+    def forks(self) -> Iterator[Fork]:
+        """This one and those below, children first."""
+        for side in (self.left, self.right):
+            if side.below is not None:
+                yield from side.below.forks()
+        yield self
+
+    def stages(self) -> Iterator[Stage]:
+        """The states below that can be incomplete, deepest first."""
+        for fork in self.forks():
+            yield from (side for side in (fork.left, fork.right) if side.below is not None)
+
+    def probes(self) -> tuple[tuple[Stage, Stage, Expression | None], ...]:
+        """Each state, the other side whose new rows probe it, and the column of theirs that has the key."""
+        edge = self.join.edge
+        hashed = edge.index == "hash"
+        return (
+            (self.left, self.right, edge.right_key[0] if hashed else None),
+            (self.right, self.left, edge.left_key[0] if hashed else None),
+        )
+
+    def order(self, column: Expression | None) -> Order:
+        """How to find the combinations that have certain keys in a column, or all of them.
+
+        The side that owns the column comes first; where both do, or all are wanted, a unit: it lacks nothing.
+        """
+        edge, at = self.join.edge, self.position(column)
+        one, other = (self.left, edge.left_key), (self.right, edge.right_key)
+        if at is not None or column is None:
+            turn = one[0].below is not None and other[0].below is None
+        else:
+            turn = not column.aliases() <= one[0].labels
+        (first, mine), (second, theirs) = (other, one) if turn else (one, other)
+        ask = column if at is None else mine[at]
+        if edge.index != "hash":
+            return Order(first, ask, None, second, None)
+        return Order(first, ask, mine[at or 0], second, theirs[at or 0])
+
+    def position(self, column: Expression | None) -> int | None:
+        """Where among the keys of the join a column stands, if both sides have it."""
+        if column is None or self.join.edge.index != "hash":
+            return None
+        for key in (self.join.edge.left_key, self.join.edge.right_key):
+            texts = [e.text() for e in key]
+            if column.text() in texts:
+                return texts.index(column.text())
+        return None
