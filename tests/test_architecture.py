@@ -21,7 +21,7 @@ LAYERS = (
     {"step"},
     {"explain", "checkpoint"},
     {"engine"},
-    {"spark"},
+    {"spark", "lab"},
     {"cli", "demo"},
     {"__init__", "__main__"},
 )
@@ -29,7 +29,7 @@ LAYERS = (
 
 MOST_LINES = 400
 
-PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "step"}
+PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "step", "lab"}
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 
