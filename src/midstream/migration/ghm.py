@@ -95,8 +95,10 @@ class GHMTransition(Transition):
         size = FIRST_PIECE
         while len(queue) and used < budget:
             fed += self._feed(queue, size, lane)
-            used = comparisons(lane) - begun
-            size = max(1, min(2 * size, (budget - used) * fed // used if used else 2 * size))
+            last, used = used, comparisons(lane) - begun
+            # Rows cost more the more have been fed: the next piece aims at half of what is left of the budget.
+            fitting = (budget - used) * size // (2 * (used - last)) if used > last else 2 * size
+            size = max(1, min(2 * size, fitting))
         return fed
 
     def _feed(self, queue: Queue, count: int, lane: Lane) -> int:
