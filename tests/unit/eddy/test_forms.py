@@ -17,6 +17,8 @@ WHERE = {
     "a key of two columns": "A.k = B.k AND A.j = B.j AND C.k = D.k AND C.j = D.j AND A.j = C.j",
     "a ring of keys": "A.k = B.k AND B.j = C.j AND C.k = D.k AND A.j = D.j",
     "members of one source": "A.k = B.k AND B.k = C.j AND A.j = D.k AND D.k = B.k",
+    "own members beyond the index": "A.s = D.s AND D.k = B.j AND D.j = B.j AND ABS(A.k - B.k) <= 1 AND A.k = C.k",
+    "their members beyond the index": "A.s = D.s AND D.k = B.k AND D.k = B.j AND ABS(A.k - B.k) <= 1 AND A.k = C.k",
     "keys that only two give": "A.k = D.k AND B.j = D.j AND C.s = D.s AND A.j = B.k",
     "bands": "A.k - B.k BETWEEN 0 AND 1 AND ABS(B.j - C.j) <= 1 AND C.v < D.v AND C.k = D.k AND A.k + D.j > 2",
     "bands of several sources": "ABS(A.k - D.k) <= 1 AND B.k - D.k BETWEEN -1 AND 0 AND A.k = C.k AND C.j >= D.j",
