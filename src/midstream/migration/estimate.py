@@ -31,8 +31,8 @@ class Joining:
     """One join of a plan, or one hop of a probing order.
 
     `pairs`: comparisons to make all its living combinations from empty states, at once (Zhu, Equation 1 with T_j = 1,
-    T_s = 0) or one after the other. `running`: comparisons a second (Equation 5). `kept` says whether its output can be
-    a state.
+    T_s = 0) or one after the other. `running`: comparisons a second (Equation 5). `keyed` says whether it joins by
+    keys, `kept` whether its output can be a state.
     """
 
     left: Flow
@@ -40,6 +40,7 @@ class Joining:
     output: Flow
     pairs: float
     running: float
+    keyed: bool
     kept: bool = True
 
 
@@ -109,7 +110,7 @@ class Estimate:
         probes = left.rate * right.rows + right.rate * left.rows
         pairs = left.rows * right.rows
         output = Flow(together, self.statistics.states.get(together, pairs * met), probes * met)
-        return Joining(left, right, output, pairs * share, probes * share)
+        return Joining(left, right, output, pairs * share, probes * share, self._is_keyed(left.sources, right.sources))
 
     def _hops(self, start: str, order: tuple[str, ...]) -> Iterator[Joining]:
         """The hops of one source's new rows: what they have met so far probes the next base state."""
@@ -121,7 +122,8 @@ class Estimate:
             running = here.rate * there.rows * share
             output = Flow(here.sources | there.sources, 0.0, here.rate * there.rows * met)
             # From empty states on, at time t the d-th hop meets (t / W)^d of what it meets in the end.
-            yield Joining(here, there, output, running * self.statistics.window / (depth + 1), running, kept=False)
+            pairs, keyed = running * self.statistics.window / (depth + 1), self._is_keyed(here.sources, there.sources)
+            yield Joining(here, there, output, pairs, running, keyed, kept=False)
             here = output
 
     def _order(self, start: str, sources: tuple[str, ...]) -> tuple[str, ...]:
@@ -138,6 +140,9 @@ class Estimate:
         """What a join's index is built on: all key classes that tie both sides, else a band, else nothing."""
         crossing = [c for c in self.statistics.conditions if c.crosses(left, right)]
         return [c for c in crossing if c.kind == "hash"] or [c for c in crossing if c.kind == "band"][:1]
+
+    def _is_keyed(self, left: Sources, right: Sources) -> bool:
+        return any(condition.kind == "hash" for condition in self._index(left, right))
 
     def _share(self, condition: Condition, one: str, other: str) -> float:
         """The share of pairs that a condition lets through between two sources."""

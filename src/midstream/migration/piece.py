@@ -126,5 +126,8 @@ def _height(plan: Plan) -> int:
 
 
 def _let_through(joining: Joining) -> float:
+    """The share of probing rows that ask for a given key; where there are no keys, any row asks for everything."""
+    if not joining.keyed:
+        return 1.0
     pairs = joining.left.rows * joining.right.rows
     return joining.pairs / pairs if pairs else 1.0

@@ -52,21 +52,22 @@ def beside(situation: Situation, budget: float | None = None) -> Prediction:
     """The new plan fed beside the old one, its output thrown away: GPT, and with a `budget` GHM (HybMig §4.4).
 
     Without a budget it is fed the new rows only, and its states fill up in one window. With one, in comparisons a step,
-    it is fed the old rows first and ends when it has caught up.
+    it is fed the old rows first and ends when it has caught up; if it has not after a window, with all that waits, at
+    once.
     """
-    work = rate = memory = lasts = 0.0
-    spare = None if budget is None else budget / situation.statistics.step
-    for piece in pieces(situation):
-        replay, running = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new)
-        memory += piece.unmatched + piece.inputs
-        seconds = piece.window
-        if spare is None:
-            replay += running * situation.statistics.step
+    step, found = situation.statistics.step, pieces(situation)
+    work = rate = lasts = at_once = 0.0
+    for piece in found:
+        replay, running, seconds = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new), piece.window
+        if budget is None:
+            work, rate = work + replay + running * step, rate + running
+        elif (caught := _caught_up(piece.window, replay, running, budget / step)) < piece.window:
+            work, rate, seconds = work + replay + running * caught, rate + budget / step, caught
         else:
-            seconds = min(seconds, _caught_up(piece.window, replay, running, spare))
-            replay, running = min(replay + running * seconds, spare * seconds), spare
-        work, rate, lasts = work + replay, rate + running, max(lasts, seconds)
-    return _lasting(situation, work, rate, memory, lasts)
+            work, rate, at_once = work + budget / step * piece.window + replay, rate + budget / step, at_once + replay
+        lasts = max(lasts, seconds)
+    memory = sum(piece.unmatched + piece.inputs for piece in found)
+    return _lasting(situation, work, rate, memory, lasts, held=at_once / situation.statistics.speed)
 
 
 def shifting(situation: Situation, background: float = 0.0) -> Prediction:
