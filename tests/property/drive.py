@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import note
@@ -40,6 +41,7 @@ class Migrate:
     query: str
     plan: str
     strategy: str
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ def _act(engine: ms.Engine, action: Action, step: Step, found: Run) -> ms.Engine
         engine.rescale(lanes=action.lanes)
     elif isinstance(action, Migrate):
         try:
-            engine.migrate(action.query, plan=action.plan, strategy=action.strategy)
+            engine.migrate(action.query, plan=action.plan, strategy=action.strategy, **action.options)
         except ms.StrategyError:
             found.refused.append(action)
     else:
@@ -197,7 +199,8 @@ def _action_lines(action: Action) -> list[str]:
     if isinstance(action, Rescale):
         return [f"engine.rescale(lanes={action.lanes})"]
     if isinstance(action, Migrate):
-        return [f"engine.migrate({action.query!r}, plan={action.plan!r}, strategy={action.strategy!r})"]
+        options = "".join(f", {name}={value!r}" for name, value in action.options.items())
+        return [f"engine.migrate({action.query!r}, plan={action.plan!r}, strategy={action.strategy!r}{options})"]
     lost = ["engine.push(step)"] if action.crash else []
     return ["path = tempfile.mkdtemp() + '/saved'", "engine.save(path)", *lost, "engine = ms.Engine.load(path)"]
 

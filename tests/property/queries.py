@@ -178,20 +178,23 @@ def any_plan(rng: Random, query: QuerySpec) -> str:
     aliases = rng.sample(query.aliases, len(query.aliases))
     if query.subtracted:
         first = query.aliases[0]
-        return _tree(rng, [first, *(alias for alias in aliases if alias != first)], left_deep=True)
-    form = rng.random() if len(aliases) > 1 else 1.0
+        return tree(rng, [first, *(alias for alias in aliases if alias != first)], left_deep=True)
+    form = rng.random()
+    if len(aliases) == 1:
+        return aliases[0] if form < 0.5 else f"[{aliases[0]}: ]"
     if form < 0.2:
         orders = (f"{a}: {' '.join(rng.sample([b for b in aliases if b != a], len(aliases) - 1))}" for a in aliases)
         return f"[{' | '.join(orders)}]"
     if form < 0.4:
         return f"eddy{rng.choice(('', ':lottery', ':rank'))}({' '.join(aliases)})"
-    tree = _tree(rng, aliases, left_deep=rng.random() < 0.4)
-    return f"stairs({tree})" if form < 0.5 else tree
+    drawn = tree(rng, aliases, left_deep=rng.random() < 0.4)
+    return f"stairs({drawn})" if form < 0.5 else drawn
 
 
-def _tree(rng: Random, aliases: list[str], *, left_deep: bool) -> str:
+def tree(rng: Random, aliases: list[str], *, left_deep: bool) -> str:
+    """A tree of any shape over the sources in this order."""
     if len(aliases) == 1:
         return aliases[0]
     middle = len(aliases) - 1 if left_deep else rng.randrange(1, len(aliases))
-    left, right = (_tree(rng, part, left_deep=left_deep) for part in (aliases[:middle], aliases[middle:]))
+    left, right = (tree(rng, part, left_deep=left_deep) for part in (aliases[:middle], aliases[middle:]))
     return f"({left} {right})"

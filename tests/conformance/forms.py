@@ -1,0 +1,70 @@
+"""Plan forms, and what a strategy accepts: asked of the engine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from midstream.model.commands import AddQuery, Migrate
+from midstream.model.errors import StrategyError
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.step.plan_step import check_migration, plan_step
+from tests.oracle.spec import QuerySpec, StreamSpec
+from tests.property.queries import tree
+
+FORMS = {"left-deep": 3, "bushy": 3, "orders": 1, "eddy:lottery": 1, "eddy:rank": 1, "stairs": 2}
+"""What plans look like, and how often: most is to be told of trees. A bushy tree may be left-deep by chance."""
+
+
+def plan(rng: Random, spec: QuerySpec, form: str) -> str | None:
+    """A plan of a form, the sources in any order, or None if the query has none of that form."""
+    aliases = rng.sample(spec.aliases, len(spec.aliases))
+    if spec.subtracted:
+        first = spec.aliases[0]
+        rest = [alias for alias in aliases if alias != first]
+        return tree(rng, [first, *rest], left_deep=True) if form == "left-deep" else None
+    if form == "orders":
+        orders = (f"{a}: {' '.join(rng.sample([b for b in aliases if b != a], len(aliases) - 1))}" for a in aliases)
+        return f"[{' | '.join(orders)}]"
+    if form == "left-deep":
+        return tree(rng, aliases, left_deep=True)
+    if len(aliases) == 1:
+        return None
+    if form.startswith("eddy"):
+        return f"{form.removesuffix(':lottery')}({' '.join(aliases)})"
+    shape = tree(rng, aliases, left_deep=False)
+    return f"stairs({shape})" if form == "stairs" else shape
+
+
+def shuffled(rng: Random) -> list[str]:
+    """The forms, those first that are wanted more often."""
+    return sorted(FORMS, key=lambda form: rng.random() ** (1 / FORMS[form]), reverse=True)
+
+
+class Rehearsal:
+    """A query that sees no rows: which migrations of it are accepted."""
+
+    def __init__(self, streams: tuple[StreamSpec, ...], spec: QuerySpec) -> None:
+        self.spec = spec
+        schemas = {s.name: StreamSchema(s.name, s.schema, s.timestamp, s.lateness) for s in streams}
+        self.manifest = plan_step(Manifest(streams=schemas), [AddQuery("q", spec.cql())]).manifest
+
+    def accepted(self, old: str, new: str, strategy: str, options: Mapping[str, Any]) -> str | None:
+        """The new plan, as a manifest writes it, if the strategy carries the query there from the old one."""
+        standing = self.manifest.with_query("q", replace(self.manifest.queries["q"], plan=old))
+        try:
+            return check_migration(standing, Migrate("q", new, strategy, dict(options))).notation()
+        except StrategyError:
+            return None
+
+    def target(self, rng: Random, old: str, strategy: str, options: Mapping[str, Any]) -> tuple[str, str] | None:
+        """A plan to which the strategy carries it from the old one, and the plan's form."""
+        for form in shuffled(rng):
+            new = plan(rng, self.spec, form)
+            found = new and self.accepted(old, new, strategy, options)
+            if found:
+                return found, form
+        return None
