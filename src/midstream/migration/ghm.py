@@ -55,7 +55,7 @@ class GHM(Lasting):
 
     @override
     def predict(self, situation: Situation) -> Prediction:
-        return beside(situation, BUDGET)
+        return beside(situation, situation.options.get("budget", BUDGET))
 
 
 @dataclass(frozen=True)

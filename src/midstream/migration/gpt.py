@@ -9,6 +9,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import beside
 from midstream.migration.task import Task
 from midstream.migration.transition import Transition, apart
 from midstream.operators.base import Operator
@@ -32,6 +34,10 @@ class GPT(Lasting):
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return beside(situation)
 
 
 @dataclass(frozen=True)

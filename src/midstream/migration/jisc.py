@@ -17,6 +17,8 @@ from midstream.migration.jisc_demand import probe
 from midstream.migration.jisc_overlap import find_whole, take_over
 from midstream.migration.jisc_stage import Fork, Stage
 from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import on_demand
 from midstream.migration.running import Running
 from midstream.migration.task import Task
 from midstream.migration.transition import Transition, inner
@@ -65,6 +67,10 @@ class JISC(Lasting):
                 if isinstance(transition, JISCTransition) and transition.name.startswith(f"{mark}:"):
                     transition.inherit(running, lane)
         return box
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return on_demand(situation, situation.options.get("background", 0))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import rebuild_all
 from midstream.state.lane import Lane
 
 
@@ -28,3 +30,7 @@ class MovingState(Strategy):
         ensure(lane, states_of(old.operators()), event=False)
         ensure(lane, states_of(new.roots), event=False)
         return new
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return rebuild_all(situation)

@@ -12,6 +12,8 @@ from typing_extensions import override
 from midstream.migration.base import Move
 from midstream.migration.gpt import begin_empty
 from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import both_plans
 from midstream.migration.restricted import restricted
 from midstream.migration.task import Task
 from midstream.migration.transition import Transition, apart, inner
@@ -64,6 +66,14 @@ class ParallelTrack(Lasting):
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return ParallelTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return both_plans(
+            situation,
+            hold_new=bool(situation.options.get("hold_new")),
+            zhu_purge=situation.options.get("purge") == "zhu",
+        )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, Move, PlanBox, Strategy
+from midstream.migration.prediction import Prediction, Situation
 from midstream.state.lane import Lane
 
 
@@ -32,3 +33,7 @@ class PauseDrainResume(Strategy):
     @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         return new
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return Prediction()
