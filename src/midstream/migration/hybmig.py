@@ -10,16 +10,23 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.background import Background
+from midstream.migration.base import Move
 from midstream.migration.characteristics import CharacteristicsTable, Entry
 from midstream.migration.lasting import Lasting
+from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.predictions import shifting
 from midstream.migration.task import Sources, Task
 from midstream.migration.transition import Transition, inner
 from midstream.operators.base import Operator
 from midstream.operators.view import View
+from midstream.plan.tree import Leaf, joins
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
 from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
+
+ENTRIES = 62
+"""Entries of a table at most: a combination's bitmap is one word."""
 
 
 class HybMig(Lasting):
@@ -37,6 +44,13 @@ class HybMig(Lasting):
 
     name: ClassVar[str] = "hybmig"
     options: ClassVar[frozenset[str]] = frozenset({"decompose", "background"})
+
+    @override
+    def refusal(self, move: Move) -> str | None:
+        pairs = sum(isinstance(j.left, Leaf) and isinstance(j.right, Leaf) for j in joins(move.new))
+        if pairs > ENTRIES:
+            return f"the new plan has {pairs} lowest joins, and the characteristics table {ENTRIES} entries at most"
+        return None
 
     @override
     def transition(
@@ -57,6 +71,10 @@ class HybMig(Lasting):
             options,
             joins,
         )
+
+    @override
+    def predict(self, situation: Situation) -> Prediction:
+        return shifting(situation, situation.options.get("background", 0))
 
 
 def _is_plain(old: Operator, masked: frozenset[Sources]) -> bool:
