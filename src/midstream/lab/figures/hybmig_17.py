@@ -18,7 +18,7 @@ class HybMig17(OverheadFigure):
     name: ClassVar[str] = "hybmig_17"
     title: ClassVar[str] = "overhead over w"
     source: ClassVar[str] = "HybMig §5.1, Fig. 17"
-    setting: ClassVar[str] = f"{SETTING} Tau = 1 and n = 6; the window size varies as in Table 3."
+    setting: ClassVar[str] = f"{SETTING} tau = 1 and n = 6; the window size varies as in Table 3."
     parameter: ClassVar[str] = "w (minutes)"
 
     @override

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from midstream.lab.figure import Scale
 from midstream.lab.hybmig_overhead import OverheadFigure
-from midstream.lab.hybmig_settings import SETTING, RATES
+from midstream.lab.hybmig_settings import RATES, SETTING
 
 
 class HybMig18(OverheadFigure):
@@ -18,7 +18,7 @@ class HybMig18(OverheadFigure):
     name: ClassVar[str] = "hybmig_18"
     title: ClassVar[str] = "overhead over tau"
     source: ClassVar[str] = "HybMig §5.1, Fig. 18"
-    setting: ClassVar[str] = f"{SETTING} W = 3 and n = 6; the stream rate varies as in Table 3."
+    setting: ClassVar[str] = f"{SETTING} w = 3 and n = 6; the stream rate varies as in Table 3."
     parameter: ClassVar[str] = "tau (rows a second)"
 
     @override

@@ -18,7 +18,7 @@ class HybMig19(OverheadFigure):
     name: ClassVar[str] = "hybmig_19"
     title: ClassVar[str] = "overhead over n"
     source: ClassVar[str] = "HybMig §5.1, Fig. 19"
-    setting: ClassVar[str] = f"{SETTING} W = 3 and tau = 1; the number of streams varies as in Table 3."
+    setting: ClassVar[str] = f"{SETTING} w = 3 and tau = 1; the number of streams varies as in Table 3."
     parameter: ClassVar[str] = "n"
 
     @override

@@ -1,0 +1,119 @@
+"""HybMig Fig. 15: the output rate during the migration phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import lines, mark
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.hybmig_settings import METHODS, SETTING, SPAN, Machine, Task
+from midstream.lab.tidy import column, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SOURCE = "HybMig §5.1, Fig. 15"
+ZERO = Claim("The output rate of MS is zero while it recomputes states (the first 50 of 180 seconds).", SOURCE)
+SOARS = Claim("After that, MS processes delayed input and its output rate soars.", SOURCE)
+FALLS = Claim("The output rate of PT constantly decreases, reaching zero at w.", SOURCE)
+BURST = Claim("A burst after the end of the migration occurs when PT releases the contents of its buffer.", SOURCE)
+STEADY = Claim("HybMig has a steady output rate.", SOURCE)
+SECOND = Claim("With HybMig no output tuple is delayed more than 1 second.", SOURCE)
+
+TIME, RATE, DELAY, DUE = "time (windows)", "results a second", "greatest delay (s)", "due"
+"""`due` is the case of the results as they fall due, whatever the plan."""
+
+
+class HybMig15(Figure):
+    """Output rate over time: w = 3, tau = 1, n = 6, to the right-deep plan."""
+
+    name: ClassVar[str] = "hybmig_15"
+    title: ClassVar[str] = "output rate over time"
+    paper: ClassVar[str] = "HybMig"
+    source: ClassVar[str] = SOURCE
+    strategies: ClassVar[frozenset[str]] = frozenset({"moving_state", "parallel_track", "hybmig"})
+    setting: ClassVar[str] = f"{SETTING} w = 3, tau = 1, n = 6, to the right-deep plan; a step every half second."
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        task = Task(Machine.of(scale), tick=0.5)
+        rows = []
+        for case, trace in [(DUE, task.undisturbed()), *((name, task.method(name)) for name in METHODS)]:
+            ends, greatest = trace.column("end"), trace.column("delay_greatest")
+            middles, rate = trace.rate(1.0, max(task.end, float(ends[-1])) + 1.0)
+            for middle, found in zip(middles, rate, strict=True):
+                if middle > task.start:
+                    within = (ends >= middle - 0.5) & (ends < middle + 0.5)
+                    rows.append(
+                        {
+                            "case": case,
+                            TIME: (middle - task.start) / task.seconds,
+                            RATE: found,
+                            DELAY: float(greatest[within].max(initial=0.0)),
+                        }
+                    )
+        return table(rows)
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        times = {case: column(data, TIME, case=case) for case in (DUE, *METHODS)}
+        rates = {case: column(data, RATE, case=case) for case in (DUE, *METHODS)}
+        ms, pt, hybmig, due = (rates[case] for case in ("moving_state", "parallel_track", "hybmig", DUE))
+        quiet = times["moving_state"][np.flatnonzero(ms)[0]]
+        quarters = [_share(times, rates, "parallel_track", at / 4, (at + 1) / 4) for at in range(4)]
+        burst = pt[times["parallel_track"] > 0.99].max()
+        size = min(len(hybmig), len(due))
+        unlike = np.abs(np.cumsum(hybmig[:size]) - np.cumsum(due[:size])).max() / due.sum()
+        delay = column(data, DELAY, case="hybmig").max()
+        return (
+            ZERO.judged(
+                quiet > 0.02,
+                f"no result during the first {quiet:.2f} w (paper: 0.28 w)",
+                "recomputation is over before results are missed",
+            ),
+            SOARS.judged(
+                ms.max() > 1.2 * due.max(),
+                f"at most {ms.max():g} results a second, where at most {due.max():g} are due",
+                "little input is delayed, so little is caught up",
+            ),
+            FALLS.judged(
+                quarters == sorted(quarters, reverse=True) and quarters[-1] < 0.25,
+                "of the results due in each quarter of w it gives " + ", ".join(f"{q:.0%}" for q in quarters),
+                "the share does not fall",
+            ),
+            BURST.judged(
+                burst > 2 * due.max(),
+                f"{burst:g} results in the second after w, where at most {due.max():g} fall due",
+                "nothing was held back",
+            ),
+            STEADY.judged(
+                unlike < 0.02,
+                f"at any second it has given all results due but {unlike:.2%} of the run's",
+                "results lag behind",
+            ),
+            SECOND.judged(
+                delay <= 1.0, f"greatest delay {delay:.2f} s (a row waits up to 0.5 s for its step)", "the old plan lags"
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        axes = canvas.subplots()
+        lines(axes, data, TIME, RATE)
+        axes.set_yscale("symlog", linthresh=10)
+        axes.set_xlim(0, SPAN + 0.1)
+        mark(axes, 1.0, "w")
+
+
+def _share(
+    times: dict[str, np.ndarray], rates: dict[str, np.ndarray], case: str, start: float, end: float
+) -> float:
+    """How many of the results due within a span a case gives in it."""
+    given, due = (
+        rates[c][(times[c] > start) & (times[c] <= end)].sum() for c in (case, DUE)
+    )
+    return float(given / due)

@@ -1,0 +1,158 @@
+"""HybMig Fig. 16: memory and comparisons during the migration phase."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import lines, mark
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.hybmig_settings import METHODS, SETTING, SPAN, Machine, Task
+from midstream.lab.tidy import column, table
+from midstream.lab.trace import Numbers, Trace
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SOURCE = "HybMig §5.1, Fig. 16"
+SATURATED = Claim("For MS the system is initially saturated due to the state recomputation.", SOURCE)
+DROPS = Claim("After that, both memory and CPU cost of MS drop until w.", SOURCE)
+EARLIER = Claim("The memory of MS starts decreasing earlier than its CPU cost.", SOURCE)
+GROWS = Claim("The memory and CPU overhead of PT constantly increases until w.", SOURCE)
+LOWER = Claim("HybMig has a lower overall cost than both algorithms.", SOURCE)
+ALWAYS = Claim("HybMig outperforms PT at every timestamp.", SOURCE)
+SUDDEN = Claim("The overhead of HybMig and PT decreases suddenly at w, when the old plan goes.", SOURCE)
+
+TIME, MEMORY, CPU = "time (windows)", "memory (rows)", "comparisons a second"
+QUARTER = 0.25
+
+
+class HybMig16(Figure):
+    """Overhead over time: w = 3, tau = 1, n = 6, to the right-deep plan."""
+
+    name: ClassVar[str] = "hybmig_16"
+    title: ClassVar[str] = "overhead over time"
+    paper: ClassVar[str] = "HybMig"
+    source: ClassVar[str] = SOURCE
+    strategies: ClassVar[frozenset[str]] = frozenset({"moving_state", "parallel_track", "hybmig"})
+    setting: ClassVar[str] = f"{SETTING} The runs of Fig. 15; memory at the end, comparisons in the course of a second."
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        task = Task(Machine.of(scale), tick=0.5)
+        rows = []
+        for case in METHODS:
+            trace = task.method(case)
+            seconds = np.arange(task.start + 1.0, task.end + 0.01)
+            memory = trace.level("state_rows", seconds)
+            done = np.diff(_done(trace, np.concatenate([[task.start], seconds])))
+            for second, held, work in zip(seconds, memory, done, strict=True):
+                time = (second - task.start) / task.seconds
+                rows.append({"case": case, TIME: time, MEMORY: held, CPU: float(work)})
+        return table(rows)
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        ms, pt, hybmig = (_Course(data, case) for case in METHODS)
+        most, rest = ms.cpu[0], float(np.median(ms.cpu))
+        ms_memory, ms_cpu = ms.quarters(ms.memory), ms.quarters(ms.cpu)
+        pt_memory, pt_cpu = pt.quarters(pt.memory), pt.quarters(pt.cpu)
+        above = [int((hybmig.memory > pt.memory).sum()), int((hybmig.cpu > pt.cpu).sum())]
+        reason = "chance in the arrivals outweighs the trend: a row of a frequent key costs as much as many others"
+        return (
+            SATURATED.judged(
+                most >= ms.cpu.max() and most > 2 * rest,
+                f"{most:g} comparisons in the first second, the median second has {rest:g}",
+                "the processor is not saturated by the recomputation alone",
+            ),
+            DROPS.judged(
+                _falls(ms_memory) and _falls(ms_cpu),
+                f"by quarters of w: memory {_told(ms_memory)}, comparisons a second {_told(ms_cpu)}",
+                reason,
+            ),
+            EARLIER.judged(
+                ms.decline(ms.memory) < ms.decline(ms.cpu),
+                f"below three quarters of its peak for good: memory from {ms.decline(ms.memory):.2f} w, "
+                f"comparisons from {ms.decline(ms.cpu):.2f} w",
+                "the backlog is short, and old combinations expire only gradually",
+            ),
+            GROWS.judged(
+                _falls(pt_memory[::-1]) and _falls(pt_cpu[::-1]),
+                f"by quarters of w: memory {_told(pt_memory)}, comparisons a second {_told(pt_cpu)}",
+                reason,
+            ),
+            LOWER.judged(
+                all(hybmig.sum(kind) < min(ms.sum(kind), pt.sum(kind)) for kind in ("memory", "cpu")),
+                "mean memory and sum of comparisons: "
+                + "; ".join(f"{c.case} {c.memory.mean():.4g}, {c.cpu.sum():.4g}" for c in (ms, pt, hybmig)),
+                "not in both",
+            ),
+            ALWAYS.judged(
+                above == [0, 0],
+                f"of {len(pt.time)} seconds HybMig takes more memory in {above[0]} and more comparisons in {above[1]}",
+                "while old rows prevail both do nearly the same work, and HybMig's part of the new plan comes on top",
+            ),
+            SUDDEN.judged(
+                all(c.after() < 0.5 for c in (pt, hybmig)),
+                "comparisons after w against the quarter before: "
+                + ", ".join(f"{c.case} {c.after():.2f}" for c in (pt, hybmig)),
+                "the old plan has little left to do when it goes",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        for axes, measure in zip(canvas.subplots(1, 2), (MEMORY, CPU), strict=True):
+            lines(axes, data, TIME, measure)
+            axes.set_yscale("log")
+            axes.set_xlim(0, SPAN)
+            mark(axes, 1.0, "w")
+
+
+class _Course:
+    """The course of one case."""
+
+    def __init__(self, data: pa.Table, case: str) -> None:
+        self.case = case
+        self.time = column(data, TIME, case=case)
+        self.memory: Numbers = column(data, MEMORY, case=case)
+        self.cpu: Numbers = column(data, CPU, case=case)
+
+    def sum(self, kind: str) -> float:
+        """The sum over the phase."""
+        return float(getattr(self, kind).sum())
+
+    def quarters(self, values: Numbers) -> list[float]:
+        """The mean of each quarter of w."""
+        spans = [(self.time > at * QUARTER) & (self.time <= (at + 1) * QUARTER) for at in range(4)]
+        return [float(values[span].mean()) for span in spans]
+
+    def decline(self, values: Numbers) -> float:
+        """Since when the values stay below three quarters of their peak."""
+        high = np.flatnonzero(values >= 0.75 * values.max())
+        return float(self.time[high[-1]])
+
+    def after(self) -> float:
+        """Comparisons a second after w, against the last quarter before it."""
+        return float(self.cpu[self.time > 1.03].mean() / self.cpu[(self.time > 0.75) & (self.time <= 1.0)].mean())
+
+
+def _done(trace: Trace, seconds: Numbers) -> Numbers:
+    """The comparisons done by these times: a step does its own evenly between its beginning and its end."""
+    begin, end = trace.column("begin"), trace.column("end")
+    known = np.stack([begin, np.maximum(end, begin + 1e-9)], 1).ravel()
+    total = np.cumsum(trace.column("comparisons"))
+    sums = np.stack([np.concatenate([[0.0], total[:-1]]), total], 1).ravel()
+    found: Numbers = np.interp(seconds, known, sums)
+    return found
+
+
+def _falls(values: list[float]) -> bool:
+    return values == sorted(values, reverse=True)
+
+
+def _told(values: list[float]) -> str:
+    return ", ".join(f"{value:.4g}" for value in values)
