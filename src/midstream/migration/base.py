@@ -145,7 +145,7 @@ class Strategy(ABC):
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         """Take over at the beginning of a step, before its rows are seen; the box returned runs from this step on.
 
-        `mark` is unique among the migrations of the query.
+        `mark` is unique among all migrations.
         """
 
 

@@ -96,7 +96,7 @@ def lane_step(
     costs: dict[str, dict[str, int]] = {unit.name: {} for unit in program.units}
     for unit in program.units:
         for at, migration in enumerate(program.migrations.get(unit.name, ())):
-            before, mark = comparisons(lane), mark_of(clock.step, at)
+            before, mark = comparisons(lane), mark_of(unit.name, clock.step, at)
             box, options = began[unit.name][at], migration.options
             boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, options, mark)
             everything[unit.name].append(boxes[unit.name])
@@ -115,13 +115,13 @@ def lane_step(
     return LaneOutput(after, results, lane.counters, uses, moves, tuple(lane.events), rows_out)
 
 
-def mark_of(step: int, number: int) -> str:
-    """What tells the migrations of a query apart: when each began.
+def mark_of(query: str, step: int, number: int) -> str:
+    """What tells migrations apart: whose it is and when it began. Two queries' states in transition are never one.
 
-    >>> mark_of(12, 0)
-    '12.0'
+    >>> mark_of("q", 12, 0)
+    'q.12.0'
     """
-    return f"{step}.{number}"
+    return f"{query}.{step}.{number}"
 
 
 def _answer(unit: Unit, box: Box, lane: Lane) -> Answer:

@@ -66,7 +66,7 @@ def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
 def _begun(plan: StepPlan, name: str) -> dict[str, Mapping[str, Any]]:
     begun = [event for event in plan.events if isinstance(event, MigrationBegun) and event.query == name]
     return {
-        mark_of(event.step, at): {
+        mark_of(name, event.step, at): {
             "strategy": event.strategy, "old": event.old, "plan": event.new, "begun": event.step, "comparisons": 0,
             "detail": dict(event.detail),
         }
