@@ -20,7 +20,7 @@ from midstream.engine import Engine
 from midstream.lab.generator import SECOND, Arrivals, Schedule, Workload
 from midstream.lab.trace import Step, Trace
 from midstream.model.counters import Counters
-from midstream.model.events import Event, StepDone
+from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
 
 QUERY = "q"
 """The name of the only query of a run."""
@@ -77,8 +77,13 @@ class Processor:
     tick: float
     prices: Prices = Prices()
 
-    def play(self, workload: Workload, plan: str, until: float, switches: Sequence[Switch] = ()) -> Trace:
-        """Run the arrivals up to `until` seconds; no switches means never to migrate. Deterministic."""
+    def play(
+        self, workload: Workload, plan: str, until: float, switches: Sequence[Switch] = (), *, settle: bool = False
+    ) -> Trace:
+        """Run the arrivals up to `until` seconds; no switches means never to migrate. Deterministic.
+
+        With `settle` the run ends as soon as every migration has.
+        """
         engine = _engine(workload, plan)
         arrivals = workload.arrivals(until)
         waiting = sorted(switches, key=lambda switch: switch.at)
@@ -100,6 +105,8 @@ class Processor:
                 engine.migrate(QUERY, switch.plan, switch.strategy, **switch.options)
                 now = step(taken, taken)
             now = step(taken, upto)
+            if settle and not waiting and not _under_way(events):
+                break
         return Trace(tuple(steps), tuple(events))
 
     def _step(
@@ -142,6 +149,11 @@ def _engine(workload: Workload, plan: str) -> Engine:
         engine.create_stream(source.name, source.schema, timestamp="ts")
     engine.add_query(QUERY, workload.sql, plan=plan)
     return engine
+
+
+def _under_way(events: Sequence[Event]) -> bool:
+    begun = sum(isinstance(event, MigrationBegun) for event in events)
+    return begun > sum(isinstance(event, MigrationEnded) for event in events)
 
 
 def _since(before: Counters, after: Counters) -> Counters:

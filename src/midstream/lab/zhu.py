@@ -92,8 +92,9 @@ def stage(setting: Setting, strategy: str, speed: float, seed: int, steps: int =
     start, at_once = 1.5 * setting.seconds, strategy == "moving_state"
     processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else steps))
     switch = Switch(start, NEW, strategy, {**OPTIONS[strategy], **options})
-    after = setting.seconds * (0.5 if at_once else 1.4 if options.get("purge") == "watermark" else 2.5)
-    return processor.play(setting.workload(seed), OLD, start + after, [switch]).stage
+    # The end waits for the slowest stream's watermark.
+    until = start + 3 * setting.seconds + 30 * MILLI * max(setting.inter_arrival.values())
+    return processor.play(setting.workload(seed), OLD, until, [switch], settle=True).stage
 
 
 @lru_cache(maxsize=4)

@@ -83,6 +83,15 @@ def test_a_switch_has_a_step_of_its_own() -> None:
     assert len(trace.steps) == 41
 
 
+def test_a_run_may_settle_with_its_migrations() -> None:
+    switches = (Switch(1.0, NEW, "parallel_track"), Switch(2.5, OLD, "parallel_track"))
+    whole = Processor(1e9, 0.1).play(WORK, OLD, 6.0, switches)
+    settled = Processor(1e9, 0.1).play(WORK, OLD, 6.0, switches, settle=True)
+    assert settled.stages == whole.stages
+    assert settled.steps == whole.steps[: len(settled.steps)]
+    assert settled.steps[-1].end == settled.stages[1].ended < whole.steps[-1].end
+
+
 def test_events_of_every_step_are_kept_in_order() -> None:
     trace = play(1e9, (Switch(1.0, NEW), Switch(2.0, OLD), Switch(3.0, NEW)))
     steps = [event.step for event in trace.events]
