@@ -46,8 +46,8 @@ class Zhu00(Figure):
     strategies: ClassVar[frozenset[str]] = frozenset({"pause_drain_resume"})
     setting: ClassVar[str] = (
         "The query and the old plan of §6.3, low configuration, W = 1 s. Once the input goes on; once it is paused for "
-        f"five windows, from {PAUSE:.0f} s to {RESUME:.0f} s. Then the engine is asked to migrate by pause_drain_resume "
-        "the joins, and a query that is one selection. The paper argues this without a figure."
+        f"five windows, from {PAUSE:.0f} s to {RESUME:.0f} s. Then the engine is asked to migrate, by "
+        "pause_drain_resume, the joins, and a query that is one selection. The paper argues this without a figure."
     )
 
     @override
