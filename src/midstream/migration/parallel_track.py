@@ -137,7 +137,9 @@ class ParallelTransition(Transition):
         return found
 
     def _all_new(self, combinations: Combinations) -> Words:
+        """Which have nothing old; of a subplan that both plans share, what was made before the start is old."""
         new = np.ones(len(combinations), np.bool_)
-        for label, refs in combinations.refs.items():
-            new &= refs >= self.task.start[label]
+        for unit in self.task.units:
+            fresh = [combinations.refs[label] >= self.task.start[label] for label in unit & combinations.refs.keys()]
+            new &= np.logical_or.reduce(fresh) if fresh else True
         return new.astype(np.int64)

@@ -66,6 +66,13 @@ def test_migrations_overlap_and_lead_back(strategy: str, windows: str, levels: b
 
 
 @pytest.mark.parametrize("strategy", LASTING)
+@pytest.mark.parametrize("new", ["((A B) (C D))", "(((A C) B) D)", "(D ((A B) C))"])
+def test_what_both_plans_have_in_common_counts_as_one_stream(strategy: str, new: str) -> None:
+    """A combination of a common subplan is new as soon as one of its rows is, for it was made then."""
+    assert Ride("(((A B) C) D)").go(20, {9: (new, strategy, {})}).found == Ride("(((A B) C) D)").go(20).found
+
+
+@pytest.mark.parametrize("strategy", LASTING)
 def test_a_lost_state_of_a_view_ends_the_migration_and_nothing_else(strategy: str) -> None:
     """What a view holds nobody could compute again, so the plan it leads to goes on from base rows."""
     still = Ride("(((A B) C) D)").go(20)
