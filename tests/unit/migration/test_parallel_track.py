@@ -54,6 +54,12 @@ def test_the_papers_purge_rule_lasts_twice_as_long() -> None:
     assert steps == {"watermark": 8, "zhu": 16} or steps == {"watermark": 9, "zhu": 17}
 
 
+def test_what_a_shared_subplan_makes_later_is_new() -> None:
+    """C ⋈ D is one stream to both plans: a pair of an old and a new row is a new row of it, and the new plan has it."""
+    still = Ride("((A B) (C D))").go(30)
+    assert Ride("((A B) (C D))").go(30, {9: ("(((C D) B) A)", "parallel_track", {})}).total == still.total
+
+
 def test_an_aggregate_cannot_wait() -> None:
     ride = Ride("(((A B) C) D)").go(1)
     ride.engine.add_query("n", "SELECT COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EVERY 5 SECONDS")
