@@ -131,7 +131,11 @@ class JISCTransition(Transition):
         complete_ahead(completion, self.root, self.options.get("background", 0))
         found = probe(completion, self.root)
         self._keep(lane, completion.attempts)
+        self.promoted(completion, lane)
         return found
+
+    def promoted(self, completion: Completion, lane: Lane) -> None:
+        """Called with what a step completed."""
 
     def attempts(self, lane: Lane) -> dict[str, Attempts]:
         """What the states that were incomplete hold by now, by their id."""

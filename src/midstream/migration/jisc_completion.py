@@ -29,7 +29,7 @@ class Completion:
 
     `attempts` has an entry for each state that may be incomplete, by id; what is compared counts on behalf of
     `operator`. `start` has the row numbers below which a row was old when the migration began; a state may have its
-    own, older one.
+    own, older one. `made` counts by state the combinations that were added.
     """
 
     def __init__(
@@ -40,6 +40,7 @@ class Completion:
         self.columns = {
             e.text(): e for fork in root.forks() for e in (*fork.join.edge.left_key, *fork.join.edge.right_key)
         }
+        self.made: dict[str, int] = {}
         self._known: dict[tuple[str, str], Keys] = {}
 
     def is_complete(self, stage: Stage) -> bool:
@@ -167,6 +168,7 @@ class Completion:
         state.left_out += part.left_out
         if len(part):
             state.old.append(part)
+            self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
             self.lane.count(f"state {spec.id}", Counters(inserted=len(part)))
 
     def _keys(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:

@@ -1,0 +1,67 @@
+"""JISC over STAIRs (JISC §4.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from typing_extensions import override
+
+from midstream.migration.base import Box, Move, PlanBox, states_of
+from midstream.migration.jisc import JISC, JISCTransition
+from midstream.migration.jisc_completion import Completion
+from midstream.migration.task import Task
+from midstream.migration.transition import Transition
+from midstream.model.counters import Counters
+from midstream.operators.base import Operator
+from midstream.plan.tree import Stairs
+from midstream.state.lane import Lane
+
+
+class JISCStairs(JISC):
+    """Change the routing of an eddy that keeps join state, Demote what it has no STAIR for, Promote on demand (§4.6).
+
+    A row that is routed to a STAIR which is incomplete for its key goes to the highest complete ones below first, whose
+    entries are promoted: that is JISC's completion. `stairs` promotes every entry at once instead. Promoted and demoted
+    entries count as `moved`.
+    """
+
+    name: ClassVar[str] = "jisc_stairs"
+
+    @override
+    def refusal(self, move: Move) -> str | None:
+        if not isinstance(move.new, Stairs):
+            return f"{move.new.notation()} keeps no STAIRs; jisc goes from joins to joins"
+        if not move.old.startswith("stairs("):
+            return f"{move.old} keeps no STAIRs whose entries could be promoted; strategy stairs makes them"
+        return None
+
+    @override
+    def transition(
+        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+    ) -> Transition:
+        one = super().transition(name, task, old, whole, options)
+        return PromotingTransition(
+            one.signature, one.rows, one.name, one.task, one.old, one.new, one.whole, one.options
+        )
+
+    @override
+    def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
+        box = super().begin(old, new, lane, options, mark)
+        kept = {spec.id for _, spec in states_of(new.roots)}
+        demoted = {spec.id: spec for _, spec in states_of(old.operators()) if len(spec.labels) > 1}
+        for spec in demoted.values():
+            if spec.id not in kept:
+                lane.count(f"state {spec.id}", Counters(moved=lane.join(spec).live))
+        return box
+
+
+@dataclass(frozen=True)
+class PromotingTransition(JISCTransition):
+    """JISC's transition, whose completions are promotions."""
+
+    @override
+    def promoted(self, completion: Completion, lane: Lane) -> None:
+        for state, entries in completion.made.items():
+            lane.count(f"state {state}", Counters(moved=entries))
