@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from typing_extensions import override
@@ -63,5 +63,7 @@ class PromotingTransition(JISCTransition):
 
     @override
     def promoted(self, completion: Completion, lane: Lane) -> None:
-        for state, entries in completion.made.items():
-            lane.count(f"state {state}", Counters(moved=entries))
+        for stage in self.open:
+            # Under the name that outlives the migration.
+            state = replace(stage.spec, signature=stage.spec.signature.whole()).id
+            lane.count(f"state {state}", Counters(moved=completion.made.get(stage.spec.id, 0)))
