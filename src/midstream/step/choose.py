@@ -37,7 +37,8 @@ def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, An
     entry = manifest.queries[command.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
-    move = Move(command.query, entry.plan, new, len(query.sources) > 1 or query.aggregate is not None, {})
+    plain, stateful = query.aggregate is None and query.difference is None, len(query.sources) > 1
+    move = Move(command.query, entry.plan, new, stateful or query.aggregate is not None, {}, plain)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
     situation = Situation(statistics(manifest, command.query), old, new, decompose(old, new))

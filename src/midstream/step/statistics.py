@@ -127,9 +127,9 @@ class Gathering:
 
     @cached_property
     def _elapsed(self) -> float:
-        """The seconds of event time since the query began, by the source that tells best; else a step is a second."""
-        told = [self._arrived(s) / rate for s in self._rows.values() if (rate := self._recent(s))]
-        return max(told, default=float(self._steps))
+        """The seconds of event time since the query began, where a source tells; else a step is a second."""
+        told = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
+        return sum(rows for rows, _ in told) / sum(rate for _, rate in told) if told else float(self._steps)
 
     @property
     def _steps(self) -> int:
