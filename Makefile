@@ -23,7 +23,7 @@ check: venv ## lint and types
 test: check ## lint, types and all tests that take minutes (Spark included)
 	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest $(PYTEST_ARGS)
 
-bench: venv ## the measurements, side by side with Spark's own join and DuckDB
+bench: venv ## the measurements: Spark's own join and DuckDB beside ours, and changes of plan in mid-run
 	@$(with_java) $(bin)/python -m benchmarks.run
 
 soak: venv ## 2,000 random cases of each invariant, and 2,000 steps of flat state

@@ -1,9 +1,9 @@
-"""Measure all peers side by side: `python -m benchmarks.run [--quick] [--only w1a]`.
+"""Measure all peers side by side, then changes of plan: `python -m benchmarks.run [--quick] [--only w1a]`.
 
 Each peer runs in a process of its own, so that the memory and compiled code of one do not touch another; every second
 round runs in the opposite order. Ends with 1 if answers differ, a peer fails, or a required ratio is missed. A quick
 run shows that everything runs and agrees: small inputs, one round, no verdicts. A quick run, or one of some peers
-only, is written to build/benchmarks.
+only, is written to build/benchmarks. `--only plan_change` does nothing but `python -m benchmarks.plan_change`.
 """
 
 from __future__ import annotations
@@ -27,22 +27,28 @@ from benchmarks.scenarios import SCENARIOS, Scenario
 
 HERE = Path(__file__).resolve().parent
 ROUNDS = 2
+PLAN_CHANGE = "plan_change"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, compare, write; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small inputs of one size, one round, no verdicts")
-    parser.add_argument("--only", action="append", choices=SCENARIOS, help="this scenario (may be repeated)")
+    parser.add_argument(
+        "--only", action="append", choices=[*SCENARIOS, PLAN_CHANGE], help="this scenario (may be repeated)"
+    )
     parser.add_argument("--peer", action="append", choices=PEERS, help="this peer (may be repeated)")
     parser.add_argument("--rounds", type=int, help=f"rounds of every peer (default {ROUNDS})")
     parser.add_argument("--out", type=Path, help="folder for RESULTS.md and results/ (default: see above)")
     options = parser.parse_args(arguments)
+    if options.only == [PLAN_CHANGE]:
+        return plan_change(options.quick, options.out)
     rounds = options.rounds or (1 if options.quick else ROUNDS)
     out = options.out or (HERE.parent / "build" / "benchmarks" if options.quick or options.peer else HERE)
     console = Console(highlight=False)
     wrong: list[str] = []
-    for name in options.only or [name for name in SCENARIOS if not (options.quick and name.endswith("b"))]:
+    names = options.only or [name for name in (*SCENARIOS, PLAN_CHANGE) if not (options.quick and name.endswith("b"))]
+    for name in [name for name in names if name != PLAN_CHANGE]:
         scenario = SCENARIOS[name].quick() if options.quick else SCENARIOS[name]
         console.rule(f"{name}: {SCENARIOS[name].title}{' (quick: smaller)' if options.quick else ''}")
         with tempfile.TemporaryDirectory(prefix="midstream-benchmarks-") as folder:
@@ -60,9 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (out / "RESULTS.md").write_text(page(load_results(out / "results"), options.quick))
     console.rule()
     console.print(f"written: {os.path.relpath(out / 'RESULTS.md')}")
+    if PLAN_CHANGE in names and not options.peer and plan_change(options.quick, options.out):
+        wrong.append("plan_change: see above")
     for line in wrong:
         console.print(f"WRONG  {line}", style="bold red")
     return 1 if wrong else 0
+
+
+def plan_change(quick: bool, out: Path | None) -> int:
+    """Measure changes of plan in a process of its own; its exit code."""
+    options = [*(["--quick"] if quick else []), *(["--out", str(out.resolve())] if out else [])]
+    return subprocess.run([sys.executable, "-m", "benchmarks.plan_change", *options], cwd=HERE.parent).returncode
 
 
 def measure(
