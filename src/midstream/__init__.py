@@ -17,6 +17,7 @@ from midstream.model.errors import (
     SinkError,
     StrategyError,
 )
+from midstream.operators.user_operator import UserOperator
 
 if TYPE_CHECKING:
     from midstream.spark import sinks
@@ -35,6 +36,7 @@ __all__ = [
     "QueryError",
     "SinkError",
     "StrategyError",
+    "UserOperator",
     "events",
     "sinks",
     "strategies",

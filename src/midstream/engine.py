@@ -15,7 +15,7 @@ from midstream.checkpoint import load_engine, save_engine
 from midstream.explain import explain, metrics, migration_progress
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale, operator_json
 from midstream.model.errors import InputError, QueryError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
@@ -71,17 +71,37 @@ class Engine:
         stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle)
         self._manifest = replace(self._manifest, streams={**self._manifest.streams, name: stream})
 
-    def add_query(self, name: str, sql: str, plan: str | None = None) -> None:
-        """Begin a query with the next step; it sees the rows that arrive from then on."""
-        self._command(AddQuery(name, sql, plan))
+    def add_query(
+        self,
+        name: str,
+        sql: str,
+        plan: str | None = None,
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Begin a query with the next step; it sees the rows that arrive from then on.
+
+        `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`.
+        """
+        self._command(AddQuery(name, sql, plan, operator=operator_json(operator, operator_options)))
 
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
         self._command(DropQuery(name))
 
-    def migrate(self, name: str, plan: str, strategy: str = "moving_state", **options: Any) -> None:
-        """Carry a query to another plan, beginning with the next step."""
-        self._command(Migrate(name, plan, strategy, options))
+    def migrate(
+        self,
+        name: str,
+        plan: str | None = None,
+        strategy: str = "moving_state",
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step."""
+        self._command(Migrate(name, plan or "", strategy, options, operator_json(operator, operator_options)))
 
     def rescale(self, lanes: int) -> None:
         """Spread the state over another number of lanes, beginning with the next step."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
@@ -121,6 +121,8 @@ class Strategy(ABC):
 
     name: ClassVar[str]
     options: ClassVar[frozenset[str]] = frozenset({"decompose"})
+    feeds: ClassVar[Literal["at once", "beside", "queue"] | None] = None
+    """How it brings a user's operator to where another one is; None where it would have to look into its state."""
 
     def refusal(self, move: Move) -> str | None:
         """Why the strategy cannot carry this box, or None if it can."""

@@ -44,6 +44,7 @@ class GHM(Lasting):
     """
 
     name: ClassVar[str] = "ghm"
+    feeds = "queue"
     options: ClassVar[frozenset[str]] = frozenset({"decompose", "budget"})
 
     @override

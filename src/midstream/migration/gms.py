@@ -31,6 +31,7 @@ class GMS(Lasting):
     """
 
     name: ClassVar[str] = "gms"
+    feeds = "at once"
     keeps_old: ClassVar[bool] = False
 
     @override

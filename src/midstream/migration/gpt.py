@@ -27,6 +27,7 @@ class GPT(Lasting):
     """
 
     name: ClassVar[str] = "gpt"
+    feeds = "beside"
 
     @override
     def transition(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-from midstream.model.errors import CheckpointError
+from midstream.model.errors import CheckpointError, QueryError
 
 
 @dataclass(frozen=True)
@@ -21,24 +22,32 @@ class Command:
 
 @dataclass(frozen=True)
 class Migrate(Command):
-    """Carry a query to another plan by a strategy."""
+    """Carry a query to another plan by a strategy, or to another user's operator, or to both.
+
+    An empty `plan` is the present one; `operator` is None where it stays as it is.
+    """
 
     kind: ClassVar[str] = "migrate"
     query: str
     plan: str
     strategy: str = "moving_state"
     options: dict[str, Any] = field(default_factory=dict)
+    operator: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
 class AddQuery(Command):
-    """Begin a query; it sees the rows from this step on. `sink` says where a job puts its results."""
+    """Begin a query; it sees the rows from this step on. `sink` says where a job puts its results.
+
+    `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`.
+    """
 
     kind: ClassVar[str] = "add_query"
     query: str
     sql: str
     plan: str | None = None
     sink: dict[str, Any] | None = None
+    operator: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +64,19 @@ class Rescale(Command):
 
     kind: ClassVar[str] = "rescale"
     lanes: int
+
+
+def operator_json(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """A user's operator as commands name it.
+
+    >>> operator_json("shop.operators:Median", {"every": 5})
+    {'class': 'shop.operators:Median', 'options': {'every': 5}}
+    """
+    if path is None:
+        if options:
+            raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
+        return None
+    return {"class": path, "options": dict(options or {})}
 
 
 KINDS: dict[str, type[Command]] = {kind.kind: kind for kind in (Migrate, AddQuery, DropQuery, Rescale)}

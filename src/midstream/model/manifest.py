@@ -114,6 +114,7 @@ class QueryEntry:
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
     `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
+    `operator` is the user's operator on top, or the one the query moves to.
     """
 
     sql: str
@@ -123,6 +124,7 @@ class QueryEntry:
     sink: Mapping[str, Any] | None = None
     counters: Counters = Counters()
     migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    operator: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

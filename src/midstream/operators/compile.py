@@ -24,13 +24,14 @@ class Binding:
     """What compilation must know of a query beside its plan.
 
     `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
-    lane's input that feeds it.
+    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them.
     """
 
     query: Query
     scope: str
     columns: Mapping[str, tuple[str, ...]]
     inputs: Mapping[str, str]
+    keeps: bool = False
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
@@ -68,7 +69,7 @@ class Binding:
     def _rows(self, label: str) -> RowsSpec:
         source, sign = self.query.source(label), self.signature((label,))
         columns = self.columns.get(sign.digest(), stored_columns(self.query, label))
-        kept = len(self.query.sources) > 1 or self.query.aggregate is not None
+        kept = self.keeps or len(self.query.sources) > 1 or self.query.aggregate is not None
         return RowsSpec(
             sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream]
         )

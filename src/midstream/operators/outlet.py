@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +48,14 @@ class Outlet(ABC):
     @abstractmethod
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         """The step's part of the answer, in order of time."""
+
+    def tables(self, lane: Lane) -> frozenset[str]:
+        """The ids of the lane tables that the outlet itself keeps."""
+        return frozenset()
+
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        """What each migration under way does in the outlet itself, by its mark, as JSON values."""
+        return {}
 
     def schema(self) -> pa.Schema:
         """The columns of the answer."""

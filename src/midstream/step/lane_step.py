@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from midstream.migration.base import Box, comparisons, ensure, states_of
 from midstream.migration.discovery import strategy
+from midstream.migration.hand_over import hand_over
 from midstream.migration.lasting import maker
 from midstream.migration.running import restored, sound
 from midstream.model.counters import Counters
@@ -21,6 +22,8 @@ from midstream.operators.base import Operator
 from midstream.operators.outlet import Answer
 from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
+from midstream.operators.user import UserOutlet
+from midstream.operators.user_operator import OperatorSpec
 from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store import ChunkStore
@@ -98,7 +101,11 @@ def lane_step(
         for at, migration in enumerate(program.migrations.get(unit.name, ())):
             before, mark = comparisons(lane), mark_of(unit.name, clock.step, at)
             box, options = began[unit.name][at], migration.options
-            boxes[unit.name] = strategy(migration.strategy).begin(boxes[unit.name], box, lane, options, mark)
+            chosen = strategy(migration.strategy)
+            boxes[unit.name] = chosen.begin(boxes[unit.name], box, lane, options, mark)
+            if migration.operator is not None and isinstance(unit.outlet, UserOutlet):
+                spec = OperatorSpec.from_json(migration.operator)
+                hand_over(unit.outlet, boxes[unit.name].results, spec, chosen, options, mark, lane)
             everything[unit.name].append(boxes[unit.name])
             costs[unit.name][mark] = comparisons(lane) - before
     for unit in program.units:
@@ -106,7 +113,8 @@ def lane_step(
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
     results = {unit.name: _answer(unit, boxes[unit.name], lane) for unit in program.units}
     held = {held_id(unit.name, unit.since) for unit in program.units if boxes[unit.name].withheld(lane) is not None}
-    moves = {unit.name: _moves(boxes[unit.name], costs[unit.name], lane) for unit in program.units}
+    held |= {table for unit in program.units for table in unit.outlet.tables(lane)}
+    moves = {unit.name: _moves(unit, boxes[unit.name], costs[unit.name], lane) for unit in program.units}
     settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
     needed = held.union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
@@ -134,12 +142,17 @@ def _answer(unit: Unit, box: Box, lane: Lane) -> Answer:
     return answer
 
 
-def _moves(box: Box, begun: Mapping[str, int], lane: Lane) -> dict[str, dict[str, Any]]:
+def _moves(unit: Unit, box: Box, begun: Mapping[str, int], lane: Lane) -> dict[str, dict[str, Any]]:
     """What the query's migrations did in this step, those included that began and ended in it."""
-    found = {mark: {"comparisons": cost} for mark, cost in begun.items()}
+    found: dict[str, dict[str, Any]] = {mark: {"comparisons": cost} for mark, cost in begun.items()}
     for mark, report in box.reports(lane).items():
         cost = found.get(mark, {"comparisons": 0})["comparisons"] + report["comparisons"]
         found[mark] = {**report, "comparisons": cost}
+    for mark, report in unit.outlet.reports(lane).items():
+        before: dict[str, Any] = found.get(mark, {"comparisons": 0})
+        pieces = {**before.get("pieces", {}), **report["pieces"]}
+        cost = before["comparisons"] + report["comparisons"]
+        found[mark] = {**before, **report, "comparisons": cost, "pieces": pieces}
     return found
 
 

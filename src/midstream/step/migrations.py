@@ -28,6 +28,7 @@ def account(
         return entry, []
     boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
     alive = {mark for box in boxes for mark in under_way(box)}
+    alive |= {mark for o in outputs.values() for mark, did in o.migrations.get(name, {}).items() if did.get("going")}
     going: dict[str, Mapping[str, Any]] = {}
     events: list[Event] = []
     for mark, record in known.items():

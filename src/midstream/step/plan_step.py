@@ -18,6 +18,7 @@ from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
 from midstream.step.choose import AUTO, resolve
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
+from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
 
 
@@ -48,9 +49,10 @@ class StepPlan:
 
     @property
     def needs_watermarks(self) -> bool:
-        """Whether a query asks about instants, so that lanes must know the watermarks after the step."""
+        """Whether a query asks about instants, or has an operator to tell: lanes must know the watermarks after."""
         queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values()]
-        return any(q.aggregate is not None or q.difference is not None for q in queries)
+        operated = any(e.operator is not None for e in self.manifest.queries.values())
+        return operated or any(q.aggregate is not None or q.difference is not None for q in queries)
 
 
 def lanes_of(group: str, lanes: int) -> int:
@@ -77,10 +79,10 @@ def take(
 ) -> Manifest:
     """The manifest with one command taken; raises the `MidstreamError` that refuses it."""
     match command:
-        case AddQuery(name, sql, plan, sink):
+        case AddQuery(name, sql, plan, sink, operator):
             if name in manifest.queries:
                 raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
-            entry = new_entry(manifest, sql, plan, sink)
+            entry = new_entry(manifest, sql, plan, sink, operator)
             events.append(QueryAdded(manifest.step, name, entry.plan))
             return manifest.with_query(name, entry)
         case DropQuery(name):
@@ -91,13 +93,20 @@ def take(
             return replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
         case Migrate(name):
             entry, detail = entry_of(manifest, name), dict[str, Any]()
+            if command.operator is not None and command.operator == entry.operator:
+                command = replace(command, operator=None)
+            command = replace(command, plan=command.plan or entry.plan)
+            if command.operator is not None:
+                detail = {"operator": command.operator}
+                check_named(command)
             if command.strategy == AUTO:
                 command, predicted, considered = resolve(manifest, command)
                 detail = {"predicted": predicted, "considered": considered}
             plan_ = check_migration(manifest, command)
             events.append(_begun(manifest, command, plan_, detail))
             migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
-            return manifest.with_query(name, replace(entry, plan=plan_.notation()))
+            moved = replace(entry, plan=plan_.notation(), operator=command.operator or entry.operator)
+            return manifest.with_query(name, moved)
         case Rescale(lanes):
             check_lanes(lanes)
             if lanes != manifest.lanes:
@@ -113,12 +122,21 @@ def _begun(manifest: Manifest, command: Migrate, new: Plan, detail: dict[str, An
     return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks, detail)
 
 
-def new_entry(manifest: Manifest, sql: str, plan: str | None, sink: Mapping[str, object] | None) -> QueryEntry:
+def new_entry(
+    manifest: Manifest,
+    sql: str,
+    plan: str | None,
+    sink: Mapping[str, object] | None,
+    operator: Mapping[str, object] | None = None,
+) -> QueryEntry:
     """The entry of a query that begins with the manifest's step; checks its text and plan."""
     query = parsed(manifest, sql)
     chosen = parse_plan(plan, query) if plan else default_plan(query)
-    group = group_name(lane_key(canonical(query)[0]))
-    return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
+    if operator is None:
+        group = group_name(lane_key(canonical(query)[0]))
+        return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
+    check_operator(query, operator, "add_query")
+    return QueryEntry(sql, chosen.notation(), manifest.step, SINGLE, sink, operator=operator)
 
 
 def entry_of(manifest: Manifest, name: str) -> QueryEntry:
@@ -144,7 +162,7 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     wrong = chosen.wrong(command.options)
     if wrong:
         raise StrategyError(f"{chosen.name}: {wrong}", place=f"query {command.query}", remedy="correct the option")
-    plain = query.aggregate is None and query.difference is None
+    plain = query.aggregate is None and query.difference is None and entry.operator is None
     move = Move(command.query, entry.plan, plan, stateful, command.options, plain)
     reason = chosen.refusal(move)
     if reason:
@@ -153,7 +171,9 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
             place=f"query {command.query}",
             remedy=f"use one that can: {', '.join(able(move))}",
         )
-    if plan.notation() == entry.plan:
+    if command.operator is not None:
+        check_hand_over(command.query, query, entry.operator, command.operator, chosen)
+    elif plan.notation() == entry.plan:
         raise StrategyError(
             f"query {command.query!r} runs by {entry.plan} already, or is on its way there",
             place=f"query {command.query}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 from midstream.eddy.compile import compile_plan
 from midstream.language.parse import parse_query
@@ -20,6 +22,8 @@ from midstream.operators.compile import Binding, compile_pair, compile_source, s
 from midstream.operators.difference import DifferenceOutlet
 from midstream.operators.outlet import Outlet
 from midstream.operators.project import Project
+from midstream.operators.user import UserOutlet
+from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.signature import Signature, canonical, relabel_plan
 from midstream.plan.tree import Plan
 from midstream.step.lane_key import is_ordered
@@ -107,7 +111,7 @@ def unit_of(manifest: Manifest, name: str) -> Unit:
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[Migrate, ...]]) -> Program:
     """The program of a lane group; compiled once for as long as its queries stay the same."""
     chosen = tuple(
-        (name, entry.sql, entry.plan, entry.since)
+        (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
         for name, entry in sorted(manifest.queries.items())
         if entry.group == group
     )
@@ -122,19 +126,18 @@ def _parsed(streams: Streams, sql: str) -> Query:
 
 @lru_cache(maxsize=64)
 def _units(
-    streams: Streams, sharing: str, group: str, chosen: tuple[tuple[str, str, str, int], ...]
+    streams: Streams, sharing: str, group: str, chosen: tuple[tuple[str, str, str, int, str], ...]
 ) -> tuple[Unit, ...]:
-    users = {name: _parsed(streams, sql) for name, sql, _, _ in chosen}
+    users = {name: _parsed(streams, sql) for name, sql, *_ in chosen}
     known = {name: canonical(query) for name, query in users.items()}
-    scopes = {name: _scope(name, since, known[name][0], sharing) for name, _, _, since in chosen}
+    scopes = {name: _scope(name, since, known[name][0], sharing) for name, _, _, since, _ in chosen}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
     units = []
-    for name, _, plan, since in chosen:
+    for name, _, plan, since, operator in chosen:
         query, names = known[name]
-        binding = Binding(query, scopes[name], columns, _inputs(name, query))
-        units.append(
-            Unit(name, plan, since, group, users[name], query, names, binding, _outlet(binding), is_ordered(query))
-        )
+        binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
+        outlet = _operated(f"{name}.{since}", binding, operator) if operator else _outlet(binding)
+        units.append(Unit(name, plan, since, group, users[name], query, names, binding, outlet, is_ordered(query)))
     return tuple(units)
 
 
@@ -155,6 +158,14 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
             sign = binding.signature((source.alias,)).digest()
             found.setdefault(sign, set()).update(stored_columns(query, source.alias))
     return {sign: tuple(sorted(names)) for sign, names in found.items()}
+
+
+def _text(operator: Mapping[str, Any] | None) -> str:
+    return "" if operator is None else json.dumps(operator, sort_keys=True)
+
+
+def _operated(name: str, binding: Binding, operator: str) -> Outlet:
+    return UserOutlet(binding.query, binding.rows(), (), name, OperatorSpec.from_json(json.loads(operator)))
 
 
 def _outlet(binding: Binding) -> Outlet:

@@ -1,0 +1,127 @@
+"""A user's operator that will take over from another one, and is fed until it may (HybMig §4.2, §4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.operators.user_operator import OperatorSpec
+
+WATERMARK = "_watermark"
+"""The column of a queue that has the watermark of the step in which a row came."""
+
+Pieces = list[tuple[pa.Table, int | None]]
+
+
+@dataclass(frozen=True)
+class Successor:
+    """The operator, and how it is fed: beside the old one, or with a `budget` of rows a step from a queue.
+
+    `since` is the watermark at which it began, `ends` the event time after which no row matters that came before;
+    `fed` counts the rows it has been fed, `waiting` those in its queue, `told` is the last watermark it was told.
+    """
+
+    spec: OperatorSpec
+    mark: str
+    since: int | None
+    ends: int | None
+    budget: int | None = None
+    fed: int = 0
+    waiting: int = 0
+    told: int | None = None
+
+    def fed_with(
+        self, waiting: pa.RecordBatch | None, rows: pa.Table, watermark: int | None, before: int | None
+    ) -> tuple[Successor, Pieces, pa.RecordBatch | None]:
+        """After a step's rows: what it is fed now, with the watermark of each piece, and what waits after that."""
+        if self.budget is None:
+            return replace(self, fed=self.fed + rows.num_rows, told=watermark), [(rows, watermark)], None
+        queue = queued(rows, watermark)
+        if waiting is not None:
+            queue = pa.concat_tables([self._living(pa.Table.from_batches([waiting]), before), queue])
+        count = queue.num_rows if self._is_spent(before) else min(self.budget, queue.num_rows)
+        pieces = _pieces(queue, count, self.told)
+        if count == queue.num_rows and (not pieces or pieces[-1][1] != watermark):
+            pieces.append((rows.slice(0, 0), watermark))
+        told = pieces[-1][1] if pieces else self.told
+        left = one_batch(queue.slice(count))
+        return replace(self, fed=self.fed + count, waiting=left.num_rows, told=told), pieces, left
+
+    def is_over(self, before: int | None) -> bool:
+        """Whether it remembers all that the old one does."""
+        return self._is_spent(before) if self.budget is None else not self.waiting
+
+    def _is_spent(self, before: int | None) -> bool:
+        return self.ends is None or (before is not None and before > self.ends)
+
+    def _living(self, queue: pa.Table, before: int | None) -> pa.Table:
+        """The rows that it may still remember when it is fed them."""
+        if before is None:
+            return queue
+        bound = pa.scalar(before, pa.int64())
+        ends = queue["_until"].cast(pa.timestamp("us")).cast(pa.int64())
+        kept = pc.add(queue["_ts"].cast(pa.timestamp("us")).cast(pa.int64()), self.spec.remembers())
+        return queue.filter(pc.or_(pc.greater_equal(ends, bound), pc.greater_equal(kept, bound)))
+
+    def report(self, before: int | None) -> dict[str, Any]:
+        """How it stands, as JSON values."""
+        if self.budget is None:
+            phase = "the new operator is fed beside the old one, into nowhere"
+        else:
+            phase = f"{self.waiting} rows wait to be fed to the new operator, its results go nowhere"
+        return {
+            "phase": phase,
+            "progress": round(self._progress(before), 3),
+            "old_serves": "all results",
+            "new_serves": "none until it remembers what the old operator does",
+            "predicted_end": self.ends,
+            "fed": self.fed,
+            "queue": self.waiting,
+        }
+
+    def _progress(self, before: int | None) -> float:
+        if self.budget is not None:
+            return self.fed / (self.fed + self.waiting) if self.waiting else 1.0
+        if self.ends is None or before is None or self.since is None or self.ends <= self.since:
+            return 0.0
+        return min(max((before - self.since) / (self.ends - self.since), 0.0), 1.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """The successor as JSON values."""
+        return {**vars(self), "spec": self.spec.to_json()}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Successor:
+        """The successor that `to_json` wrote."""
+        return Successor(**{**value, "spec": OperatorSpec.from_json(value["spec"])})
+
+
+def queued(rows: pa.Table, watermark: int | None) -> pa.Table:
+    """Rows as they wait in a queue."""
+    return rows.append_column(WATERMARK, pa.array([watermark] * rows.num_rows, pa.int64()))
+
+
+def _pieces(queue: pa.Table, count: int, told: int | None) -> Pieces:
+    """The first rows of a queue, cut where the watermark changes; a step's watermark is told with its last row."""
+    marks = queue[WATERMARK].fill_null(-(2**63)).to_numpy()
+    cuts = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(marks)]
+    rows = queue.drop_columns([WATERMARK])
+    pieces: Pieces = []
+    for begin, end in pairwise(cuts):
+        if begin >= count:
+            break
+        if end <= count:
+            told = queue[WATERMARK][begin].as_py()
+        pieces.append((rows.slice(begin, min(end, count) - begin), told))
+    return pieces
+
+
+def one_batch(table: pa.Table) -> pa.RecordBatch:
+    """A table as one batch, if it is empty too."""
+    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=table.schema)

@@ -1,0 +1,157 @@
+"""What a user's own operator offers, and how one is made and fed (HybMig §4: plans as black boxes).
+
+midstream asks nothing else of it, so its state is opaque: it can be kept, put back and run, never taken apart.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from midstream.model.errors import QueryError
+
+LIFETIME = (pa.field("_ts", pa.timestamp("us", "UTC")), pa.field("_until", pa.timestamp("us", "UTC")))
+"""What a row brings beside the query's columns: when it came to be, and the last instant at which it holds."""
+
+ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
+"""The table that a snapshot is kept in: one row."""
+
+
+@runtime_checkable
+class UserOperator(Protocol):
+    """An operator on top of a query, written by the user; made as `Class(**options)`.
+
+    It must be deterministic, and depend on nothing but what it was made with and fed. It may remember a row as long as
+    the row holds, to `_until`, and with a class attribute `remembers`, in microseconds, that long after `_ts`: only
+    then can a migration hand over to another operator that sees no older rows.
+    """
+
+    def feed(self, rows: pa.Table, watermark: int | None) -> pa.Table:
+        """The results of one step, in order, always of the same schema.
+
+        `rows` are the step's rows of the query's answer in order of time, with `_ts` and `_until`; there may be none.
+        `watermark` is the event time in microseconds before which no row comes any more, None before all streams have
+        spoken. Rows of equal time come in order of arrival, whichever plan the query runs by.
+        """
+        ...
+
+    def snapshot(self) -> Any:
+        """All it remembers, as JSON values or bytes."""
+        ...
+
+    def restore(self, snapshot: Any) -> None:
+        """Remember again what `snapshot` gave, on an operator made with the same options; tuples come as lists."""
+        ...
+
+
+@dataclass(frozen=True)
+class OperatorSpec:
+    """A user's operator by name: `package.module:Class`, and the options it is made with, as JSON values."""
+
+    path: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The operator as JSON values."""
+        return {"class": self.path, "options": dict(self.options)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> OperatorSpec:
+        """The operator that `to_json` wrote."""
+        return OperatorSpec(value["class"], value["options"])
+
+    def describe(self) -> str:
+        """The operator in a line.
+
+        >>> OperatorSpec("shop.operators:Median", {"window": 5}).describe()
+        'shop.operators:Median(window=5)'
+        """
+        return f"{self.path}({', '.join(f'{k}={json.dumps(v)}' for k, v in self.options.items())})"
+
+    def make(self, snapshot: pa.RecordBatch | None = None) -> UserOperator:
+        """The operator, remembering what a snapshot holds."""
+        kind = self._kind()
+        try:
+            made = kind(**self.options)
+        except Exception as error:
+            raise self._error(f"cannot be made: {error!r}", "correct its options") from error
+        for name in ("feed", "snapshot", "restore"):
+            if not callable(getattr(made, name, None)):
+                raise self._error(f"has no method {name}", "write one: see midstream.UserOperator")
+        if snapshot is not None:
+            self._guarded("restore", lambda: made.restore(_unpacked(snapshot)))
+        assert isinstance(made, UserOperator)
+        return made
+
+    def remembers(self) -> int:
+        """How many microseconds after its time a row may still matter to it, though it holds no more."""
+        found = getattr(self._kind(), "remembers", 0)
+        if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+            raise self._error(f"remembers {found!r}", "make it a number of microseconds")
+        return found
+
+    def schema(self, columns: pa.Schema) -> pa.Schema:
+        """The columns of its results: what it gives for no rows of these columns."""
+        given = pa.schema([*columns, *LIFETIME]).empty_table()
+        made = self.make()
+        found = self._guarded("feed", lambda: made.feed(given, None))
+        if not isinstance(found, pa.Table):
+            raise self._error(f"gives a {type(found).__name__} for no rows", "let feed give an empty pyarrow table")
+        self.snapshot(made)
+        return found.schema
+
+    def feed(self, made: UserOperator, rows: pa.Table, watermark: int | None, schema: pa.Schema) -> pa.Table:
+        """Its results for these rows."""
+        found = self._guarded("feed", lambda: made.feed(rows, watermark))
+        if not isinstance(found, pa.Table):
+            raise self._error(f"gave a {type(found).__name__}", "let feed give a pyarrow table")
+        if not found.schema.equals(schema):
+            said = f"{_shown(found.schema)} instead of {_shown(schema)}"
+            raise self._error(f"gave {said}", "let feed always give what it gives for no rows")
+        return found
+
+    def snapshot(self, made: UserOperator) -> pa.RecordBatch:
+        """What it remembers, as a table of one row."""
+        value = self._guarded("snapshot", made.snapshot)
+        text = None if isinstance(value, bytes) else self._guarded("snapshot", lambda: json.dumps(value))
+        whole = value if isinstance(value, bytes) else None
+        return pa.RecordBatch.from_arrays([pa.array([text], pa.string()), pa.array([whole], pa.binary())], schema=ROW)
+
+    def _kind(self) -> Any:
+        module, separator, name = self.path.partition(":")
+        if not module or not separator or not name:
+            raise self._error("names no class", "write package.module:Class")
+        try:
+            found: Any = importlib.import_module(module)
+            for part in name.split("."):
+                found = getattr(found, part)
+        except Exception as error:
+            remedy = "check the name; its module must be importable here and, on Spark, in every worker"
+            raise self._error(f"cannot be imported: {error!r}", remedy) from error
+        if not callable(found):
+            raise self._error("is no class", "write package.module:Class")
+        return found
+
+    def _guarded(self, what: str, call: Any) -> Any:
+        try:
+            return call()
+        except Exception as error:
+            remedy = "correct the operator and repeat the step, of which nothing was kept"
+            raise self._error(f"failed in {what}: {error!r}", remedy) from error
+
+    def _error(self, message: str, remedy: str) -> QueryError:
+        return QueryError(f"the operator {message}", place=f"operator {self.describe()}", remedy=remedy)
+
+
+def _unpacked(snapshot: pa.RecordBatch) -> Any:
+    text, whole = (column[0].as_py() for column in snapshot.columns)
+    return whole if text is None else json.loads(text)
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{f.name} {f.type}" for f in schema) or "no columns"

@@ -1,0 +1,92 @@
+"""Users' operators in commands: checked before anything begins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.language.query import Query
+from midstream.migration.base import Strategy
+from midstream.migration.discovery import discovered
+from midstream.model.commands import Migrate
+from midstream.model.errors import QueryError, StrategyError
+from midstream.operators.user_operator import LIFETIME, OperatorSpec
+from midstream.step.choose import AUTO
+
+
+def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> None:
+    """Raise unless the operator can be made, and stand on this query."""
+    if query.aggregate is not None or query.difference is not None:
+        raise QueryError(
+            "an operator is fed rows that hold for a time, not answers to an aggregate or a difference",
+            place=place,
+            remedy="leave it to the operator to group and to subtract, over a plain query",
+        )
+    taken = {field.name for field in LIFETIME} & {output.name for output in query.outputs}
+    if taken:
+        raise QueryError(f"{min(taken)} is what the operator is told", place=place, remedy="name the column otherwise")
+    results_of(query, operator)
+
+
+def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
+    """The columns of an operator's results over a query."""
+    columns = pa.schema([(o.name, o.expression.type) for o in query.outputs])
+    spec = OperatorSpec.from_json(operator)
+    spec.remembers()
+    return spec.schema(columns)
+
+
+def check_named(command: Migrate) -> None:
+    """Raise where a strategy for an operator is left to the chooser, which foresees the plan's cost only."""
+    if command.strategy == AUTO:
+        raise StrategyError(
+            "nobody can foresee what a user's operator costs",
+            place=f"query {command.query}",
+            remedy=f"name a strategy: {', '.join(_feeding())}",
+        )
+
+
+def _feeding() -> list[str]:
+    return [name for name, strategy in discovered().items() if strategy.feeds is not None]
+
+
+def check_hand_over(
+    name: str, query: Query, old: Mapping[str, Any] | None, new: Mapping[str, Any], strategy: Strategy
+) -> None:
+    """Raise unless the strategy can hand a query over from its operator to another."""
+    place = f"query {name}"
+    if old is None:
+        raise StrategyError(
+            f"query {name!r} has no operator that could be replaced", place=place, remedy="add a query that has one"
+        )
+    if strategy.feeds is None:
+        raise StrategyError(
+            f"{strategy.name} cannot carry query {name!r} to another operator: it would have to move the operator's "
+            "state, which is opaque",
+            place=place,
+            remedy=f"use one that only feeds it: {', '.join(_feeding())}; or change the plan alone",
+        )
+    kinds = {source.window.kind for source in query.sources if source.window is not None}
+    if kinds != {"range"}:
+        why = "its ROWS windows end when rows come" if "rows" in kinds else "it has no window"
+        raise StrategyError(
+            f"nobody knows when an operator on top of query {name!r} may forget a row: {why}",
+            place=place,
+            remedy="begin a second query with the new operator, and drop this one when it has seen enough",
+        )
+    check_operator(query, new, place)
+    if not results_of(query, new).equals(results_of(query, old)):
+        raise StrategyError(
+            "the new operator's results have other columns than the old one's", place=place,
+            remedy="begin a second query with it",
+        )  # fmt: skip
+    past, now = OperatorSpec.from_json(old).remembers(), OperatorSpec.from_json(new).remembers()
+    if now > past and strategy.feeds != "beside":
+        beside = [n for n, s in discovered().items() if s.feeds == "beside"]
+        raise StrategyError(
+            f"the new operator remembers rows for {now} microseconds, the old one for {past}: older ones are gone",
+            place=place,
+            remedy=f"use {' or '.join(beside)}, which waits until they do not matter",
+        )
