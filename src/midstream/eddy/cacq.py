@@ -139,8 +139,8 @@ class EddyOperator(Operator):
         stem = self.stems[place]
         along = stem.edge(done)
         spec = stem.index(along)
-        before = lane.counters[self.id].comparisons
         lane.count(self.id, Counters(hops=len(batch)))
+        before = lane.counters[self.id].comparisons
         probe = keyed(lane, self.rows, batch, along.index, along.left_key)
         parts = [*lane.join(spec).old, *([new[spec.id]] if spec.id in new else [])]
         found = [match(lane, self.rows, self.id, along, probe, part) for part in parts]

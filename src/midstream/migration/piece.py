@@ -85,9 +85,9 @@ class Piece:
 
 
 def pieces(situation: Situation) -> list[Piece]:
-    """The tasks of a migration in figures."""
+    """The tasks of a migration in figures; one over a single source has no joins, and nothing to say."""
     estimate = Estimate(situation.statistics)
-    return [_piece(situation, estimate, task) for task in situation.pieces]
+    return [piece for task in situation.pieces if (piece := _piece(situation, estimate, task)).new]
 
 
 def share_asked(asked: float, window: float, sources: int) -> float:
