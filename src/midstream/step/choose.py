@@ -13,7 +13,8 @@ from midstream.migration.prediction import Situation
 from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
-from midstream.plan.decompose import decompose
+from midstream.plan.decompose import MigrationTask, decompose
+from midstream.plan.tree import Plan, Stairs
 from midstream.step.program import parsed
 from midstream.step.statistics import statistics
 
@@ -37,11 +38,19 @@ def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, An
     entry = manifest.queries[command.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
-    plain, stateful = query.aggregate is None and query.difference is None, len(query.sources) > 1
-    move = Move(command.query, entry.plan, new, stateful or query.aggregate is not None, {}, plain)
+    bare = query.aggregate is None and query.difference is None
+    stateful = len(query.sources) > 1 or query.aggregate is not None
+    move = Move(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
-    situation = Situation(statistics(manifest, command.query), old, new, decompose(old, new))
+    situation = Situation(statistics(manifest, command.query), old, new, _tasks(old, new))
     choice = choose(situation, objective, candidates, refused)
     considered = [candidate.to_json() for candidate in choice.considered]
     return replace(command, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
+
+
+def _tasks(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
+    """The pieces that decomposition leaves; STAIRs are taken apart by their trees."""
+    if isinstance(old, Stairs) and isinstance(new, Stairs):
+        return decompose(old.tree, new.tree)
+    return decompose(old, new)

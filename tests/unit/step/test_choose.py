@@ -102,6 +102,20 @@ def test_wrong_options_are_refused_and_the_query_runs_on(options: dict[str, Any]
     assert isinstance(event, CommandRefused)
 
 
+def test_stairs_are_taken_apart_by_their_trees() -> None:
+    """What both routings keep is not weighed: ((A B) C) stays, CD is all that is new."""
+    weighed = {}
+    for form in ("{}", "stairs({})"):
+        made = warm(CLASS, form.format(OLD), RATES, KEYS, until=BEGIN)
+        made.migrate("q", form.format("((A B) (C D))"), strategy="auto", objective="work")
+        made.push()
+        considered = begun(made).detail["considered"]
+        weighed[form] = {one["strategy"]: one["predicted"] for one in considered if one["predicted"]}
+    assert {"stairs", "jisc_stairs"} <= weighed["stairs({})"].keys()
+    assert weighed["stairs({})"]["jisc_stairs"] == pytest.approx(weighed["{}"]["jisc"], rel=0.01)
+    assert weighed["stairs({})"]["stairs"] == pytest.approx(weighed["{}"]["moving_state"], rel=0.01)
+
+
 def test_of_an_unknown_query_or_an_impossible_plan_nothing_is_weighed() -> None:
     made = warmed()
     for name, plan in (("p", "(A B)"), ("q", "((A B) C)"), ("q", OLD)):
