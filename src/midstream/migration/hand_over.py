@@ -60,10 +60,11 @@ def _living(results: Sequence[Operator], lane: Lane) -> Any:
 
 def _end(outlet: UserOutlet, spec: OperatorSpec, lane: Lane) -> int | None:
     """Until when a result that came before may matter; None where there is none."""
-    ends = []
+    ends, times = [], []
     for rows in outlet.rows.values():
         pieces = lane.base(rows).alive(lane.bounds.get(rows.id, {}))
         if not pieces:
             return None
         ends.append(max(int(piece.until[EVENT_TIME].max()) for piece in pieces))
-    return min(ends) + spec.remembers()
+        times.append(max(int(piece.now[EVENT_TIME].max()) for piece in pieces))
+    return max(min(ends), max(times) + spec.remembers())
