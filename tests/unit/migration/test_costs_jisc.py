@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import log
+from typing import Any
 
 import pytest
 from pytest import approx
@@ -11,6 +12,7 @@ from pytest import approx
 from midstream.migration.costs import jisc
 from midstream.plan.decompose import subplans
 from midstream.plan.tree import Join, Leaf, Plan
+from tests.unit.building import engine, table
 
 SIZES = [2, 3, 5, 20, 100]
 
@@ -52,6 +54,29 @@ def test_an_exchange_leaves_as_many_states_complete_as_equation_3_says(n: int) -
     """The root is complete and counted, as in the paper."""
     for i, j in pairs(n):
         assert n - incomplete(i, j, n) == jisc.c(i, j, n)
+
+
+@pytest.mark.parametrize(("i", "j"), [(1, 2), (1, 5), (3, 4), (2, 5)])
+def test_the_engine_rebuilds_as_many_states(i: int, j: int) -> None:
+    """Five joins over six streams: of the four states that the engine keeps, those between the two positions."""
+    names = list("ABCDEF")
+    keys = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise(names))
+    made = engine("ABCDEF")
+    made.add_query(
+        "q", f"SELECT A.k FROM {', '.join(names)} WHERE {keys} WINDOW 9 SECONDS", left_deep(names).notation()
+    )
+    made.push({name: table([1], k=[1]) for name in names})
+    before = intermediate(made)
+    names[i], names[j] = names[j], names[i]
+    made.migrate("q", left_deep(names).notation())
+    made.push()
+    assert len(intermediate(made)) == len(before) == 4
+    assert 5 - len(intermediate(made) - before) == jisc.c(i, j, n=5)
+
+
+def intermediate(made: Any) -> set[str]:
+    (lane,) = made.manifest.lane_states.values()
+    return {state for state in lane.states if "+" in state}
 
 
 def test_the_leading_terms_of_proposition_2_are_approached_slowly() -> None:

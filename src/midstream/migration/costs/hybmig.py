@@ -23,6 +23,9 @@ def duration_hybmig(w: float, bsc_finish: float = inf) -> float:
 def duration_gms(tau_prime: float, n: float, w: float, t_new_prime: float) -> float:
     """Length and CPU time of GMS: the old tuples of one window, replayed (§4.4: Duration_GMS = CPU_GMS).
 
+    The text expects T'_new >= T_new, the new plan being made for the new data. Where the data stay as they are it is
+    the other way round: replayed tuples meet states that fill up, new ones full states.
+
     >>> duration_gms(tau_prime=1, n=6, w=180, t_new_prime=0.5)
     540.0
     """

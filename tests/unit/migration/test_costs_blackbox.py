@@ -1,0 +1,86 @@
+"""Durations and CPU times of HybMig §4.4 and Zhu §5.2 against migrations of the engine; CPU time is comparisons."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from pytest import approx
+
+from midstream.migration.costs import hybmig, zhu
+from tests.unit.building import engine
+from tests.unit.migration.flows import advance, ended, warm, worked
+
+W, BEGIN = 10.0, 20.0
+TAU, N = 12.0, 4
+RATES = dict.fromkeys("ABCD", TAU)
+KEYS = dict.fromkeys("ABCD", 20)
+SQL = "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.k = C.k AND C.k = D.k WINDOW 10 SECONDS"
+OLD, NEW = "(((A B) C) D)", "(A (B (C D)))"
+
+
+@cache
+def per_row(plan: str) -> tuple[float, float]:
+    """What a plan that begins a window before BEGIN compares for one row: in its first window, and in its second."""
+    made = engine("ABCD")
+    made.add_query("q", SQL, plan=plan)
+    advance(made, RATES, KEYS, BEGIN - W, BEGIN + W)
+    first, second = worked(made)[: int(W)], worked(made)[int(W) :]
+    return sum(first) / (TAU * N * W), sum(second) / (TAU * N * W)
+
+
+def migrated(strategy: str, plan: str = NEW, seconds: float = 15, **options: Any) -> Any:
+    made = warm(SQL, OLD, RATES, KEYS, until=BEGIN)
+    made.migrate("q", plan, strategy=strategy, **options)
+    advance(made, RATES, KEYS, BEGIN, BEGIN + seconds)
+    return made
+
+
+def test_gms_costs_what_a_first_window_of_the_new_plan_does() -> None:
+    t_new_prime, _ = per_row(NEW)
+    assert ended(migrated("gms")).comparisons == approx(hybmig.duration_gms(TAU, N, W, t_new_prime), rel=0.2)
+
+
+def test_gms_pays_less_for_an_old_tuple_than_is_paid_for_a_new_one() -> None:
+    """The text says T'_new >= T_new, for the new plan suits the new data. Where the data stay as they are it is less:
+    the old tuples meet states that fill up, the new ones full states."""
+    t_new_prime, t_new = per_row(NEW)
+    assert t_new_prime < t_new
+
+
+def test_gpt_and_hybmig_and_parallel_track_last_one_window() -> None:
+    for strategy, length in (
+        ("gpt", hybmig.duration_gpt(W)),
+        ("hybmig", hybmig.duration_hybmig(W)),
+        ("parallel_track", zhu.t_pt(W, h=1)),
+    ):
+        assert ended(migrated(strategy)).detail["steps"] == approx(length + 1, abs=1), strategy
+
+
+def test_by_zhu_s_purge_rule_parallel_track_lasts_two() -> None:
+    """Whatever the height above one, as Equation 4 says; an old plan of one join is done after one window."""
+    made = migrated("parallel_track", seconds=25, purge="zhu")
+    assert ended(made).detail["steps"] == approx(zhu.t_pt(W, h=3) + 1, abs=1)
+
+
+def test_gpt_costs_at_most_both_plans_over_a_window() -> None:
+    """Its new plan begins empty, which the formula overlooks: the truth lies between its first and second window."""
+    (_, t_old), (t_new_prime, t_new) = per_row(OLD), per_row(NEW)
+    made = migrated("gpt")
+    both = sum(worked(made)[int(BEGIN) : int(BEGIN + W)])
+    assert both < 1.15 * hybmig.cpu_gpt(TAU, N, W, t_old, t_new)
+    assert both > 0.85 * hybmig.cpu_gpt(TAU, N, W, t_old, t_new_prime)
+
+
+def test_ghm_is_done_by_the_time_of_the_equation() -> None:
+    """The budget is so many comparisons a second, of which the old plan takes none. The engine may be sooner, for rows
+    that die while they wait are not fed; and it ends with the window, when the equation goes on."""
+    t_new_prime, t_new = per_row(NEW)
+    lengths = []
+    for spare in (0.5, 1.3, 2.0, 4.0):
+        budget = spare * TAU * N * t_new
+        whole = hybmig.duration_ghm(TAU, TAU, N, W, t_old=0, t_new=t_new / budget, t_new_prime=t_new_prime / budget)
+        lengths.append(ended(migrated("ghm", budget=int(budget))).detail["steps"])
+        assert lengths[-1] <= min(whole, W) + 2
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] > lengths[-1]
