@@ -81,15 +81,15 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
     "moving_state": {},
     "parallel_track": {"hold_new": True, "purge": "zhu"},
 }
-"""The strategies as the paper has them: results held for the order of Lemma 2.1, tuples purged by Lemma 2.2."""
+"""The strategies as the paper has them: results held for the order of Lemma 2.1, the 2W of Lemma 2.2 waited for."""
 
 
 def stage(setting: Setting, strategy: str, speed: float, seed: int, steps: int = 20, **options: Any) -> Stage:
-    """The migration stage of a run, in so many steps a window, that migrates at 1.5W: states full, queues empty.
+    """The migration stage of a run, in so many steps a window, that migrates at 2W: states full, queues empty.
 
     Until then the processor is as fast as need be, so that what it lacks shows in the stage alone.
     """
-    start, at_once = 1.5 * setting.seconds, strategy == "moving_state"
+    start, at_once = 2 * setting.seconds, strategy == "moving_state"
     processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else steps))
     switch = Switch(start, NEW, strategy, {**OPTIONS[strategy], **options})
     # The end waits for the slowest stream's watermark.

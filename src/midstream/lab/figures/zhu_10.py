@@ -42,7 +42,7 @@ class Zhu10(Figure):
         for window in (1000, 2000, 3000, 4000, 5000, 6000, 7000):
             setting = set_1(window)
             lengths = [
-                stage(setting, "moving_state", SPEED, seed).length for seed in range(scale.pick(quick=8, full=100))
+                stage(setting, "moving_state", SPEED, seed).length for seed in range(scale.pick(quick=16, full=100))
             ]
             for case, seconds in (
                 (MEASURED, float(np.mean(lengths))),

@@ -41,7 +41,7 @@ class Zhu11(Figure):
         rows = []
         for inter_arrival in (100, 50, 25, 12.5, 10):
             setting = set_2(inter_arrival)
-            for strategy, quick, full in (("moving_state", 8, 100), ("parallel_track", 1, 8)):
+            for strategy, quick, full in (("moving_state", 16, 100), ("parallel_track", 1, 8)):
                 seeds = range(scale.pick(quick, full))
                 lengths = [stage(setting, strategy, SPEED, seed, steps=8).length for seed in seeds]
                 rows.append({"case": strategy, X: setting.rate("B"), Y: 1000 * float(np.mean(lengths))})
