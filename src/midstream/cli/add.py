@@ -10,6 +10,7 @@ import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath
 from midstream.cli.console import AsJson
+from midstream.cli.options import Operator, OperatorOptions, named_values
 from midstream.cli.outcome import WaitSeconds, send
 
 FORMATS = ("parquet", "json", "csv")
@@ -26,14 +27,17 @@ def add(
     file_format: Annotated[
         str, typer.Option("--format", metavar="F", help="parquet, json or csv; for results in --out DIR.")
     ] = "parquet",
+    operator: Operator = None,
+    operator_option: OperatorOptions = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Begin a query over the streams of a running job; it sees the rows that arrive from then on."""
-    from midstream.model.commands import AddQuery
+    from midstream.model.commands import AddQuery, operator_json
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     text = sys.stdin.read() if sql == "-" else sql
     sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
-    send(Checkpoint.at(path), AddQuery(name, text, plan, sink), wait, as_json)
+    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    send(Checkpoint.at(path), AddQuery(name, text, plan, sink, above), wait, as_json)

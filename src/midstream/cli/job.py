@@ -25,7 +25,14 @@ def job_of(session: Any, file: JobFile) -> Job:
         frame = _read(session, name, spec)
         job.stream(name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
     for name, query in file.queries.items():
-        job.query(name, query.sql, plan=query.plan, sink=dict(query.sink))
+        job.query(
+            name,
+            query.sql,
+            plan=query.plan,
+            sink=dict(query.sink),
+            operator=query.operator,
+            operator_options=query.operator_options,
+        )
     return job
 
 

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath, QueryName
 from midstream.cli.console import AsJson, WrongUse
+from midstream.cli.options import Operator, OperatorOptions, named_values
 from midstream.cli.outcome import WaitSeconds, send
 
 
 def migrate(
     path: CheckpointPath,
     query: QueryName,
-    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'.")],
+    plan: Annotated[
+        str, typer.Argument(metavar="[PLAN]", help="The new plan, such as '((A B) C)'; optional with --operator.")
+    ] = "",
     strategy: Annotated[str, typer.Option("--strategy", metavar="S", help="How state gets there.")] = "moving_state",
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="For the strategy; may be repeated.")
     ] = None,
+    operator: Operator = None,
+    operator_option: OperatorOptions = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
@@ -27,17 +31,10 @@ def migrate(
 
     The plan and the strategy are checked against the query before the command is sent.
     """
-    from midstream.model.commands import Migrate
+    from midstream.model.commands import Migrate, operator_json
 
-    options = dict(_option(text) for text in option or ())
-    send(Checkpoint.at(path), Migrate(query, plan, strategy, options), wait, as_json)
-
-
-def _option(text: str) -> tuple[str, Any]:
-    name, separator, value = text.partition("=")
-    if not separator or not name:
-        raise WrongUse(f"{text!r} is not NAME=VALUE", place="--option", remedy="write it as in hold_new=true")
-    try:
-        return name, json.loads(value)
-    except json.JSONDecodeError:
-        return name, value
+    if not plan and operator is None:
+        raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
+    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    options = named_values(option, "--option")
+    send(Checkpoint.at(path), Migrate(query, plan, strategy, options, above), wait, as_json)

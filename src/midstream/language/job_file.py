@@ -34,11 +34,13 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query's text, its plan in plan notation or None, and where its results go."""
+    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top."""
 
     sql: str
     plan: str | None
     sink: Mapping[str, Any]
+    operator: str | None = None
+    operator_options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,12 @@ def _stream(table: _Table) -> SourceSpec:
 def _query(table: _Table) -> QuerySpec:
     sql, plan = table.text("sql"), table.get("plan", str, "a text", None)
     sink = table.get("sink", dict, "a table", None)
+    operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
+    options = table.get("operator_options", dict, "a table", None)
     table.close()
     if sink is None:
         raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
-    return QuerySpec(sql, plan, sink)
+    return QuerySpec(sql, plan, sink, operator, options)
 
 
 class _Table:

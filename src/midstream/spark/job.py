@@ -14,7 +14,7 @@ from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery
+from midstream.model.commands import AddQuery, operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
@@ -29,6 +29,7 @@ from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_p
 from midstream.spark.sources import Intake, JobStream, intake, job_stream, needs
 from midstream.spark.spark_log import align
 from midstream.state.disk import cannot_write
+from midstream.step.operators import check_operator
 from midstream.step.plan_step import check_lanes
 
 
@@ -91,15 +92,25 @@ class Job:
         sql: str,
         plan: str | None = None,
         sink: FileSink | SinkFunction | Mapping[str, Any] | None = None,
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
     ) -> Job:
-        """Declare a query over streams declared before; without a sink its results go into the checkpoint."""
+        """Declare a query over streams declared before; without a sink its results go into the checkpoint.
+
+        `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
+        must be importable in every worker.
+        """
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         query = parse_query(sql, self._schemas())
         if plan is not None:
             parse_plan(plan, query)
+        above = operator_json(operator, operator_options)
+        if above is not None:
+            check_operator(query, above, f"query {name}")
         self._sinks[name] = as_sink(sink, self._folders.results(name))
-        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json())
+        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above)
         return self
 
     def start(self, trigger: Mapping[str, Any] | None = None) -> Run:

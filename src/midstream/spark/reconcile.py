@@ -20,7 +20,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.step.clock import watermark
 
-STRATEGY = "moving_state"
+STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Declared:
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a manifest keeps it."""
-        return {"lanes": self.lanes, "queries": {n: {"sql": q.sql, "plan": q.plan} for n, q in self.queries.items()}}
+        queries = {n: {"sql": q.sql, "plan": q.plan, "operator": q.operator} for n, q in self.queries.items()}
+        return {"lanes": self.lanes, "queries": queries}
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
@@ -54,13 +55,16 @@ def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any
     if running is None:
         dropped_by_command = last is not None and last["sql"] == wish.sql
         return [] if dropped_by_command else [wish]
-    if running.sql != wish.sql:
+    if running.sql != wish.sql or (running.operator is None) != (wish.operator is None):
         return [DropQuery(name), wish]
+    found: list[Command] = []
+    if wish.operator != running.operator and (last is None or last.get("operator") != wish.operator):
+        found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, wish.operator))
     if wish.plan is None or (last is not None and last["plan"] == wish.plan):
-        return []
+        return found
     query = parse_query(wish.sql, manifest.streams)
     plan = parse_plan(wish.plan, query).notation()
-    return [] if plan == running.plan else [Migrate(name, plan, STRATEGY)]
+    return found if plan == running.plan else [*found, Migrate(name, plan, STRATEGY)]
 
 
 def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:

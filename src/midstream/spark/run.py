@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale, operator_json
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event
 from midstream.spark.control import send, status
@@ -54,18 +54,37 @@ class Run:
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
 
-    def migrate(self, name: str, plan: str, strategy: str = "moving_state", **options: Any) -> int:
-        """Carry a query to another plan; the number of the command."""
-        return self._send(Migrate(name, plan, strategy, options))
+    def migrate(
+        self,
+        name: str,
+        plan: str | None = None,
+        strategy: str = "moving_state",
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> int:
+        """Carry a query to another plan, to another `UserOperator` on top, or both; the number of the command."""
+        return self._send(Migrate(name, plan or "", strategy, options, operator_json(operator, operator_options)))
 
-    def add_query(self, name: str, sql: str, plan: str | None = None, sink: Any = None) -> int:
+    def add_query(
+        self,
+        name: str,
+        sql: str,
+        plan: str | None = None,
+        sink: Any = None,
+        *,
+        operator: str | None = None,
+        operator_options: Mapping[str, Any] | None = None,
+    ) -> int:
         """Begin a query; it sees the rows from the next step on. Without a sink its results go into the checkpoint."""
         meant, sinks = as_sink(sink, self._driver.folders.results(name)), self._driver.outlets.sinks
         before = sinks.get(name)
         if isinstance(meant, FunctionSink):
             sinks[name] = meant  # A step may take the command as soon as it is logged.
         try:
-            return self._send(AddQuery(name, sql, plan, meant.to_json()))
+            above = operator_json(operator, operator_options)
+            return self._send(AddQuery(name, sql, plan, meant.to_json(), above))
         except MidstreamError:
             sinks.pop(name, None)
             sinks.update({} if before is None else {name: before})

@@ -1,0 +1,39 @@
+"""Options that are values with names, and the options of a user's operator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+import typer
+
+from midstream.cli.console import WrongUse
+
+Operator = Annotated[
+    str | None,
+    typer.Option("--operator", metavar="MODULE:CLASS", help="A user's operator on top; its module can be imported."),
+]
+OperatorOptions = Annotated[
+    list[str] | None,
+    typer.Option("--operator-option", metavar="NAME=VALUE", help="What it is made with; may be repeated."),
+]
+
+
+def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
+    """The values given as NAME=VALUE, JSON where they are JSON.
+
+    >>> named_values(["window=5", "column=paid"], "--option")
+    {'window': 5, 'column': 'paid'}
+    """
+    return dict(_named(text, option) for text in texts or ())
+
+
+def _named(text: str, option: str) -> tuple[str, Any]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise WrongUse(f"{text!r} is not NAME=VALUE", place=option, remedy="write it as in hold_new=true")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
