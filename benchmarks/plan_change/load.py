@@ -23,8 +23,8 @@ class Load:
 
 
 LOADS = {
-    "embedded": Load(window=8.0, tick=0.05, lead=0.6, pieces=15, rate=30_000, budget=20_000),
-    "spark": Load(window=10.0, tick=1.0, lead=3.0, pieces=4, rate=12_000, budget=200_000),
+    "embedded": Load(window=7.0, tick=0.05, lead=0.6, pieces=15, rate=30_000, budget=20_000),
+    "spark": Load(window=6.0, tick=1.0, lead=2.0, pieces=3, rate=20_000, budget=200_000),
 }
 """The full measurement: rates at which the old plan takes a third to a half of the time once the data have drifted."""
 

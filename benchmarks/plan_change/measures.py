@@ -74,7 +74,7 @@ def measure(trace: Trace, reference: Trace, truth: Marks, scenario: Scenario, lo
     since, until = change_of(scenario, load)
     gap = longest_gap(trace, since, until)
     inside = (trace.out >= since) & (trace.out <= until)
-    delays = trace.delays[inside]
+    delays = trace.delays[inside] if inside.any() else np.array([until - since])  # Nothing came out all the while.
     lost, doubled = lost_and_doubled(truth, trace.marks)
     asked = trace.asked[-1] if trace.asked else 0.0
     return Measures(
@@ -82,8 +82,8 @@ def measure(trace: Trace, reference: Trace, truth: Marks, scenario: Scenario, lo
         gap_ratio=gap / longest_gap(reference, since, until),
         rate=float(inside.sum() / (until - since)),
         lowest_rate=lowest_rate(trace, since, until, PIECE * load.window),
-        delay_p99=float(np.quantile(delays, 0.99)) if len(delays) else float("inf"),
-        delay_max=float(delays.max()) if len(delays) else float("inf"),
+        delay_p99=float(np.quantile(delays, 0.99)),
+        delay_max=float(delays.max()),
         pause=max((step.seconds for step in trace.steps if since <= step.at <= until), default=0.0),
         extra=trace.extra,
         comparisons_ratio=comparisons(trace, since) / max(1, comparisons(reference, since)),

@@ -15,7 +15,6 @@ from benchmarks.plan_change.record import Record, Report
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-SHOWN = "selectivity_flip"
 COLORS = {NEVER: "#9a9a9a", RESTART: "#c0392b"}
 MARKS = "osD^v"
 OTHERS = ("#1f6f8b", "#e08e0b", "#4c956c")
@@ -35,20 +34,20 @@ def draw(reports: Sequence[Report], path: Path) -> None:
 
 
 def _delays(axis: Any, report: Report) -> None:
-    """The delay of the oldest result of each output, over the time around the change."""
-    rows = [row for row in report.of(SHOWN) if row.measures is not None]
+    """The delay of the oldest result of each output around the change; of the strategies the best and the worst."""
+    shown = report.records[0].scenario
+    rows = [row for row in report.of(shown) if row.measures is not None and row.outputs]
     chosen = [row for row in rows if row.contestant in (NEVER, RESTART)]
     strategies = sorted((row for row in rows if row.is_strategy), key=_ratio)
     chosen += list({row.contestant: row for row in (*strategies[:1], *strategies[-1:])}.values())
     for number, row in enumerate(chosen):
-        label = {0: "best: ", 1: "worst: "}.get(number - 2, "") + row.contestant
         at, delay = zip(*row.outputs, strict=True)
-        axis.plot(at, delay, label=label, color=COLORS.get(row.contestant, OTHERS[number % 3]), linewidth=1.4)
+        axis.plot(at, delay, label=row.contestant, color=COLORS.get(row.contestant, OTHERS[number % 3]), linewidth=1.4)
     span = report.load.lead
     axis.set_xlim(-span, 4 * span)
     axis.set_ylim(bottom=0)
     axis.axvline(0, color="#bbbbbb", linestyle=":")
-    axis.set_title(f"{report.host}: {SHOWN}")
+    axis.set_title(f"{report.host}: {shown}")
     axis.set_xlabel("seconds since the change of plan was asked for")
     axis.set_ylabel("seconds from possible to out")
     axis.legend(frameon=False, fontsize=8)
@@ -72,7 +71,7 @@ def _gaps(axis: Any, report: Report) -> None:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_yticks(range(len(names)), names[::-1], fontsize=8)
-    axis.set_xlabel("longest output gap, as a multiple of the run without a migration")
+    axis.set_xlabel("longest output gap / gap without a migration")
     axis.legend(frameon=False, fontsize=8)
 
 

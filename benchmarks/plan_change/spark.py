@@ -67,13 +67,17 @@ class Incarnation:
     replayed_from: Counts
 
     def consumed(self) -> Counts:
-        """How many rows of each stream the steps have taken in, those of earlier incarnations included."""
+        """How many rows of each stream have been taken in, by this job or before it.
+
+        The replay lies there when the job starts, so its first step takes all of it; a job that was stopped before its
+        first step has added nothing.
+        """
         counts = dict(self.replayed_from)
         for event in self.run.events:
             if isinstance(event, StepDone):
                 for stream, rows in event.rows_in.items():
                     counts[stream] += rows
-        return counts
+        return {stream: max(count, self.before[stream]) for stream, count in counts.items()}
 
 
 @dataclass
