@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from midstream.language.expression import Column
 from midstream.model.counters import Counters
+from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, StateListing
 from midstream.state.base_state import BaseState
@@ -103,14 +104,24 @@ class Lane:
 
     def adopt(self, part: StateSpec, whole: StateSpec) -> None:
         """List a state under its whole signature, once its view holds everything that is alive."""
-        held = self._joins.get(whole.id)
+        held = self._held(whole)
         if held is not None and held.delta is not None:
             return  # Another query's plan keeps it.
         state = self.join(part)
         adopted = JoinState(whole, state.old)
         adopted.delta, adopted.left_out = state.delta, state.left_out
+        more = sum(map(len, state.old))
+        if held is not None:  # Nobody kept it in this step: it goes on with other rows.
+            adopted.purged, more = held.purged, more - held.live
         self.put(adopted)
-        self.count(f"state {whole.id}", Counters(inserted=sum(map(len, state.old))))
+        self.count(f"state {whole.id}", Counters(inserted=max(more, 0), purged=max(-more, 0)))
+
+    def _held(self, spec: StateSpec) -> JoinState | None:
+        """The state, if it is there and undamaged."""
+        try:
+            return self.join(spec) if self.holds(spec) else None
+        except CheckpointError:
+            return None
 
     def share(self, whole: StateSpec, part: StateSpec) -> None:
         """List what a state holds of the rows before this step once more, under the signature of a view."""

@@ -36,3 +36,21 @@ def test_auto_chooses_where_there_is_one_stream(objective: str) -> None:
     made.migrate("q", "[A: ]", strategy="auto", objective=objective)
     made.push({"A": table([2.0], k=[1])})
     assert [event.query for event in made.events if isinstance(event, MigrationBegun)] == ["q"]
+
+
+@pytest.mark.parametrize("strategy", ["gms", "gpt", "hybmig", "moving_state", "jisc", "ghm"])
+def test_a_state_that_another_query_holds_is_inserted_once(strategy: str) -> None:
+    made = engine("ABC")
+    sql = "SELECT A.v AS a, B.v AS b, C.v AS c FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 3 SECONDS"
+    made.add_query("p", sql, plan="((A B) C)")
+    made.add_query("q", sql, plan="(A (B C))")
+    for at in range(10):
+        if at == 3:
+            made.migrate("q", "((A B) C)", strategy=strategy)
+        made.push({name: table([float(at), float(at)], k=[at % 2, 1]) for name in "ABC"})
+        for lane, state in made.manifest.lane_states.items():
+            for state_id, listing in state.states.items():
+                name = f"{lane.rpartition('.')[0]} state {state_id}"
+                counters = made.manifest.operators.get(name)
+                if counters is not None:
+                    assert counters.inserted - counters.purged == listing.live, (at, name)
