@@ -49,7 +49,9 @@ def cases(draw: st.DrawFn) -> Drawn:
     """A case: ties, nulls, skew, disorder, late rows; `twin` joins `main` at some step."""
     count = draw(st.sampled_from((3, 4, 2, 5, 3)))
     names = "ABCDE"[:count]
-    main = draw(queries(names, kinds=KINDS, least=draw(st.sampled_from((3, 3, 3, 2)))))
+    main = draw(queries(names, kinds=KINDS, least=3).filter(lambda query: len(query.all_sources) > 1))
+    if draw(st.integers(0, 3)):
+        main = wider(main)
     plain = draw(queries(names, kinds=("single",)))
     shape = draw(shapes(count, LARGEST[len(main.all_sources)]))
     streams, sequence = draw_rows(shape)
@@ -59,10 +61,17 @@ def cases(draw: st.DrawFn) -> Drawn:
     case = Case(streams, steps, asked, shape.in_order)
     answers = case.expected()
     assume(all(answer.table.num_rows <= MOST_RESULTS for answer in answers.values()))
+    assume(answers["main"].table.num_rows or draw(st.integers(0, 5)) == 0)
     expected = {name: Expected(answer, len(steps)) for name, answer in answers.items()}
     # Small numbers are drawn more often than others; these are not.
     seed = crc32(f"{draw(st.integers(0, 2**32))} {main.cql()} {shape}".encode())
     return Drawn(case, expected, seed)
+
+
+def wider(spec: QuerySpec) -> QuerySpec:
+    """The query with longer windows in time: more results, and migrations that last."""
+    sources = [replace(s, range=None if s.range is None else s.range + 3 * SECOND) for s in spec.sources]
+    return replace(spec, sources=tuple(sources), window=None if spec.window is None else spec.window + 3 * SECOND)
 
 
 def again(sequence: Pushed) -> Pushed:
