@@ -20,13 +20,15 @@ SLICES = 64
 class Piece:
     """The joins of one task, old and new, children first.
 
-    `window`: seconds until all rows that are alive at the start are spent. `entry_window`: until those are which an
-    entry of the characteristics table needs old, for each entry the first of its sources. `height` is the old tree's.
+    `window`: seconds until all rows that are alive at the start are spent; `filling`: until states that begin empty are
+    full, on average. `entry_window`: until those rows are spent which an entry of the characteristics table needs old,
+    for each entry the first of its sources. `height` is the old tree's.
     """
 
     old: list[Joining]
     new: list[Joining]
     window: float
+    filling: float
     entry_window: float
     height: int
 
@@ -115,7 +117,8 @@ def _piece(situation: Situation, estimate: Estimate, task: MigrationTask) -> Pie
     old, new = estimate.joinings(task.old), estimate.joinings(task.new)
     windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
     entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
-    return Piece(old, new, max(windows), max(entries, default=0.0), _height(task.old))
+    filling = sum(windows) / len(windows)
+    return Piece(old, new, max(windows), filling, max(entries, default=0.0), _height(task.old))
 
 
 def _height(plan: Plan) -> int:

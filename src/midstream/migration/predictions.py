@@ -60,7 +60,7 @@ def beside(situation: Situation, budget: float | None = None) -> Prediction:
     for piece in found:
         replay, running, seconds = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new), piece.window
         if budget is None:
-            work, rate = work + replay + running * step, rate + running
+            work, rate = work + replay + running * (piece.window - piece.filling + step), rate + running
         elif (caught := _caught_up(piece.window, replay, running, budget / step)) < piece.window:
             work, rate, seconds = work + replay + running * caught, rate + budget / step, caught
         else:

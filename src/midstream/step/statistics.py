@@ -7,12 +7,19 @@ of states where there is one, and from counters only where the output is not kep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, prod
 
 from midstream.language.query import BandPredicate, EquiPredicate
-from midstream.migration.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
+from midstream.migration.statistics import (
+    DEFAULT_SPEED,
+    Condition,
+    JoinStatistics,
+    Sources,
+    SourceStatistics,
+    Statistics,
+)
 from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Window
@@ -26,9 +33,9 @@ from midstream.step.program import Unit, unit_of
 SECOND = 1_000_000
 
 
-def statistics(manifest: Manifest, name: str) -> Statistics:
-    """The figures of a running query, by the user's aliases."""
-    return Gathering(manifest, unit_of(manifest, name)).statistics()
+def statistics(manifest: Manifest, name: str, speed: float = DEFAULT_SPEED) -> Statistics:
+    """The figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second."""
+    return replace(Gathering(manifest, unit_of(manifest, name)).statistics(), speed=speed)
 
 
 @dataclass(frozen=True)
