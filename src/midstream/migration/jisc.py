@@ -90,7 +90,8 @@ class JISCTransition(Transition):
     @cached_property
     def open(self) -> tuple[Stage, ...]:
         """The states that were incomplete when the step began, deepest first."""
-        return tuple(self.stages[place] for place in self.task.memory.get("open", range(len(self.stages))))
+        names = self.task.memory.get("open")
+        return self.stages if names is None else tuple(stage for stage in self.stages if stage.name in names)
 
     @override
     def tables(self) -> tuple[str, ...]:
@@ -154,12 +155,11 @@ class JISCTransition(Transition):
             found[stage.spec.id] = attempts.alive(lane.bounds.get(stage.spec.id, {}))
         return found
 
-    def counters(self, lane: Lane) -> dict[int, int]:
-        """The counter of each state that is incomplete, by its place among all (§4.3): keys not attempted."""
+    def counters(self, lane: Lane) -> dict[str, int]:
+        """The counter of each state that is incomplete, by its name (§4.3): keys not attempted."""
         attempts = self.attempts(lane)
-        places = {stage.spec.id: place for place, stage in enumerate(self.stages)}
-        counters = {places[stage.spec.id]: attempts[stage.spec.id].counter(stage.counted) for stage in self.open}
-        return {place: 1 if count is None else count for place, count in counters.items() if count != 0}
+        counters = {stage.name: attempts[stage.spec.id].counter(stage.counted) for stage in self.open}
+        return {name: 1 if count is None else count for name, count in counters.items() if count != 0}
 
     @override
     def is_over(self, lane: Lane) -> bool:

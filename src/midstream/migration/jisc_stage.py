@@ -26,6 +26,11 @@ class Stage:
         return self.operator.labels
 
     @property
+    def name(self) -> str:
+        """Tells it apart from the other states of its plan, and of the plan's mirror image."""
+        return self.spec.signature.digest()
+
+    @property
     def primary(self) -> Expression | None:
         """The column by whose keys it is probed; None where it is not probed by equality.
 

@@ -54,3 +54,25 @@ def test_a_state_that_another_query_holds_is_inserted_once(strategy: str) -> Non
                 counters = made.manifest.operators.get(name)
                 if counters is not None:
                     assert counters.inserted - counters.purged == listing.live, (at, name)
+
+
+@pytest.mark.parametrize("mirror", ["((C D) (A B))", "((D C) (B A))"])
+def test_a_mirror_image_of_the_plan_knows_which_states_are_incomplete(mirror: str) -> None:
+    """A state over C and D is complete soon, that over A and B is not when C and D come again."""
+
+    def run(moves: dict[int, str]) -> list[int]:
+        made, found = engine("ABCD"), []
+        where = "A.k = B.k AND C.k = D.k AND B.j = C.j"
+        made.add_query("q", f"SELECT A.v AS a FROM A, B, C, D WHERE {where} WINDOW 20 SECONDS", plan="(((A D) B) C)")
+        for at in range(10):
+            if at in moves:
+                made.migrate("q", moves[at], strategy="jisc")
+            keys = range(9)
+            step = {name: table([at + i / 10 for i in keys], k=[1] * 9, j=list(keys), v=[0.0] * 9) for name in "AB"}
+            if not 4 <= at < 9:
+                j = [at // 9 + 1] * 2
+                step |= {name: table([float(at), at + 0.5], k=[1, 1], j=j, v=[0.0, 0.0]) for name in "CD"}
+            found.append(made.push(step)["q"].num_rows)
+        return found
+
+    assert run({5: "((A B) (C D))", 8: mirror}) == run({})
