@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -30,6 +31,29 @@ def test_the_quickstart_shows_that_the_migration_pays(capsys: pytest.CaptureFixt
     work = [int(m.replace(",", "")) for m in re.findall(r"([\d,]+) comparisons", capsys.readouterr().out)]
     assert len(work) == 8
     assert max(work[5:]) * 10 < work[4]
+
+
+def test_the_sliding_median_is_handed_over_unnoticed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "examples"))
+    runpy.run_path(str(ROOT / "examples" / "sliding_median.py"), run_name="__main__")
+    shown = capsys.readouterr().out
+    medians = [float(found) for found in re.findall(r"median ([\d.]+)", shown)]
+    paid = [float(step * 37 % 11) for step in range(30)]
+    assert medians == [median(paid[max(step - 10, 0) : step + 1]) for step in range(30)]
+    assert "migration_begun at step 15" in shown
+    assert "migration_ended at step 26" in shown
+
+
+def test_the_operator_that_the_docs_show_is_the_example() -> None:
+    shown = re.search(
+        r"```python\n(class SlidingMedian.*?)```", (ROOT / "docs" / "user_operators.md").read_text(), re.DOTALL
+    )
+    assert shown is not None
+    example = (ROOT / "examples" / "sliding_median.py").read_text().splitlines()
+    body = [line for line in shown[1].splitlines() if line.strip() and "snapshot" not in line]
+    assert [line for line in body if line not in example] == []
 
 
 def test_the_job_file_can_be_read() -> None:
