@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from midstream.language.plan_notation import parse_plan
+from midstream.language.query import Query
 from midstream.migration.base import Move
 from midstream.migration.chooser import checked, choose
 from midstream.migration.discovery import discovered
@@ -43,14 +44,16 @@ def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, An
     move = Move(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
-    situation = Situation(statistics(manifest, command.query), old, new, _tasks(old, new))
+    situation = Situation(statistics(manifest, command.query), old, new, _tasks(query, old, new))
     choice = choose(situation, objective, candidates, refused)
     considered = [candidate.to_json() for candidate in choice.considered]
     return replace(command, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
 
 
-def _tasks(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
-    """The pieces that decomposition leaves; STAIRs are taken apart by their trees."""
+def _tasks(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
+    """The pieces that decomposition leaves; a difference has one plan, STAIRs are taken apart by their trees."""
+    if query.difference is not None:
+        return ()
     if isinstance(old, Stairs) and isinstance(new, Stairs):
         return decompose(old.tree, new.tree)
     return decompose(old, new)

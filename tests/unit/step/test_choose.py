@@ -12,7 +12,7 @@ from midstream.language.plan_notation import parse_plan
 from midstream.migration.chooser import OBJECTIVES
 from midstream.migration.discovery import discovered
 from midstream.migration.prediction import Prediction, Situation
-from midstream.model.commands import Migrate
+from midstream.model.commands import Migrate, from_json
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
 from midstream.plan.decompose import decompose
 from midstream.step.choose import resolve
@@ -114,6 +114,24 @@ def test_stairs_are_taken_apart_by_their_trees() -> None:
     assert {"stairs", "jisc_stairs"} <= weighed["stairs({})"].keys()
     assert weighed["stairs({})"]["jisc_stairs"] == pytest.approx(weighed["{}"]["jisc"], rel=0.01)
     assert weighed["stairs({})"]["stairs"] == pytest.approx(weighed["{}"]["moving_state"], rel=0.01)
+
+
+def test_a_difference_has_one_plan_however_it_is_written() -> None:
+    sql = "SELECT A.k FROM A [RANGE 9 SECONDS] EXCEPT ON (k) B [RANGE 9 SECONDS] EXCEPT ON (k) C [RANGE 9 SECONDS]"
+    made = warm(sql, "((A B) C)", {name: RATES[name] for name in "ABC"}, KEYS, until=BEGIN)
+    made.migrate("q", "((A C) B)", strategy="auto", objective="work")
+    made.push()
+    assert begun(made).detail["predicted"]["work"] == ended(made).comparisons == 0
+
+
+def test_the_wish_is_logged_as_it_was_and_taken_as_it_was_resolved() -> None:
+    made = warmed()
+    command = Migrate("q", "(A (B (C D)))", "auto", {"objective": "work"})
+    assert from_json(command.to_json()) == command
+    plan = plan_step(made.manifest, [command])
+    (taken,) = plan.migrations["q"]
+    assert taken.strategy == plan.events[0].to_json()["strategy"] != "auto"
+    assert plan == plan_step(made.manifest, [command]), "a replayed step chooses the same"
 
 
 def test_of_an_unknown_query_or_an_impossible_plan_nothing_is_weighed() -> None:
