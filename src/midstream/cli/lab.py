@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict
+from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +30,7 @@ def lab(
     report_to: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help=f"The page about them all. Default: DIR/{REPORT}")
     ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes draw.")] = 2,
     list_only: Annotated[bool, typer.Option("--list", help="Only say which figures there are.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -42,7 +46,7 @@ def lab(
         _list(wanted, as_json)
         return
     scale = Scale.QUICK if quick else Scale.FULL
-    outcomes, failures = _run(wanted, scale, out, as_json)
+    outcomes, failures = _run(wanted, scale, out, jobs, as_json)
     page = _write_report(outcomes, scale, report_to or out / REPORT) if outcomes and name is None else None
     if as_json:
         print_json(
@@ -62,22 +66,62 @@ def lab(
         raise Failed(f"{len(failures)} figures could not be drawn: {told}", remedy="run them one by one")
 
 
-def _run(wanted: list[Figure], scale: Scale, out: Path, quiet: bool) -> tuple[list[Outcome], dict[str, MidstreamError]]:
-    from midstream.lab.run import need_matplotlib, run
+def _run(
+    wanted: list[Figure], scale: Scale, out: Path, jobs: int, quiet: bool
+) -> tuple[list[Outcome], dict[str, MidstreamError]]:
+    from midstream.lab.run import need_matplotlib
 
     need_matplotlib()
-    outcomes, failures = [], {}
+    drawn: list[tuple[Figure, Outcome | MidstreamError]] = []
     with progress_bar(quiet) as progress:
-        task = progress.add_task("", total=len(wanted))
-        for figure in wanted:
-            progress.update(task, description=f"{figure.source}: {figure.title}")
-            try:
-                outcomes.append(run(figure, scale, out))
-            except MidstreamError as error:
-                # One figure that cannot be drawn leaves the others theirs.
-                failures[figure.name] = error
-            progress.advance(task)
-    return outcomes, failures
+        task = progress.add_task("drawing the papers' figures", total=len(wanted))
+        for family in _drawn(_families(wanted), scale, out, jobs):
+            drawn += family
+            progress.advance(task, len(family))
+    drawn.sort(key=lambda pair: wanted.index(pair[0]))
+    outcomes = [found for _, found in drawn if not isinstance(found, MidstreamError)]
+    return outcomes, {figure.name: found for figure, found in drawn if isinstance(found, MidstreamError)}
+
+
+def _families(wanted: list[Figure]) -> list[list[Figure]]:
+    """The figures, those that measure alike together: they may rest on the same runs, made once in a process."""
+    found: dict[Any, list[Figure]] = {}
+    for figure in wanted:
+        found.setdefault(type(figure).measure, []).append(figure)
+    return list(found.values())
+
+
+def _drawn(
+    families: list[list[Figure]], scale: Scale, out: Path, jobs: int
+) -> Iterator[list[tuple[Figure, Outcome | MidstreamError]]]:
+    if jobs == 1 or len(families) == 1:
+        yield from (_draw(family, scale, out) for family in families)
+        return
+    # A forked process might inherit a lock that a thread of Arrow holds.
+    with ProcessPoolExecutor(min(jobs, len(families)), get_context("spawn")) as pool:
+        pending = [pool.submit(_draw_by_name, [f.name for f in family], scale, out) for family in families]
+        known = {figure.name: figure for family in families for figure in family}
+        for future in as_completed(pending):
+            yield [(known[name], found) for name, found in future.result()]
+
+
+def _draw_by_name(names: list[str], scale: Scale, out: Path) -> list[tuple[str, Outcome | MidstreamError]]:
+    from midstream.lab.discovery import figure
+
+    return [(drawn.name, found) for drawn, found in _draw([figure(name) for name in names], scale, out)]
+
+
+def _draw(family: list[Figure], scale: Scale, out: Path) -> list[tuple[Figure, Outcome | MidstreamError]]:
+    from midstream.lab.run import run
+
+    drawn: list[tuple[Figure, Outcome | MidstreamError]] = []
+    for figure in family:
+        try:
+            drawn.append((figure, run(figure, scale, out)))
+        except MidstreamError as error:
+            # One figure that cannot be drawn leaves the others theirs.
+            drawn.append((figure, error))
+    return drawn
 
 
 def _write_report(outcomes: list[Outcome], scale: Scale, path: Path) -> Path:

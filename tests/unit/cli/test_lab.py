@@ -91,9 +91,20 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_others_theirs(
     known: dict[str, Figure], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     known["zhu_02"] = Broken()
-    assert main(["lab", "--quick", "--out", str(tmp_path)]) == 1
+    assert main(["lab", "--quick", "--out", str(tmp_path), "--jobs", "1"]) == 1
     assert (tmp_path / "zhu_01.png").exists() and (tmp_path / "lab.md").exists()
     assert "zhu_02: it cannot carry this box" in capsys.readouterr().err
+
+
+def test_several_processes_draw_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()  # other processes find only the figures of the room
+    some = {name: discovery.figure(name) for name in ("zhu_00", "zhu_10")}
+    monkeypatch.setattr(discovery, "figures", lambda: some)
+    assert main(["lab", "--quick", "--out", str(tmp_path / "many"), "--jobs", "2"]) == 0
+    assert main(["lab", "zhu_00", "--quick", "--out", str(tmp_path / "one")]) == 0
+    assert (tmp_path / "many/zhu_10.png").exists()
+    for file in ("zhu_00.csv", "zhu_00.png"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "many" / file).read_bytes()
 
 
 def test_an_unknown_figure_is_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
