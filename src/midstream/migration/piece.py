@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, inf, log
 
-from midstream.migration.estimate import Estimate, Joining
+from midstream.migration.estimate import Joining
 from midstream.migration.prediction import Situation
 from midstream.migration.statistics import Sources
 from midstream.plan.decompose import MigrationTask
@@ -112,9 +112,9 @@ def lowest(joinings: list[Joining]) -> list[Sources]:
     return [sources for sources in below if sources != joinings[-1].output.sources]
 
 
-def _piece(situation: Situation, estimate: Estimate, task: MigrationTask) -> Piece:
+def _piece(situation: Situation, task: MigrationTask) -> Piece:
     sources = situation.statistics.sources
-    old, new = estimate.joinings(task.old), estimate.joinings(task.new)
+    old, new = situation.estimate.joinings(task.old), situation.estimate.joinings(task.new)
     windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
     entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
     filling = sum(windows) / len(windows)

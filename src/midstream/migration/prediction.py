@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
+from midstream.migration.estimate import Estimate
 from midstream.migration.statistics import Statistics
 from midstream.plan.decompose import MigrationTask
 from midstream.plan.tree import Plan
@@ -27,6 +29,11 @@ class Situation:
         if self.options.get("decompose", True):
             return self.tasks
         return (MigrationTask(self.old, self.new),)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What plans of the query would hold and do, by these figures."""
+        return Estimate(self.statistics)
 
 
 @dataclass(frozen=True)
