@@ -248,6 +248,18 @@ class TestStates:
         (first, *_) = ride.events(MigrationProgressed)
         assert first.phase.startswith("1 of 2 states incomplete")
 
+    def test_a_state_that_lacks_rows_without_a_key_serves_no_other_index(self) -> None:
+        """AB is complete for every A.k; query r needs it by B.s, also where A.k is NULL."""
+        made = engine("ABCD")
+        made.add_query("q", "SELECT A.v FROM A, B, C WHERE A.j = B.j AND A.k = C.k WINDOW 9 SECONDS", plan="((A C) B)")
+        made.add_query("r", "SELECT A.v FROM A, B, D WHERE A.j = B.j AND B.s = D.s WINDOW 9 SECONDS", plan="((B D) A)")
+        made.push({"A": table([1, 1], k=[None, 5], j=[1, 1], v=[1, 2]), "B": table([1], j=[1], s=["x"])})
+        made.migrate("q", "((A B) C)", "jisc")
+        assert made.push({"C": table([2], k=[5])})["q"].num_rows == 1
+        assert made.migration("q") is None
+        made.migrate("r", "((A B) D)", "moving_state")
+        assert sorted(made.push({"D": table([3], s=["x"])})["r"].column(0).to_pylist()) == [1, 2]
+
     @pytest.mark.parametrize("plan", ["[A: B C D | B: A C D | C: A B D | D: A B C]", "eddy(A B C D)"])
     def test_plans_that_lack_nothing_take_over_at_once(self, plan: str) -> None:
         ride = Ride("(((A B) C) D)").go(12, {6: (plan, "jisc", {})})
@@ -292,6 +304,27 @@ def test_keys_of_many_kinds(condition: str, nulls: bool) -> None:
     assert found == ride({})[0]
     assert sum(found, Counter())
     assert progressed
+
+
+def test_a_state_is_asked_once_for_what_all_above_it_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every stream brings a key of its own; otherwise each join would go down all the way for its key."""
+    streams = "ABCDEFGHIJKL"
+    asked: Counter[str] = Counter()
+    missing = Completion._missing
+
+    def counted(self: Completion, stage: Stage, *rest: Any) -> Any:
+        asked[stage.spec.id] += 1
+        return missing(self, stage, *rest)
+
+    monkeypatch.setattr(Completion, "_missing", counted)
+    made = engine(streams)
+    made.add_query("q", f"{sql(streams)} WINDOW 9 SECONDS", plan=reduce("({} {})".format, streams))
+    made.push({s: table([1] * 12, k=list(range(12)), v=[0] * 12) for s in streams})
+    made.migrate("q", reduce("({} {})".format, streams[::-1]), "jisc")
+    answer = made.push({s: table([2], k=[key], v=[1]) for key, s in enumerate(streams)})["q"]
+    assert answer.num_rows == 12
+    assert len(asked) == 10
+    assert set(asked.values()) == {1}
 
 
 def test_a_hundred_joins() -> None:
