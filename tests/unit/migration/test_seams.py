@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 import midstream as ms
@@ -76,3 +79,25 @@ def test_a_mirror_image_of_the_plan_knows_which_states_are_incomplete(mirror: st
         return found
 
     assert run({5: "((A B) (C D))", 8: mirror}) == run({})
+
+
+@pytest.mark.parametrize(("seed", "budget"), [(2, 100), (3, 60), (3, 100)])
+def test_entries_of_one_join_are_filled_apart(seed: int, budget: int) -> None:
+    """A join whose two sides were completed in different steps has an entry for each."""
+
+    def run(plan: str | None) -> list[int]:
+        chance, made, found = np.random.default_rng(seed), engine("ABCDE"), []
+        on = " AND ".join(f"{a}.k = {b}.k" for a, b in pairwise("ABCDE"))
+        made.add_query("q", f"SELECT A.v FROM A, B, C, D, E WHERE {on} WINDOW 4 SECONDS", plan="((((E C) B) D) A)")
+        for at in range(12):
+            if at == 6 and plan:
+                made.migrate("q", plan, strategy="hybmig", background=budget)
+            step = {}
+            for name in "ABCDE":
+                keys, _ = chance.integers(0, 4, 5), chance.integers(0, 10**9, 5)
+                times = np.sort(chance.integers(at * 10**6, (at + 1) * 10**6, 5)) / 1e6
+                step[name] = table(times.tolist(), k=keys.tolist())
+            found.append(made.push(step)["q"].num_rows)
+        return found
+
+    assert run("(((A B) (C D)) E)") == run(None)
