@@ -88,8 +88,7 @@ class Piece:
 
 def pieces(situation: Situation) -> list[Piece]:
     """The tasks of a migration in figures; one over a single source has no joins, and nothing to say."""
-    estimate = Estimate(situation.statistics)
-    return [piece for task in situation.pieces if (piece := _piece(situation, estimate, task)).new]
+    return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
 
 
 def share_asked(asked: float, window: float, sources: int) -> float:
