@@ -106,7 +106,7 @@ class Background:
         if lane.holds(gathered):
             parts, running = lane.join(gathered).old, lane.join(spec)
             lane.put(JoinState(spec, [*parts, *running.old], running.purged, running.left_out))
-            pass; #lane.put(JoinState(gathered, []))  # Another entry of the same join may be next.
+            lane.put(JoinState(gathered, []))  # Another entry of the same join may be next.
         left = tuple(e for e in table.entries if e != entry)
         parent, sibling = self._above(entry)
         if parent == self.new.labels:
