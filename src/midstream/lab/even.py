@@ -25,7 +25,10 @@ class Even(Source):
 
     @override
     def rows(self, until: float, generator: np.random.Generator) -> pa.Table:
-        found = super().rows(until, generator)
+        return self.spread(super().rows(until, generator), generator)
+
+    def spread(self, found: pa.Table, generator: np.random.Generator) -> pa.Table:
+        """The rows with their keys so."""
         seconds = found.column("ts").cast(pa.int64()).to_numpy() / SECOND
         for at, (name, size) in enumerate(self.columns.items()):
             sizes = Schedule.of(size).at(seconds).astype(np.int64)

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.hybmig_settings import METHODS, SETTING, SPAN, Machine, Task
+from midstream.lab.hybmig_settings import METHODS, SMOOTH, SPAN, Machine, Task
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers, Trace
 
@@ -38,11 +38,11 @@ class HybMig16(Figure):
     paper: ClassVar[str] = "HybMig"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"moving_state", "parallel_track", "hybmig"})
-    setting: ClassVar[str] = f"{SETTING} The runs of Fig. 15; memory at the end, comparisons in the course of a second."
+    setting: ClassVar[str] = f"{SMOOTH} The runs of Fig. 15; memory at the end, comparisons in the course of a second."
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        task = Task(Machine.of(scale), tick=0.5)
+        task = Task(Machine.smooth(scale), ticks=72)
         rows = []
         for case in METHODS:
             trace = task.method(case)

@@ -23,4 +23,4 @@ class HybMig17(OverheadFigure):
 
     @override
     def settings(self, scale: Scale) -> Sequence[tuple[float, dict[str, Any]]]:
-        return [(value, {"window": value}) for value in scale.pick(quick=WINDOWS[::2], full=WINDOWS)]
+        return [(value, {"window": value}) for value in scale.pick(quick=WINDOWS[1:3], full=WINDOWS)]

@@ -23,4 +23,4 @@ class HybMig18(OverheadFigure):
 
     @override
     def settings(self, scale: Scale) -> Sequence[tuple[float, dict[str, Any]]]:
-        return [(value, {"rate": value}) for value in scale.pick(quick=RATES[::2], full=RATES)]
+        return [(value, {"rate": value}) for value in scale.pick(quick=RATES[1:3], full=RATES)]

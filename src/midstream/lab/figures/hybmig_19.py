@@ -23,4 +23,4 @@ class HybMig19(OverheadFigure):
 
     @override
     def settings(self, scale: Scale) -> Sequence[tuple[float, dict[str, Any]]]:
-        return [(value, {"streams": value}) for value in STREAMS]
+        return [(value, {"streams": value}) for value in scale.pick(quick=STREAMS[:3], full=STREAMS)]

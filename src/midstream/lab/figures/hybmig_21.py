@@ -1,0 +1,120 @@
+"""HybMig Fig. 21: what background state computation does to duration and comparisons."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import bars
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.hybmig_settings import METHODS, RATES, SETTING, SPAN, Machine, Task
+from midstream.lab.tidy import cases, column, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SOURCE = "HybMig §5.2, Fig. 21"
+SHORTEST = Claim("MS has the shortest duration for tau up to 1, and the longest for larger values.", SOURCE)
+SEVERAL = Claim("For tau > 1 the duration of MS may exceed w several times (about 5 for tau = 1.6).", SOURCE)
+PT_W = Claim("The duration of PT is always w, except when the system is overloaded (tau = 1.6).", SOURCE)
+HYBMIG_W = Claim("HybMig without BSC requires w in all cases, for the system can handle all rates tested.", SOURCE)
+NEGLIGIBLE = Claim("With BSC the duration is negligible for tau = 0.4 and 0.7.", SOURCE)
+FADES = Claim("As the rates increase, the effect of BSC decreases.", SOURCE)
+CHEAPER = Claim("Even with the application of BSC, HybMig has a lower cost than MS and PT.", SOURCE)
+
+TAU, DURATION, CPU = "tau (rows a second)", "duration (windows)", "CPU (comparisons)"
+BSC = "hybmig+bsc"
+
+
+class HybMig21(Figure):
+    """Duration and comparisons over tau: w = 3, n = 6, to the right-deep plan."""
+
+    name: ClassVar[str] = "hybmig_21"
+    title: ClassVar[str] = "effect of background state computation"
+    paper: ClassVar[str] = "HybMig"
+    source: ClassVar[str] = SOURCE
+    strategies: ClassVar[frozenset[str]] = frozenset({"hybmig", "moving_state", "parallel_track"})
+    setting: ClassVar[str] = (
+        f"{SETTING} BSC's budget a step is what the processor could do in it, less the mean work of a step of HybMig "
+        "without BSC; none is left where that is more. The duration is in the time of the processor, queues included."
+    )
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        rows = []
+        for rate in scale.pick(quick=(*RATES[:3], RATES[4]), full=RATES):
+            task = Task(Machine.of(scale), rate=rate, span=2.0)
+            phase = task.start + SPAN * task.seconds
+            for case in (*METHODS, BSC):
+                trace = task.play("hybmig", {"background": idle(task)}) if case == BSC else task.method(case)
+                rows.append(
+                    {
+                        "case": case,
+                        TAU: rate,
+                        DURATION: trace.stage.length / task.seconds,
+                        CPU: sum(step.comparisons for step in trace.steps if task.start <= step.upto <= phase),
+                    }
+                )
+        return table(rows)
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        taus = cases(data, TAU)
+        length = {case: column(data, DURATION, case=case) for case in cases(data, "case")}
+        cpu = {case: column(data, CPU, case=case) for case in cases(data, "case")}
+        low, high = [at for at, tau in enumerate(taus) if tau <= 1], [at for at, tau in enumerate(taus) if tau > 1]
+        told = {case: f"{case}: " + ", ".join(f"{x:.3g}" for x in found) for case, found in length.items()}
+        head = f"durations in w at tau = {', '.join(f'{tau:g}' for tau in taus)}: "
+        others = [found for case, found in length.items() if case != "moving_state"]
+        shortest = all(length["moving_state"][at] <= min(found[at] for found in others) for at in low)
+        longest = all(length["moving_state"][at] >= max(found[at] for found in others) for at in high)
+        dearer = [c for c in ("moving_state", "parallel_track") if (cpu[c] <= cpu[BSC]).any()]
+        ratios = "; ".join(
+            f"{c}: {', '.join(f'{r:.2f}' for r in cpu[c] / cpu[BSC])}" for c in ("moving_state", "parallel_track")
+        )
+        quick_enough = "a processor that can serve PT at 1.3 rebuilds the states in no time at 1.6"
+        return (
+            SHORTEST.judged(shortest and longest, head + "; ".join(told.values()), quick_enough),
+            SEVERAL.judged(
+                any(length["moving_state"][at] > 2 for at in high), head + told["moving_state"], quick_enough
+            ),
+            PT_W.judged(
+                bool((np.abs(length["parallel_track"][low] - 1) < 0.25).all()),
+                head + told["parallel_track"],
+                "the plan ends when every stream's clock has passed w, which slow streams delay",
+            ),
+            HYBMIG_W.judged(
+                bool((np.abs(length["hybmig"] - 1) < 0.25).all()),
+                head + told["hybmig"],
+                "at the highest rate the processor falls behind with HybMig too",
+            ),
+            NEGLIGIBLE.judged(
+                bool((length[BSC][:2] < 0.1).all()), head + told[BSC], "the budget does not suffice for the states"
+            ),
+            FADES.judged(
+                bool((np.diff(length[BSC]) >= -0.02).all() and length[BSC][-1] > 0.5),
+                head + told[BSC],
+                "the processor has time left at every rate",
+            ),
+            CHEAPER.judged(
+                not dearer,
+                f"comparisons within 1.2 w, against HybMig with BSC: {ratios}",
+                f"not against {' and '.join(dearer)}: BSC rebuilds what HybMig alone would let expire",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        for axes, measure in zip(canvas.subplots(1, 2), (DURATION, CPU), strict=True):
+            bars(axes, data, TAU, measure)
+            axes.set_yscale("log")
+
+
+def idle(task: Task) -> int:
+    """The comparisons a step that HybMig without BSC leaves to the processor."""
+    trace = task.method("hybmig")
+    steps = [step.work for step in trace.steps if task.start <= step.upto <= task.start + task.seconds]
+    return max(0, round(task.machine.speed * task.tick - sum(steps) / len(steps)))
