@@ -10,14 +10,23 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from typing_extensions import override
 
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import TIME_COLUMN
+from midstream.language.query import Output, Query
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.outlet import Answer, Outlet, time_array, with_time
 from midstream.operators.successor import Successor
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lane import BEGINNING, Lane
+
+
+def fed(query: Query) -> list[Output]:
+    """The columns of a query that an operator is fed; the pseudo-column `_ts` it is given in any case."""
+    return [o for o in query.outputs if not (o.name == o.expression.text() == TIME_COLUMN)]
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ class UserOutlet(Outlet):
     @cached_property
     def columns(self) -> pa.Schema:
         """The columns of the query itself."""
-        return super().schema()
+        return pa.schema([(o.name, o.expression.type) for o in fed(self.query)])
 
     @override
     def schema(self) -> pa.Schema:
@@ -142,13 +151,17 @@ class UserOutlet(Outlet):
 
     def rows_of(self, lane: Lane, results: Combinations) -> pa.Table:
         """Results as the operator is fed them."""
+        columns = pa.schema([*self.columns, *LIFETIME])
+        if not len(results):
+            return columns.empty_table()  # Nor may there be rows to read from yet.
         times = results.now[EVENT_TIME]
         order = np.lexsort((*(results.refs[label] for label in sorted(results.refs, reverse=True)), times))
         ordered, times = results.take(order), times[order]
         read = with_time(lane.reader(self.rows, ordered), times)
         lifetime = [time_array(times), self._ends(ordered)]
         return pa.Table.from_arrays(
-            [*self.values(read, len(times)), *lifetime], schema=pa.schema([*self.columns, *LIFETIME])
+            [*(evaluate(o.expression, read, len(times)) for o in fed(self.query)), *lifetime],
+            schema=columns,
         )
 
     def _ends(self, results: Combinations) -> pa.Array:
@@ -157,7 +170,7 @@ class UserOutlet(Outlet):
         open_ended = ends >= FOREVER if len(results.until) == 1 else np.ones(len(ends), np.bool_)
         plain: Words = np.where(open_ended, 0, ends)
         nothing = pa.scalar(None, LIFETIME[1].type)
-        return pa.compute.if_else(pa.array(open_ended, pa.bool_()), nothing, time_array(plain))
+        return pc.if_else(pa.array(open_ended, pa.bool_()), nothing, time_array(plain))
 
     def watermark(self, of_streams: Mapping[str, int]) -> int | None:
         """The query's watermark among those of all streams; None before all of its streams have spoken."""

@@ -12,6 +12,7 @@ from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.commands import Migrate
 from midstream.model.errors import QueryError, StrategyError
+from midstream.operators.user import fed
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
 from midstream.step.choose import AUTO
 
@@ -24,7 +25,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
             place=place,
             remedy="leave it to the operator to group and to subtract, over a plain query",
         )
-    taken = {field.name for field in LIFETIME} & {output.name for output in query.outputs}
+    taken = {field.name for field in LIFETIME} & {output.name for output in fed(query)}
     if taken:
         raise QueryError(f"{min(taken)} is what the operator is told", place=place, remedy="name the column otherwise")
     results_of(query, operator)
@@ -32,7 +33,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
 
 def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
     """The columns of an operator's results over a query."""
-    columns = pa.schema([(o.name, o.expression.type) for o in query.outputs])
+    columns = pa.schema([(o.name, o.expression.type) for o in fed(query)])
     spec = OperatorSpec.from_json(operator)
     spec.remembers()
     return spec.schema(columns)

@@ -35,8 +35,8 @@ class Alive:
             self.rows = [(last, value) for last, value in self.rows if last >= watermark]
         return pa.Table.from_pylist(found, schema=SCHEMA)
 
-    def end(self, time: int, end: int) -> int:
-        return end
+    def end(self, time: int, end: int | None) -> int:
+        return 2**62 if end is None else end
 
     def snapshot(self) -> Any:
         return {"rows": self.rows, "told": self.told}
@@ -61,7 +61,7 @@ class Longer(Alive):
 
     remembers = 7_000_000
 
-    def end(self, time: int, end: int) -> int:
+    def end(self, time: int, end: int | None) -> int:
         return time + self.remembers
 
 
