@@ -17,7 +17,7 @@ from tests.property.drive import Case
 from tests.property.queries import queries
 from tests.property.rows import Pushed, cut, draw_rows
 
-KINDS = ("join", "join", "join", "join", "join", "join", "aggregate", "aggregate", "difference")
+KINDS = (*("join",) * 9, "aggregate", "aggregate", "difference")
 LARGEST = {1: 30, 2: 30, 3: 18, 4: 11, 5: 7}
 """The most rows a stream has, by the number of the query's sources."""
 

@@ -52,7 +52,9 @@ def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int
         first, chosen = plan(rng, rehearsal.spec, form), options(rng, strategy)
         found = rehearsal.target(rng, first, strategy, chosen) if first else None
         if first and found:
-            move = Migrate(rng.randrange(steps), name, found[0], strategy, chosen)
+            # Before the first rows there is nothing to carry.
+            at = rng.randrange(1, steps) if steps > 1 and rng.random() < 0.9 else rng.randrange(steps)
+            move = Migrate(at, name, found[0], strategy, chosen)
             return Trip(strategy, first, (move, *further(rng, rehearsal, first, move, steps)), (form, found[1]))
     return None
 

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 
 from midstream.migration.base import Move, Strategy
 from midstream.migration.discovery import discovered
-from midstream.model.errors import CheckpointError, StrategyError
+from midstream.model.errors import StrategyError
 from midstream.model.events import MigrationBegun, MigrationEnded
 from tests.unit.building import both, engine, plan, table
 
 SQL = "SELECT A.j AS a, B.j AS b, C.j AS c FROM A, B, C WHERE A.k = B.k AND B.s = C.s WINDOW 4 SECONDS"
-PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: C A | C: B A]")
+PATHS = (
+    ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: C A | C: B A]"),
+    ("((A B) C)", "[A: B C | B: C A | C: B A]", "[A: C B | B: C A | C: B A]", "[A: B C | B: A C | C: A B]"),
+    ("((A B) C)", "eddy(A B C)", "eddy:rank(A B C)", "eddy(C B A)"),
+    ("stairs(((A B) C))", "stairs((A (B C)))", "stairs(((A C) B))", "stairs((B (A C)))"),
+)
+"""First plans, and others that some strategies alone carry to."""
+
 each = pytest.mark.parametrize("kind", discovered().values(), ids=discovered())
 
 
@@ -34,21 +43,20 @@ def test_it_refuses_with_a_reason_or_not_at_all(kind: Strategy) -> None:
         assert reason is None or len(reason) > 10
 
 
-@each
-def test_a_box_it_never_snapshots_cannot_be_restored(kind: Strategy) -> None:
-    if type(kind).restore is Strategy.restore:
-        with pytest.raises(CheckpointError, match="cannot be under way between steps"):
-            kind.restore({"box": kind.name}, lambda notation: pytest.fail("nothing to compile"))
+def path(kind: Strategy) -> tuple[str, ...] | None:
+    """Plans that the strategy carries from the first one to all others in turn."""
+    moves = ((p, [Move("q", old, plan(new), True, {}) for old, new in itertools.pairwise(p)]) for p in PATHS)
+    return next((p for p, found in moves if not any(map(kind.refusal, found))), None)
 
 
-def answer(strategy: str | None, moves: dict[int, list[str]]) -> Counter[str]:
+def answer(strategy: str | None, plans: Sequence[str], moves: dict[int, list[int]]) -> Counter[str]:
     made = engine("ABC")
-    made.add_query("q", SQL, plan=PLANS[0])
+    made.add_query("q", SQL, plan=plans[0])
     found: Counter[str] = Counter()
     for step in range(14):
-        for notation in moves.get(step, []):
+        for number in moves.get(step, []):
             if strategy:
-                made.migrate("q", notation, strategy)
+                made.migrate("q", plans[number], strategy)
         rows = table(
             [step, step + 0.4, step + 0.4], k=[step % 2, 1, None], j=range(3 * step, 3 * step + 3), s=["x", "y", "x"]
         )
@@ -56,8 +64,9 @@ def answer(strategy: str | None, moves: dict[int, list[str]]) -> Counter[str]:
         json.dumps([state.to_json() for state in made.manifest.lane_states.values()])
     if strategy:
         begun = [e for e in made.events if isinstance(e, MigrationBegun)]
-        assert [(e.strategy, e.new) for e in begun] == [(strategy, n) for s in sorted(moves) for n in moves[s]]
-        assert [e.plan for e in made.events if isinstance(e, MigrationEnded)][-1] == begun[-1].new
+        assert [(e.strategy, e.new) for e in begun] == [(strategy, plans[n]) for s in sorted(moves) for n in moves[s]]
+        ended = [e for e in made.events if isinstance(e, MigrationEnded)]
+        assert Counter(e.plan for e in ended) == Counter(e.new for e in begun)
         assert made.migration("q") is None
     return found
 
@@ -65,21 +74,33 @@ def answer(strategy: str | None, moves: dict[int, list[str]]) -> Counter[str]:
 @each
 @pytest.mark.parametrize(
     "moves",
-    [
-        {0: [PLANS[1]]},
-        {3: [PLANS[1]]},
-        {3: [PLANS[3]], 8: [PLANS[2]]},
-        {2: [PLANS[1]], 3: [PLANS[0]], 4: [PLANS[1]], 5: [PLANS[0]]},
-        {5: [PLANS[1], PLANS[3], PLANS[2]]},
-        {5: [PLANS[0]], 6: [PLANS[3], PLANS[3]]},
-    ],
-    ids=["at the first step", "once", "by way of a multi-way join", "back and forth", "three in one step", "to itself"],
+    [{0: [1]}, {3: [1]}, {3: [3], 8: [2]}, {2: [1], 3: [0], 4: [1], 5: [0]}, {5: [1, 3, 2]}],
+    ids=["at the first step", "once", "by way of a third plan", "back and forth", "three in one step"],
 )
-def test_the_answer_is_the_same_as_without(kind: Strategy, moves: dict[int, list[str]]) -> None:
-    alone = answer(None, {})
-    assert alone
-    if kind.refusal(Move("q", PLANS[0], plan(PLANS[1]), True, {})) is None:
-        assert answer(kind.name, moves) == alone
-    else:
+def test_the_answer_is_the_same_as_without(kind: Strategy, moves: dict[int, list[int]]) -> None:
+    plans = path(kind)
+    if plans is None:
         with pytest.raises(StrategyError, match=f"{kind.name} cannot carry query 'q'"):
-            answer(kind.name, moves)
+            answer(kind.name, PATHS[0], moves)
+        return
+    if plans[0] == PATHS[0][0] and kind.refusal(Move("q", plans[1], plan(plans[0]), True, {})):
+        moves = {step: [n or 3 for n in numbers] for step, numbers in moves.items()}  # It cannot lead back to a tree.
+    alone = answer(None, plans, {})
+    assert alone
+    assert answer(kind.name, plans, moves) == alone
+
+
+def test_only_pause_drain_resume_carries_no_join_to_any_form() -> None:
+    assert [kind.name for kind in discovered().values() if path(kind) is None] == ["pause_drain_resume"]
+
+
+@each
+def test_the_same_plan_is_no_migration(kind: Strategy) -> None:
+    plans = path(kind)
+    if plans is None:
+        return
+    made = engine("ABC")
+    made.add_query("q", SQL, plan=plans[1])
+    with pytest.raises(StrategyError, match="already") as caught:
+        made.migrate("q", plans[1], kind.name)
+    assert (caught.value.place, caught.value.remedy) == ("query q", "name another plan")

@@ -133,12 +133,11 @@ def test_rows_without_the_old_key_are_there_under_the_new_one() -> None:
 def test_a_trivial_migration_changes_no_state() -> None:
     made = prepared(CLASS, "((A B) C)")
     before = chunks(made)
-    for notation in ("((A B) C)", "(C (A B))"):
-        made.migrate("q", notation)
-        made.push()
-        assert chunks(made) == before
-        assert steps(made)[-1] == 0
-    assert [event.tasks for event in made.events if isinstance(event, MigrationBegun)] == [(), ()]
+    made.migrate("q", "(C (A B))")
+    made.push()
+    assert chunks(made) == before
+    assert steps(made)[-1] == 0
+    assert [event.tasks for event in made.events if isinstance(event, MigrationBegun)] == [()]
 
 
 def test_there_and_back_again() -> None:

@@ -72,13 +72,13 @@ def test_a_query_added_migrated_and_dropped_in_one_step_leaves_nothing() -> None
 
 
 def test_a_name_is_free_again_once_its_query_is_dropped() -> None:
-    plan = plan_step(running(q=EQUI), [DropQuery("q"), AddQuery("q", BARE), Migrate("q", "A")])
+    plan = plan_step(running(q=EQUI), [DropQuery("q"), AddQuery("q", BARE), Migrate("q", "[A: ]")])
     assert plan.manifest.queries["q"].sql == BARE
     assert plan.manifest.queries["q"].since == 6
     assert names(plan.events) == ["QueryDropped", "QueryAdded", "MigrationBegun"]
     begun = plan.events[2]
     assert isinstance(begun, MigrationBegun)
-    assert (begun.old, begun.new, begun.tasks) == ("A", "A", ())
+    assert (begun.old, begun.new, begun.tasks) == ("A", "[A: ]", (("A", "[A: ]"),))
 
 
 def test_a_refused_command_does_not_stop_the_others() -> None:
@@ -114,7 +114,7 @@ def test_refusals_name_the_place_and_the_remedy(command: Command, reason: str) -
 
 
 def test_a_stateless_query_may_be_drained() -> None:
-    plan = plan_step(running(q=BARE), [Migrate("q", "A", "pause_drain_resume")])
+    plan = plan_step(running(q=BARE), [Migrate("q", "[A: ]", "pause_drain_resume")])
     assert names(plan.events) == ["MigrationBegun"]
     assert [m.strategy for m in plan.migrations["q"]] == ["pause_drain_resume"]
 
