@@ -257,6 +257,7 @@ class TestStates:
         made.migrate("q", "((A B) C)", "jisc")
         assert made.push({"C": table([2], k=[5])})["q"].num_rows == 1
         assert made.migration("q") is None
+        made.migrate("q", "((A C) B)", "moving_state")  # With this, AB is at hand when r begins.
         made.migrate("r", "((A B) D)", "moving_state")
         assert sorted(made.push({"D": table([3], s=["x"])})["r"].column(0).to_pylist()) == [1, 2]
 
