@@ -42,7 +42,8 @@ class JISC(Lasting):
     those of the newest rows first; it is not in the paper.
 
     Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
-    line 1, results are lost; a step asks once for all its keys.
+    line 1, results are lost; a step asks once for all its keys; a counter has the keys that both sides have, not those
+    of the smaller side, and every state counts, for children that are complete do not make their parent so (case 3).
     """
 
     name: ClassVar[str] = "jisc"
