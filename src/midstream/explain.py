@@ -16,9 +16,10 @@ from midstream.migration.running import restored
 from midstream.migration.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.base import Operator
 from midstream.operators.source import SourceOperator
+from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
 from midstream.step.conclude import state_bytes, state_rows
 from midstream.step.lane_key import SINGLE
@@ -40,14 +41,22 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "plan": entry.plan,
         "since": entry.since,
         "lanes": lanes_of(entry.group, manifest.lanes),
-        "spread": "one lane: no common key" if entry.group == SINGLE else "by the common key",
+        "spread": _spread(entry),
         "migration": migration_progress(manifest, name),
         "operators": [_operator(manifest, entry.group, root, analyze) for root in boxes[0].operators()],
     }
+    if entry.operator is not None:
+        value["on_top"] = OperatorSpec.from_json(entry.operator).describe()
     if analyze:
         value["counters"] = entry.counters.to_json()
         value["states"] = _states(manifest, unit, boxes)
     return value if format == "json" else _text(value)
+
+
+def _spread(entry: QueryEntry) -> str:
+    if entry.operator is not None:
+        return "one lane: a user's operator is on top"
+    return "one lane: no common key" if entry.group == SINGLE else "by the common key"
 
 
 def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
@@ -124,6 +133,7 @@ def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool)
 def _text(value: dict[str, Any]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
+    lines += [f"on top {value['on_top']}"] if "on_top" in value else []
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
     if "states" in value:

@@ -311,3 +311,13 @@ def test_what_else_is_refused() -> None:
     made.add_query("q", SQL.replace("FROM A,", "FROM A [ROWS 9],"), operator=f"{HERE}:Alive")
     with pytest.raises(ms.StrategyError, match="nobody knows when"):
         made.migrate("q", operator=f"{HERE}:Packed", strategy="gpt")
+
+
+def test_it_is_explained() -> None:
+    made, _ = run({STEPS - 2: [to("second", "gpt")]})
+    text = made.explain("q", analyze=True)
+    assert f'on top {HERE}:Alive(by="second")' in text
+    assert "one lane: a user's operator is on top" in text
+    assert "migration by gpt" in text
+    assert "the new operator is fed beside the old one" in text
+    assert made.explain("q", format="json")["on_top"] == f'{HERE}:Alive(by="second")'
