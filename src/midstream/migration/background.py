@@ -18,8 +18,8 @@ from midstream.state.lane import Lane
 from midstream.state.parts import Part
 from midstream.state.specs import StateSpec
 
-FIRST, MOST = 256, 1 << 16
-"""Rows of the first piece of a step and of the largest."""
+GROWTH, MOST = 4, 1 << 16
+"""A step's first piece is one row, each next one at most so many times the one before; rows of the largest piece."""
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,18 @@ class Background:
         assert isinstance(join, WindowJoin)
         sides = [_wanted(lane.join(spec).old, entry) for spec in (join.left_state, join.right_state)]
         others = [e for e in table.entries if e.join == entry.join and e != entry]
-        size = FIRST
+        size = 1
         while self._spent(lane) < end:
             times = np.concatenate([part.combinations.now[EVENT_TIME] for side in sides for part in side] or [_NONE])
             left = times if cursor is None else times[times < cursor]
             if not len(left):
                 return None
             until = int(np.partition(left, -size)[-size]) if size < len(left) else int(left.min())
+            before = self._spent(lane)
             self._piece(lane, join, sides, others, entry, cursor, until)
-            cursor, size = until, min(2 * size, MOST)
+            # As large as the last one says that the rest of the budget allows.
+            allowed = size * (end - self._spent(lane)) // max(self._spent(lane) - before, 1)
+            cursor, size = until, max(1, min(allowed, GROWTH * size, MOST))
         return cursor
 
     def _piece(
