@@ -52,7 +52,7 @@ class Paced:
     def go(self, wait: bool) -> None:
         """From the first row to the last."""
         task, rows = self.task, self.task.rows
-        taken, end = dict.fromkeys(rows.tables, 0), rows.total()
+        taken, end = dict.fromkeys(rows.tables, 0), task.end
         self._begin(task.start)
         for moment, arrived in task.history():
             self._push(rows.between(taken, arrived), Clock(moment))
@@ -64,9 +64,12 @@ class Paced:
             while waiting and waiting[0][0] <= now:
                 self.asked.append(now)
                 self._change(waiting.pop(0)[1], taken, clock)
-            arrived = rows.arrived(clock.now())
+            arrived = {stream: min(end[stream], count) for stream, count in rows.arrived(clock.now()).items()}
             self._push(rows.between(taken, arrived), clock)
             taken, due = arrived, max(due + task.load.tick, clock.now())
+        for arrived in task.epilogue():
+            self._push(rows.between(taken, arrived), clock)
+            taken = arrived
 
     def _begin(self, plan: str) -> None:
         engine = ms.Engine()

@@ -109,7 +109,10 @@ class Live:
                 self._clock.wait_until(at)
                 self.asked.append(self._clock.now())
                 self._change(plan)
-            self._await(rows.total())
+            self._await(task.end)
+            for arrived in task.epilogue():
+                self._send(arrived)
+                self._await(arrived)
             self._until(self._reported)
         finally:
             self._over.set()
@@ -145,17 +148,20 @@ class Live:
                 taken = self.jobs[-1].consumed()
                 self._begin(plan, self.task.rows.still_in_window(taken, load.window), taken)
                 self._sent = taken
-                self._send(self.task.rows.arrived(self._clock.now()))
+                self._send(self._arrived(self._clock.now()))
             return
         self.jobs[-1].run.migrate(QUERY, plan, strategy=contestant.strategy, **contestant.options)
 
     def _feed(self) -> None:
-        due, total = self.task.begin, self.task.rows.total()
-        while self._sent != total and not self._over.is_set():
+        due, end = self.task.begin, self.task.end
+        while self._sent != end and not self._over.is_set():
             due += self.task.load.tick
             self._clock.wait_until(due)
             with self._lock:
-                self._send(self.task.rows.arrived(due))
+                self._send(self._arrived(due))
+
+    def _arrived(self, now: float) -> Counts:
+        return {stream: min(self.task.end[stream], count) for stream, count in self.task.rows.arrived(now).items()}
 
     def _send(self, upto: Counts) -> None:
         upto = {stream: max(count, self._sent[stream]) for stream, count in upto.items()}

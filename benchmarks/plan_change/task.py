@@ -7,11 +7,15 @@ from dataclasses import dataclass
 import midstream as ms
 from benchmarks.plan_change.contestants import Contestant
 from benchmarks.plan_change.load import Load
+from benchmarks.plan_change.measures import change_of
 from benchmarks.plan_change.rows import Counts, Rows
 from benchmarks.plan_change.scenario import Scenario
 
 QUERY = "q"
 """What the query is called in every run."""
+
+EPILOGUE = 3
+"""Steps after the clock has stopped."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,17 @@ class Task:
         """What came before the clock runs, in pieces: when each was there, and how many rows had come by then."""
         moments = [self.begin * (n + 1) / self.load.pieces for n in range(self.load.pieces)]
         return [(moment, self.rows.arrived(moment)) for moment in moments]
+
+    @property
+    def end(self) -> Counts:
+        """The rows that come by the clock: those up to the end of the change."""
+        return self.rows.arrived(change_of(self.scenario, self.load)[1])
+
+    def epilogue(self) -> list[Counts]:
+        """What comes after that, in pieces without waiting, so that what has become old is known to be old."""
+        first, last = change_of(self.scenario, self.load)[1], self.scenario.length * self.load.window
+        moments = [first + (last - first) * part / EPILOGUE for part in range(1, EPILOGUE)]
+        return [*map(self.rows.arrived, moments), self.rows.total()]
 
     def refusal(self) -> str | None:
         """Why the contestant cannot carry this query to its first plan, or None if it can; asked without any rows."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -69,6 +70,9 @@ def test_what_is_handed_over_is_every_row_once() -> None:
     (*_, (moment, last)) = task.history()
     assert moment == task.begin == scenario.changes[0].at - LOAD.lead
     assert last == rows.arrived(moment) and all(last[s] < n for s, n in rows.total().items())
+    pieces = [last, task.end, *task.epilogue()]
+    assert pieces[-1] == rows.total()
+    assert all(before[s] < after[s] for before, after in pairwise(pieces) for s in ("A", "B"))
     rest = rows.between(last, rows.total())
     assert all(table.column("id")[0].as_py() == last[stream] for stream, table in rest.items())
 
