@@ -30,9 +30,9 @@ class FrequencyFigure(Figure):
     strategies: ClassVar[frozenset[str]] = frozenset({"jisc", "parallel_track", "cacq"})
     transition: ClassVar[str]
     setting: ClassVar[str] = (
-        f"{STREAMS} 20 joins (quick: 10), windows of 20 rows, 2 steps; a transition after every so many units of {UNIT} windows "
-        "(the paper's million rows are 4.8), there and back again, over 10 units (full: 20). Execution time is "
-        "operations: pairs compared, rows that enter an operator, hops."
+        f"{STREAMS} 20 joins (quick: 10), windows of 20 rows, 2 steps; a transition after every so many units of "
+        f"{UNIT} windows (the paper's million rows are 4.8), there and back again, over 10 units (full: 20). "
+        "Execution time is operations: pairs compared, rows that enter an operator, hops."
     )
 
     @override
@@ -91,7 +91,7 @@ class FrequencyFigure(Figure):
             Claim("CACQ and PT have almost the same performance.", self.source).judged(
                 apart < 0.15,
                 f"they differ by up to {apart:.0%}",
-                "CACQ visits all SteMs for every row at any time, PT's second plan costs only in the 2W of a transition",
+                "CACQ visits all SteMs for every row at any time, PT has a second plan only for the 2W of a transition",
             ),
         )
 

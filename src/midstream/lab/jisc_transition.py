@@ -43,9 +43,7 @@ class TransitionFigure(Figure):
             chain = Chain(joins, WINDOW, steps=3 if joins == 100 and scale is Scale.QUICK else 9)
             begin, windows = chain.seconds, stage(chain) + 1
             for transition, plan in ((BEST, chain.best), (WORST, chain.worst)):
-                traces = {
-                    case: chain.play(chain.old, windows, [switch(begin, plan, case)]) for case in METHODS
-                }
+                traces = {case: chain.play(chain.old, windows, [switch(begin, plan, case)]) for case in METHODS}
                 if joins <= scale.pick(quick=20, full=100):
                     traces["cacq"] = chain.play(chain.eddy, windows)
                 rows += [

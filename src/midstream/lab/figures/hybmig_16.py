@@ -61,7 +61,6 @@ class HybMig16(Figure):
         ms_memory, ms_cpu = ms.quarters(ms.memory), ms.quarters(ms.cpu)
         pt_memory, pt_cpu = pt.quarters(pt.memory), pt.quarters(pt.cpu)
         above = [int((hybmig.memory > pt.memory).sum()), int((hybmig.cpu > pt.cpu).sum())]
-        reason = "chance in the arrivals outweighs the trend: a row of a frequent key costs as much as many others"
         return (
             SATURATED.judged(
                 most >= ms.cpu.max() and most > 2 * rest,
@@ -71,18 +70,18 @@ class HybMig16(Figure):
             DROPS.judged(
                 _falls(ms_memory) and _falls(ms_cpu),
                 f"by quarters of w: memory {_told(ms_memory)}, comparisons a second {_told(ms_cpu)}",
-                reason,
+                "while A's rare rows expire faster than the last stream's frequent ones, states grow",
             ),
             EARLIER.judged(
-                ms.decline(ms.memory) < ms.decline(ms.cpu),
-                f"below three quarters of its peak for good: memory from {ms.decline(ms.memory):.2f} w, "
-                f"comparisons from {ms.decline(ms.cpu):.2f} w",
-                "the backlog is short, and old combinations expire only gradually",
+                ms.peak(ms.memory) < ms.peak(ms.cpu),
+                f"memory falls from {ms.peak(ms.memory):.2f} w, comparisons from {ms.peak(ms.cpu):.2f} w",
+                "the backlog is short",
             ),
             GROWS.judged(
                 _falls(pt_memory[::-1]) and _falls(pt_cpu[::-1]),
                 f"by quarters of w: memory {_told(pt_memory)}, comparisons a second {_told(pt_cpu)}",
-                reason,
+                "memory does; but Zhu's root does not compare new with new (§4.2.2), so the largest part of the "
+                "comparisons falls as old rows expire",
             ),
             LOWER.judged(
                 all(hybmig.sum(kind) < min(ms.sum(kind), pt.sum(kind)) for kind in ("memory", "cpu")),
@@ -93,7 +92,9 @@ class HybMig16(Figure):
             ALWAYS.judged(
                 above == [0, 0],
                 f"of {len(pt.time)} seconds HybMig takes more memory in {above[0]} and more comparisons in {above[1]}",
-                "while old rows prevail both do nearly the same work, and HybMig's part of the new plan comes on top",
+                "HybMig's new plan takes over at once and joins new rows with old ones, which still have the "
+                "distribution that the old plan was made for; PT leaves those to the old plan. HybMig is the cheaper "
+                "one once old rows are few",
             ),
             SUDDEN.judged(
                 all(c.after() < 0.5 for c in (pt, hybmig)),
@@ -130,10 +131,9 @@ class _Course:
         spans = [(self.time > at * QUARTER) & (self.time <= (at + 1) * QUARTER) for at in range(4)]
         return [float(values[span].mean()) for span in spans]
 
-    def decline(self, values: Numbers) -> float:
-        """Since when the values stay below three quarters of their peak."""
-        high = np.flatnonzero(values >= 0.75 * values.max())
-        return float(self.time[high[-1]])
+    def peak(self, values: Numbers) -> float:
+        """When the values are last within 2 % of their greatest."""
+        return float(self.time[np.flatnonzero(values >= 0.98 * values.max())[-1]])
 
     def after(self) -> float:
         """Comparisons a second after w, against the last quarter before it."""
