@@ -35,8 +35,8 @@ class HybMig20(Figure):
     strategies: ClassVar[frozenset[str]] = frozenset({"hybmig"})
     setting: ClassVar[str] = (
         f"{CLIQUE} From the left-deep plan to the one that joins its last two streams first. A window holds the "
-        f"paper's 180 rows and the common domain {DOMAIN} keys: where a join multiplies its input, the topmost joins, which "
-        "cannot be shared, do most of the work."
+        f"paper's 180 rows and the common domain {DOMAIN} keys: where a join multiplies its input, the topmost joins, "
+        "which cannot be shared, do most of the work."
     )
 
     @override
