@@ -31,6 +31,9 @@ BUDGET = 100_000
 FIRST_PIECE = 16
 """Rows fed before anything is known of what a row costs."""
 
+ENOUGH = 0.95
+"""The share of the budget that counts as used: every piece visits all states, and the last ones would be tiny."""
+
 
 class GHM(Lasting):
     """Run the old plan as it is, and feed the new one in the background from queues: old rows first, then new ones.
@@ -93,11 +96,11 @@ class GHMTransition(Transition):
             return self._feed(queue, len(queue), lane)
         budget, begun = self.options.get("budget", BUDGET), comparisons(lane)
         used = fed = 0
-        size = FIRST_PIECE
-        while len(queue) and used < budget:
+        size = self.task.memory.get("last", 0) // 4 or FIRST_PIECE
+        while len(queue) and used < ENOUGH * budget:
             fed += self._feed(queue, size, lane)
             last, used = used, comparisons(lane) - begun
-            # Rows cost more the more have been fed: the next piece aims at half of what is left of the budget.
+            # A row costs more the more have been fed: the next piece aims at half of what is left.
             fitting = (budget - used) * size // (2 * (used - last)) if used > last else 2 * size
             size = max(1, min(2 * size, fitting))
         return fed
@@ -112,8 +115,10 @@ class GHMTransition(Transition):
         return sum(lane.join(spec).live for _, spec in self.states())
 
     def _fed(self, lane: Lane) -> int:
-        now = lane.counters[self.id].rows_in if self.id in lane.counters else 0
-        return int(self.task.memory.get("fed", 0)) + now
+        return int(self.task.memory.get("fed", 0)) + self._fed_now(lane)
+
+    def _fed_now(self, lane: Lane) -> int:
+        return lane.counters[self.id].rows_in if self.id in lane.counters else 0
 
     @override
     def is_over(self, lane: Lane) -> bool:
@@ -121,7 +126,7 @@ class GHMTransition(Transition):
 
     @override
     def remembered(self, lane: Lane) -> Task:
-        return replace(self.task, memory={"fed": self._fed(lane)})
+        return replace(self.task, memory={"fed": self._fed(lane), "last": self._fed_now(lane)})
 
     @override
     def extra(self) -> Operator:

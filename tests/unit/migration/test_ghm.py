@@ -64,8 +64,8 @@ def test_the_old_plan_answers_and_the_queue_is_eaten_by_the_budget() -> None:
     assert all(0 < event.detail["progress"] < 1 for event in going)
     during = slice(BEGUN, BEGUN + len(going))
     extra = [a - b for a, b in zip(worked(made)[during], worked(ALONE)[during], strict=True)]
-    # The old plan works as ever; the new one uses its budget, and a row at most beyond it.
-    assert all(1500 <= e < 1800 for e in extra)
+    # The old plan works as ever; the new one uses its budget, as exactly as a piece's cost can be foreseen.
+    assert all(1425 <= e < 1800 for e in extra)
     (done,) = told(made, MigrationEnded)
     assert done.detail["steps"] == len(going) + 1 < 8
 
