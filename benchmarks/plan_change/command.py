@@ -16,9 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-import midstream as ms
 from benchmarks.plan_change import embedded
-from benchmarks.plan_change.contestants import NEVER, RESTART, Contestant, Form, contestants
+from benchmarks.plan_change.contestants import NEVER, RESTART, Contestant, Form, contestants, every_strategy
 from benchmarks.plan_change.load import LOADS, QUICK, Load
 from benchmarks.plan_change.measures import change_of, measure
 from benchmarks.plan_change.page import page
@@ -44,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     partial = bool(options.quick or options.only or options.strategy)
     root = options.out or (HERE.parent / "build" / "benchmarks" if partial else HERE)
     wrong: list[str] = []
-    for host in options.host or LOADS:
+    hosts = options.host or [*LOADS]
+    for host in hosts:
         with _hosts(host, options.wait) as run:
             report = _measure(host, run, options, console)
         report.save(root / "results")
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             said = f"{host}, {line.scenario}: the best, {line.best.contestant}, is silent {times}"
             console.print(said)
             wrong += [] if line.met or options.quick else [said]
-    reports = [found for host in LOADS if (found := Report.load_from(root / "results", host)) is not None]
+    shown = hosts if partial else LOADS
+    reports = [found for host in shown if (found := Report.load_from(root / "results", host)) is not None]
     (root / "PLAN_CHANGE.md").write_text(page(reports))
     picture = _picture(reports, root if partial or options.out else HERE.parent / "docs")
     console.print(f"written: {os.path.relpath(root / 'PLAN_CHANGE.md')}, {os.path.relpath(picture)}")
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small inputs, no verdicts")
     parser.add_argument("--only", action="append", choices=SCENARIOS, help="this scenario (may be repeated)")
     parser.add_argument(
-        "--strategy", action="append", choices=[*ms.strategies(), RESTART], help="this one (repeatable)"
+        "--strategy", action="append", choices=[*every_strategy(), RESTART], help="this one (repeatable)"
     )
     parser.add_argument("--host", action="append", choices=LOADS, help="this host (may be repeated)")
     parser.add_argument("--wait", action="store_true", help="embedded: sleep between ticks instead of skipping them")
@@ -84,7 +85,7 @@ def _measure(host: str, run: Host, options: argparse.Namespace, console: Console
     chosen: Sequence[str] | None = [NEVER, *options.strategy] if options.strategy else None
     if options.quick and host == "spark":
         names, chosen = options.only or QUICK_ON_SPARK[0], chosen or QUICK_ON_SPARK[1]
-    competing = [c for c in contestants(ms.strategies(), load) if chosen is None or c.strategy in chosen]
+    competing = [c for c in contestants(every_strategy(), load) if chosen is None or c.strategy in chosen]
     starts = {c.start for c in competing if c.strategy != NEVER}
     competing = [c for c in competing if c.strategy != NEVER or c.start in starts or c == Contestant(NEVER)]
     records: list[Record] = []
@@ -117,7 +118,8 @@ def _scenario(
             truth = next(iter(references.values())).marks
             measures = measure(trace, reference, truth, scenario, load)
             outputs = outputs_of(trace, since - load.lead, until, since)
-            yield _told(record_of(contestant, scenario.name, plans, measures=measures, outputs=outputs), console)
+            found = {"measures": measures, "outputs": outputs, "used": trace.used}
+            yield _told(record_of(contestant, scenario.name, plans, **found), console)
         except Exception as error:  # One that fails must not keep the others from being measured.
             failed = f"{type(error).__name__}: {error}"
             yield _told(record_of(contestant, scenario.name, plans, failed=failed), console)
@@ -132,7 +134,7 @@ def _told(record: Record, console: Console) -> Record:
         alone = f"alone after {m.alone:6.3f} s" if m.alone is not None else ""
         exact = "" if not record.wrong else f"[bold red]{record.wrong}[/]"
         console.print(
-            f"{record.contestant:<34}gap {m.gap:7.3f} s ({m.gap_ratio:5.2f})  p99 {m.delay_p99:7.3f} s  "
+            f"{record.title:<34}gap {m.gap:7.3f} s ({m.gap_ratio:5.2f})  p99 {m.delay_p99:7.3f} s  "
             f"extra {m.extra:>12,}  load {m.load:4.0%}  {alone} {exact}",
             soft_wrap=True,
         )

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import midstream as ms
 from benchmarks.plan_change.load import Load
 from benchmarks.plan_change.scenario import Forms, Scenario
 
-NEVER, RESTART = "never_migrate", "restart_from_scratch"
+NEVER, RESTART, AUTO = "never_migrate", "restart_from_scratch", "auto"
 
 Form = Callable[[Forms], str]
 """How a plan is written for a contestant."""
@@ -102,6 +103,11 @@ class Contestant:
                 changes.append((change.at, plan))
             current = plan
         return first, tuple(changes)
+
+
+def every_strategy() -> tuple[str, ...]:
+    """All that are there, and the chooser among them."""
+    return tuple(dict.fromkeys((*ms.strategies(), AUTO)))
 
 
 def contestants(strategies: Iterable[str], load: Load) -> tuple[Contestant, ...]:

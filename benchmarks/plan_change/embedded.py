@@ -14,7 +14,7 @@ from benchmarks.plan_change.contestants import RESTART
 from benchmarks.plan_change.rows import Counts
 from benchmarks.plan_change.task import QUERY, Task
 from benchmarks.plan_change.trace import Recorder, Trace
-from midstream.model.events import MigrationEnded, StepDone
+from midstream.model.events import StepDone
 
 
 def run(task: Task, *, wait: bool = False) -> Trace:
@@ -106,10 +106,7 @@ class Paced:
             if number > 0:  # The first step of a restart is the replay.
                 recorder.extra += done[0].comparisons
                 recorder.alone = own[0].at
-            for event in engine.events:
-                if isinstance(event, MigrationEnded):
-                    recorder.extra += event.comparisons
-                    recorder.alone = own[event.step].at
+            recorder.migrated(engine.events, {step: pushed.at for step, pushed in enumerate(own)}.get)
         if self.engines[-1].migration(QUERY) is not None:
             recorder.alone = None
         return recorder.trace()

@@ -74,7 +74,7 @@ def _verdicts(reports: Sequence[Report], quick: bool) -> str:
         verdict = "" if quick else "met" if line.met else "**MISSED**"
         again = f"{_time(restart.gap)} ({restart.gap_ratio:.2f})" if restart is not None else ""
         rows.append(
-            f"| {line.host} | {line.scenario} | {_time(never.gap)} | {line.best.contestant} | {_time(best.gap)} | "
+            f"| {line.host} | {line.scenario} | {_time(never.gap)} | {line.best.title} | {_time(best.gap)} | "
             f"**{best.gap_ratio:.2f}** | {verdict} | {again} |"
         )
     return "\n".join(rows) + "\n"
@@ -90,7 +90,7 @@ def _table(name: str, records: Sequence[Record]) -> str:
         "| peak state | state | alone | lost | doubled |",
         "|---|" + "--:|" * 14,
     ]
-    lines += [_row(record.contestant, record.measures) for record in records if record.measures is not None]
+    lines += [_row(record.title, record.measures) for record in records if record.measures is not None]
     lines += [
         f"| {r.contestant} | {'refused' if r.refused else 'FAILED'} |{' |' * 13}" for r in records if not r.measures
     ]

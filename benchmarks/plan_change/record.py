@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.plan_change.contestants import NEVER, RESTART, Contestant
+from benchmarks.plan_change.contestants import AUTO, NEVER, RESTART, Contestant
 from benchmarks.plan_change.load import Load
 from benchmarks.plan_change.measures import GAP_ALLOWED, Measures
 from benchmarks.plan_change.trace import Trace
@@ -33,6 +33,13 @@ class Record:
     refused: str = ""
     failed: str = ""
     outputs: tuple[tuple[float, float], ...] = ()
+    used: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The contestant, and what the chooser chose."""
+        chosen = ", ".join(dict.fromkeys(self.used))
+        return f"{self.contestant} ({chosen})" if self.strategy == AUTO and chosen else self.contestant
 
     @property
     def is_strategy(self) -> bool:
@@ -57,7 +64,8 @@ class Record:
         """The record that `to_json` wrote."""
         measures = Measures.from_json(value["measures"]) if value["measures"] else None
         outputs = tuple((at, delay) for at, delay in value["outputs"])
-        return Record(**{**value, "plans": tuple(value["plans"]), "measures": measures, "outputs": outputs})
+        lists = {name: tuple(value[name]) for name in ("plans", "used")}
+        return Record(**{**value, **lists, "measures": measures, "outputs": outputs})
 
 
 def record_of(contestant: Contestant, scenario: str, plans: Sequence[str], **found: Any) -> Record:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -10,17 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import midstream as ms
 from benchmarks.plan_change.clock import Clock
 from benchmarks.plan_change.contestants import RESTART
 from benchmarks.plan_change.rows import Counts
+from benchmarks.plan_change.spark_files import Inbox, answer
 from benchmarks.plan_change.task import QUERY, Task
 from benchmarks.plan_change.trace import Recorder, Trace
-from midstream.model.events import MigrationEnded, StepDone
+from midstream.model.events import StepDone
 
 LANES, PATIENCE = 2, 120.0
 POLL = 0.005
@@ -34,26 +32,6 @@ def run(task: Task, spark: SparkSession, folder: Path) -> Trace:
     finally:
         live.stop()
     return live.trace()
-
-
-@dataclass
-class Inbox:
-    """The folders that a job reads; a file a stream and tick, put in place at once."""
-
-    root: Path
-    files: int = 0
-
-    def put(self, tables: dict[str, pa.Table]) -> None:
-        """Hand rows over."""
-        ready = []
-        for stream, table in tables.items():
-            (self.root / stream).mkdir(parents=True, exist_ok=True)
-            if table.num_rows:
-                pq.write_table(table, self.root / f"{stream}.tmp")
-                ready.append((self.root / f"{stream}.tmp", self.root / stream / f"{self.files:05d}.parquet"))
-        for temporary, final in ready:
-            temporary.rename(final)
-        self.files += 1
 
 
 @dataclass
@@ -193,27 +171,14 @@ class Live:
             at: dict[int, float] = {}
             for event in job.run.events:
                 if isinstance(event, StepDone) and (rows := sum(event.rows_in.values())):
-                    results, out = _answer(job.folder / "answer" / f"step={event.step:08d}", self.task)
+                    results, out = answer(job.folder / "answer" / f"step={event.step:08d}", list(self.task.rows.tables))
                     at[event.step] = last = self._clock.at(out) if out else last
                     seconds = took.get(event.step, 0.0)
                     recorder.keep(last, seconds, results, rows, event.comparisons, event.state_rows, job.before)
                     if number > 0 and len(at) == 1:  # The first step of a restart is the replay.
                         recorder.extra += event.comparisons
                         recorder.alone = last
-            for event in job.run.events:
-                if isinstance(event, MigrationEnded):
-                    recorder.extra += event.comparisons
-                    recorder.alone = at.get(event.step, recorder.alone)
+            recorder.migrated(job.run.events, at.get)
         if self.jobs[-1].run.status()["queries"][QUERY]["migration"] is not None:
             recorder.alone = None
         return recorder.trace()
-
-
-def _answer(folder: Path, task: Task) -> tuple[pa.Table, float | None]:
-    """The results of a step and when they were out: the folder is put in place by a rename, which its status tells."""
-    names = [*(stream.lower() for stream in task.rows.tables), "_ts"]
-    if not folder.is_dir():
-        kinds = [*(pa.int64() for _ in names[:-1]), pa.timestamp("us", "UTC")]
-        return pa.schema(list(zip(names, kinds, strict=True))).empty_table(), None
-    tables = [pq.read_table(file).select(names) for file in sorted(folder.glob("*.parquet"))]
-    return pa.concat_tables(tables), os.stat(folder).st_ctime

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from benchmarks.plan_change.answer import Marks, integers, marks, repeated
+from midstream.model.events import Event, MigrationBegun, MigrationEnded
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Trace:
     """A run: its steps, and of each of its results the mark, its time of output and its delay since it was possible.
 
     `asked` are the times at which another plan was asked for, `alone` the time from which on the last one ran by
-    itself (None if it never did), `extra` the comparisons that the changes cost.
+    itself (None if it never did), `extra` the comparisons that the changes cost, `used` the strategies that did it.
     """
 
     steps: tuple[Step, ...]
@@ -39,6 +40,7 @@ class Trace:
     asked: tuple[float, ...] = ()
     alone: float | None = None
     extra: int = 0
+    used: tuple[str, ...] = ()
 
 
 @dataclass
@@ -49,6 +51,7 @@ class Recorder:
     asked: list[float] = field(default_factory=list)
     alone: float | None = None
     extra: int = 0
+    used: list[str] = field(default_factory=list)
 
     def keep(
         self, at: float, seconds: float, results: pa.Table, rows: int, comparisons: int, state_rows: int,
@@ -56,6 +59,15 @@ class Recorder:
     ) -> None:  # fmt: skip
         """Keep a step; `taken` counts the rows that had been taken in before the last restart (none: empty)."""
         self.steps.append((at, seconds, results, rows, comparisons, state_rows, taken))
+
+    def migrated(self, events: Iterable[Event], at: Callable[[int], float | None]) -> None:
+        """Keep what the events of an engine say of migrations; `at` tells when a step's results were out."""
+        for event in events:
+            if isinstance(event, MigrationBegun):
+                self.used.append(event.strategy)
+            elif isinstance(event, MigrationEnded):
+                self.extra += event.comparisons
+                self.alone = at(event.step) or self.alone
 
     def trace(self) -> Trace:
         """The run as a value, results that a restart gave a second time left out."""
@@ -69,5 +81,5 @@ class Recorder:
             delays.append(at - integers(table, "_ts") / 1e6)
         return Trace(
             tuple(steps), np.concatenate(found), np.concatenate(out), np.concatenate(delays),
-            tuple(self.asked), self.alone, self.extra,
+            tuple(self.asked), self.alone, self.extra, tuple(self.used),
         )  # fmt: skip

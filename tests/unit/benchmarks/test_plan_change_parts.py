@@ -12,7 +12,7 @@ import pytest
 import midstream as ms
 from benchmarks.plan_change.answer import lost_and_doubled, marks, repeated
 from benchmarks.plan_change.clock import Clock
-from benchmarks.plan_change.contestants import NEVER, RESTART, Contestant, contestants
+from benchmarks.plan_change.contestants import AUTO, NEVER, RESTART, Contestant, contestants, every_strategy
 from benchmarks.plan_change.load import LOADS, QUICK
 from benchmarks.plan_change.measures import longest_gap, lowest_rate, measure
 from benchmarks.plan_change.page import page
@@ -84,8 +84,8 @@ def test_results_of_a_replay_do_not_count() -> None:
 
 
 def test_every_strategy_competes() -> None:
-    found = contestants(ms.strategies(), LOAD)
-    assert {c.strategy for c in found} == {*ms.strategies(), NEVER, RESTART}
+    found = contestants(every_strategy(), LOAD)
+    assert {c.strategy for c in found} == {*ms.strategies(), AUTO, NEVER, RESTART}
     assert len({c.name for c in found}) == len(found)
     references = [c for c in found if c.strategy == NEVER]
     assert found[: len(references)] == tuple(references)
@@ -171,6 +171,11 @@ def test_what_is_wrong_is_said() -> None:
     assert Record("s", "jisc", "jisc", (), doubled).wrong == "0 results lost, 1 doubled"
     assert Record("s", "jisc", "jisc", (), failed="it broke").wrong == "it broke"
     assert not Record("s", "jisc", "jisc", (), refused="no").wrong
+
+
+def test_the_chooser_is_shown_with_what_it_chose() -> None:
+    assert Record("s", AUTO, AUTO, (), used=("jisc", "jisc", "gms")).title == "auto (jisc, gms)"
+    assert Record("s", "jisc", "jisc", (), used=("jisc",)).title == "jisc"
 
 
 def test_outputs_are_told_from_the_change_on() -> None:
