@@ -55,6 +55,11 @@ class Transition(Operator):
 
     @override
     def inputs(self) -> tuple[Operator, ...]:
+        return self.units
+
+    @cached_property
+    def units(self) -> tuple[Operator, ...]:
+        """What both plans stand on."""
         below = nodes(self.whole)
         return tuple(below[unit] for unit in sorted(self.task.units, key=sorted))
 
