@@ -29,15 +29,15 @@ def expected() -> dict[str, Answer]:
     return CASE.expected()
 
 
-def run_and_kill(root: Path, point: str) -> None:
-    """Run the job script until it kills its driver."""
+def run_and_kill(root: Path, point: str, script: str = "tests.spark.crash_job") -> None:
+    """Run a job script until it kills its driver."""
     environment = {
         **os.environ,
         "MIDSTREAM_KILL_AT": point,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "tests.spark.crash_job", str(root)],
+        [sys.executable, "-m", script, str(root)],
         cwd=root,
         env=environment,
         capture_output=True,
