@@ -18,7 +18,7 @@ from midstream.lab.trace import Numbers
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-JOINS, OPERATIONS, COMPARISONS, HELD = "joins", "operations", "comparisons", "state rows"
+JOINS, OPERATIONS, COMPARISONS = "joins", "operations", "comparisons"
 BEST, WORST = "best", "worst"
 WINDOW, PAPER_WINDOW = 36, 10_000
 """In rows."""
@@ -53,7 +53,6 @@ class TransitionFigure(Figure):
                         JOINS: joins,
                         OPERATIONS: trace.total("work", begin),
                         COMPARISONS: trace.total("comparisons", begin),
-                        HELD: trace.peak("state_rows", 0.0, begin),
                     }
                     for case, trace in traces.items()
                 ]
@@ -71,7 +70,8 @@ class TransitionFigure(Figure):
         """
         joins = max(_by_joins(data, "jisc", transition, OPERATIONS))
         jisc, pt = (_by_joins(data, case, transition, OPERATIONS)[joins] for case in METHODS)
-        often = (factor * jisc - pt) / _by_joins(data, "jisc", transition, HELD)[joins]
+        # Every stream and every join but the topmost holds a window of rows.
+        often = (factor * jisc - pt) / (WINDOW * 2 * joins)
         return often, round(2 * Chain(joins, PAPER_WINDOW).rows / often)
 
     @override

@@ -11,7 +11,7 @@ from midstream.lab.figures.jisc_12 import Jisc12
 from midstream.lab.jisc_frequency import COMPARISONS as COMPARED
 from midstream.lab.jisc_frequency import OPERATIONS as DONE
 from midstream.lab.jisc_frequency import PERIOD, TRANSITION
-from midstream.lab.jisc_transition import COMPARISONS, HELD, JOINS, OPERATIONS
+from midstream.lab.jisc_transition import COMPARISONS, JOINS, OPERATIONS, WINDOW
 from midstream.lab.tidy import table
 
 
@@ -25,7 +25,6 @@ def transitions(pt: float, cacq: float, completion: float = 1.1) -> pa.Table:
             JOINS: joins,
             OPERATIONS: cost * joins**2 if case == "parallel_track" else cost * joins,
             COMPARISONS: cost * joins,
-            HELD: 10.0 * joins,
         }
         for case, by in costs.items()
         for transition, cost in by.items()
@@ -47,7 +46,7 @@ def test_figure_7_by_the_ratios(pt: float, cacq: float, lost: list[bool]) -> Non
 
 def test_the_missing_factor_is_told_in_looks_through_the_states() -> None:
     often, rows = Jisc07().checks(transitions(0.02, 2.0), "best", 10.0)
-    assert often == pytest.approx((10 * 100 - 0.02 * 100**2) / 1000)
+    assert often == pytest.approx((10 * 100 - 0.02 * 100**2) / (200 * WINDOW))
     assert rows == round(2 * 10_000 * 101 / often)
 
 
