@@ -16,7 +16,7 @@ def migrate(
     path: CheckpointPath,
     query: QueryName,
     plan: Annotated[
-        str, typer.Argument(metavar="[PLAN]", help="The new plan, such as '((A B) C)'; optional with --operator.")
+        str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'; optional with --operator.")
     ] = "",
     strategy: Annotated[str, typer.Option("--strategy", metavar="S", help="How state gets there.")] = "moving_state",
     option: Annotated[

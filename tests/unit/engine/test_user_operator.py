@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.language.job_file import parse_job
 from tests.unit.building import SECOND, engine, table
 
 HERE = "tests.unit.engine.user_operators"
@@ -321,3 +322,20 @@ def test_it_is_explained() -> None:
     assert "migration by gpt" in text
     assert "the new operator is fed beside the old one" in text
     assert made.explain("q", format="json")["on_top"] == f'{HERE}:Alive(by="second")'
+
+
+def test_a_job_file_names_it() -> None:
+    text = """checkpoint = "c"
+[streams.A]
+format = "json"
+timestamp = "ts"
+[queries.q]
+sql = "SELECT A.k FROM A"
+sink = { format = "json", path = "out" }
+operator = "shop:Median"
+operator_options = { column = "k" }
+"""
+    query = parse_job(text).queries["q"]
+    assert (query.operator, query.operator_options) == ("shop:Median", {"column": "k"})
+    with pytest.raises(ms.LanguageError, match="operator_options is 5"):
+        parse_job(text.replace('{ column = "k" }', "5"))
