@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from random import Random
@@ -11,11 +12,12 @@ from midstream.model.commands import AddQuery, Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+from midstream.step.choose import AUTO
 from midstream.step.plan_step import check_migration, plan_step
 from tests.oracle.spec import QuerySpec, StreamSpec
 from tests.property.queries import tree
 
-FORMS = {"left-deep": 3, "bushy": 3, "orders": 1, "eddy:lottery": 1, "eddy:rank": 1, "stairs": 2}
+FORMS = {"left-deep": 3, "bushy": 4, "orders": 1, "eddy:lottery": 1, "eddy:rank": 1, "stairs": 2}
 """What plans look like, and how often: most is to be told of trees. A bushy tree may be left-deep by chance."""
 
 
@@ -35,13 +37,36 @@ def plan(rng: Random, spec: QuerySpec, form: str) -> str | None:
         return None
     if form.startswith("eddy"):
         return f"{form.removesuffix(':lottery')}({' '.join(aliases)})"
-    shape = tree(rng, aliases, left_deep=False)
+    shape = bushy(rng, aliases)
     return f"stairs({shape})" if form == "stairs" else shape
+
+
+def bushy(rng: Random, aliases: list[str]) -> str:
+    """A tree over the sources in this order; every other one is parted in the middle, so that it has two low joins."""
+    if len(aliases) == 1 or rng.random() < 0.5:
+        return tree(rng, aliases, left_deep=False)
+    middle = len(aliases) // 2
+    return f"({bushy(rng, aliases[:middle])} {bushy(rng, aliases[middle:])})"
 
 
 def shuffled(rng: Random) -> list[str]:
     """The forms, those first that are wanted more often."""
     return sorted(FORMS, key=lambda form: rng.random() ** (1 / FORMS[form]), reverse=True)
+
+
+def mirrored(notation: str) -> str | None:
+    """The tree with the sides of each pair changed, or None for what is no tree.
+
+    >>> mirrored("stairs(((A B) C))")
+    'stairs( ( C ( B A ) ) )'
+    """
+    name, opened, inner = notation.partition("stairs(")
+    body = inner[:-1] if opened else notation
+    if (name and opened) or any(sign in body for sign in "[:") or body.startswith("eddy"):
+        return None
+    words = re.findall(r"[()]|[^\s()]+", body)
+    swapped = " ".join({"(": ")", ")": "("}.get(word, word) for word in reversed(words))
+    return f"stairs( {swapped} )" if opened else swapped
 
 
 class Rehearsal:
@@ -53,7 +78,12 @@ class Rehearsal:
         self.manifest = plan_step(Manifest(streams=schemas), [AddQuery("q", spec.cql())]).manifest
 
     def accepted(self, old: str, new: str, strategy: str, options: Mapping[str, Any]) -> str | None:
-        """The new plan, as a manifest writes it, if the strategy carries the query there from the old one."""
+        """The new plan, as a manifest writes it, if the strategy carries the query there from the old one.
+
+        The chooser finds a strategy wherever there is one, and there always is.
+        """
+        if strategy == AUTO:
+            strategy, options = "moving_state", {}
         standing = self.manifest.with_query("q", replace(self.manifest.queries["q"], plan=old))
         try:
             return check_migration(standing, Migrate("q", new, strategy, dict(options))).notation()

@@ -15,6 +15,7 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, note, seed, settings
 
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
+from midstream.step.choose import AUTO
 from tests.conformance.cases import Drawn, beside, cases
 from tests.conformance.course import Course
 from tests.conformance.forms import Rehearsal
@@ -94,7 +95,7 @@ def features(name: str, one: Trip, found: Run) -> list[str]:
     events = [e for e in found.engine.events if getattr(e, "query", "") == name]
 
     def happened(kind: type[Event], which: Callable[[Event], object] = lambda event: True) -> bool:
-        return any(which(e) for e in events if isinstance(e, kind) and getattr(e, "strategy", "") == name)
+        return any(which(e) for e in events if isinstance(e, kind) and name in (AUTO, getattr(e, "strategy", "")))
 
     told = {
         "cases": True,

@@ -7,7 +7,8 @@ from random import Random
 from typing import Any
 
 from midstream.migration.discovery import discovered
-from tests.conformance.forms import Rehearsal, plan, shuffled
+from midstream.step.choose import AUTO
+from tests.conformance.forms import Rehearsal, mirrored, plan, shuffled
 from tests.property.drive import Action, Migrate, Rescale, Restart
 
 VALUES: dict[str, tuple[Any, ...]] = {
@@ -37,13 +38,18 @@ class Trip:
 
 
 def strategies() -> list[str]:
-    """All that are discovered."""
-    return list(discovered())
+    """All that are discovered, and the chooser."""
+    return [*discovered(), AUTO]
+
+
+def options_of(strategy: str) -> list[str]:
+    """The options that a strategy has."""
+    return ["objective"] if strategy == AUTO else sorted(discovered()[strategy].options)
 
 
 def options(rng: Random, strategy: str) -> dict[str, Any]:
     """Some of the strategy's options."""
-    return {name: rng.choice(VALUES[name]) for name in sorted(discovered()[strategy].options) if rng.random() < 0.4}
+    return {name: rng.choice(VALUES[name]) for name in options_of(strategy) if rng.random() < 0.4}
 
 
 def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int) -> Trip | None:
@@ -60,14 +66,18 @@ def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int
 
 
 def further(rng: Random, rehearsal: Rehearsal, first: str, move: Migrate, steps: int) -> list[Migrate]:
-    """More migrations soon after: of four one is by some other strategy, of three one goes back to the first plan."""
+    """More migrations soon after, one of four by another strategy; of six two go back to the first plan.
+
+    One of six keeps the tree and changes its sides only, which is no migration to any state but one to every order.
+    """
     found: list[Migrate] = []
     for _ in range(rng.choice((0, 0, 1, 2, 3))):
         at = min(move.step + rng.choice((0, 1, 1, 1, 2, 3)), steps - 1)
         strategy = rng.choice(strategies()) if rng.random() < 0.25 else move.strategy
         chosen = options(rng, strategy)
-        back = rehearsal.accepted(move.plan, first, strategy, chosen) if rng.random() < 0.35 else None
-        target = back or next(iter(rehearsal.target(rng, move.plan, strategy, chosen) or ()), None)
+        aim = rng.choice((first, first, mirrored(move.plan), None, None, None))
+        met = rehearsal.accepted(move.plan, aim, strategy, chosen) if aim else None
+        target = met or next(iter(rehearsal.target(rng, move.plan, strategy, chosen) or ()), None)
         if target:
             move = Migrate(at, move.query, target, strategy, chosen)
             found.append(move)
