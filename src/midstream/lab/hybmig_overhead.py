@@ -55,7 +55,7 @@ class OverheadFigure(Figure):
                     phases = [
                         (task.method(case), task.start)
                         for seed in range(scale.pick(quick=2, full=3))
-                        for task in [Task(Machine.of(scale), shape=shape, seed=seed, ticks=24).at(**changes)]
+                        for task in [Task(Machine.of(scale), shape=shape, seed=seed).at(**changes)]
                     ]
                     rows.append(
                         {
