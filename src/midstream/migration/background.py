@@ -107,8 +107,10 @@ class Background:
         _, gathered = self.gathering(entry)
         _, spec = self._state(entry)
         if lane.holds(gathered):
-            parts, running = lane.join(gathered).old, lane.join(spec)
-            lane.put(JoinState(spec, [*parts, *running.old], running.purged, running.left_out))
+            found, running = lane.join(gathered), lane.join(spec)
+            whole = JoinState(spec, [*found.old, *running.old], running.purged)
+            whole.left_out = found.left_out + running.left_out
+            lane.put(whole)
             lane.put(JoinState(gathered, []))  # Another entry of the same join may be next.
         left = tuple(e for e in table.entries if e != entry)
         parent, sibling = self._above(entry)

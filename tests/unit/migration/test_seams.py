@@ -101,3 +101,25 @@ def test_entries_of_one_join_are_filled_apart(seed: int, budget: int) -> None:
         return found
 
     assert run("(((A B) (C D)) E)") == run(None)
+
+
+def test_what_the_background_left_out_is_known_to_another_query() -> None:
+    """Rows without a `j` are in no index by `j`; a query without `j` must not take its content."""
+
+    def run(*, moved: bool) -> list[int]:
+        made, found = engine("ABCD"), []
+        made.add_query("p", "SELECT A.v FROM A, B, C WHERE A.k = B.k AND B.j = C.j WINDOW 9 SECONDS", plan="(A (B C))")
+        made.add_query("q", "SELECT A.v FROM A, B, D WHERE A.k = B.k AND A.s = D.s WINDOW 9 SECONDS", plan="(B (A D))")
+        for at in range(13):
+            if at == 6 and moved:
+                made.migrate("p", "((A B) C)", strategy="hybmig", background=60)
+            if at == 11 and moved:
+                made.migrate("p", "(C (A B))", strategy="moving_state")
+                made.migrate("q", "((A B) D)", strategy="moving_state")
+            alone = at in (4, 5)
+            rows = table([at + i / 5 for i in range(5)], k=[7 if alone else i % 3 for i in range(5)],
+                         j=[None if alone else i % 2 for i in range(5)], s=list("xyxyx"))  # fmt: skip
+            found.append(made.push(dict.fromkeys("ABCD", rows))["q"].num_rows)
+        return found
+
+    assert run(moved=True) == run(moved=False)
