@@ -54,19 +54,19 @@ def shuffled(rng: Random) -> list[str]:
     return sorted(FORMS, key=lambda form: rng.random() ** (1 / FORMS[form]), reverse=True)
 
 
-def mirrored(notation: str) -> str | None:
-    """The tree with the sides of each pair changed, or None for what is no tree.
+def mirrored(spec: QuerySpec, notation: str) -> str | None:
+    """The tree with the sides of each pair changed, or None for what is no tree or cannot be turned round.
 
-    >>> mirrored("stairs(((A B) C))")
-    'stairs( ( C ( B A ) ) )'
+    >>> from tests.oracle.spec import SourceSpec
+    >>> mirrored(QuerySpec((SourceSpec("A", "A"),), ()), "stairs(((A B) C))")
+    'stairs(( C ( B A ) ))'
     """
-    name, opened, inner = notation.partition("stairs(")
-    body = inner[:-1] if opened else notation
-    if (name and opened) or any(sign in body for sign in "[:") or body.startswith("eddy"):
+    inner = notation.removeprefix("stairs(").removesuffix(")") if notation.startswith("stairs(") else notation
+    if spec.subtracted or not re.fullmatch(r"[\w\s()]+", inner) or inner.startswith("eddy"):
         return None
-    words = re.findall(r"[()]|[^\s()]+", body)
+    words = re.findall(r"[()]|\w+", inner)
     swapped = " ".join({"(": ")", ")": "("}.get(word, word) for word in reversed(words))
-    return f"stairs( {swapped} )" if opened else swapped
+    return notation.replace(inner, swapped)
 
 
 class Rehearsal:

@@ -75,7 +75,7 @@ def further(rng: Random, rehearsal: Rehearsal, first: str, move: Migrate, steps:
         at = min(move.step + rng.choice((0, 1, 1, 1, 2, 3)), steps - 1)
         strategy = rng.choice(strategies()) if rng.random() < 0.25 else move.strategy
         chosen = options(rng, strategy)
-        aim = rng.choice((first, first, mirrored(move.plan), None, None, None))
+        aim = rng.choice((first, first, mirrored(rehearsal.spec, move.plan), None, None, None))
         met = rehearsal.accepted(move.plan, aim, strategy, chosen) if aim else None
         target = met or next(iter(rehearsal.target(rng, move.plan, strategy, chosen) or ()), None)
         if target:
