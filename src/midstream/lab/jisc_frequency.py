@@ -109,7 +109,7 @@ class FrequencyFigure(Figure):
         periods = column(mine, PERIOD, case="jisc")
         for other in ("parallel_track", "cacq"):
             right.plot(periods, self.of(data, other) / self.of(data, "jisc"), marker="o", label=f"{other} / jisc")
-        right.set_ylim(0)
+        right.set_ylim(0, 2)
         right.set_xlabel(PERIOD)
         right.set_ylabel("ratio of operations")
         right.legend(frameon=False, fontsize="small")

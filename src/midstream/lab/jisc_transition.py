@@ -85,7 +85,7 @@ class TransitionFigure(Figure):
             right.plot(list(found), list(found.values()), marker="o", markersize=4, label=f"{other} / jisc")
         right.set_xlabel(JOINS)
         right.set_ylabel("speedup")
-        right.set_ylim(0)
+        right.set_ylim(0, 2)
         right.legend(frameon=False, fontsize="small")
 
 

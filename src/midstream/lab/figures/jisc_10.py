@@ -94,9 +94,8 @@ class Jisc10(Figure):
             NESTED_JISC.judged(
                 bool((nested > 5).all()),
                 f"{told['jisc', 'nested loops']}; {told['moving_state', 'nested loops']}",
-                "a condition that no index serves has no key: to know what one row can meet in a state, all of its old "
-                "combinations must be made, so the first row completes it whole. The paper's nested loops join equal "
-                "keys and can be completed key by key",
+                "where no equality gives a key, the engine completes a state as a whole when it is first probed; the "
+                "paper completes what joins the probing row, from a key that its nested loops compare, too",
             ),
         )
 
