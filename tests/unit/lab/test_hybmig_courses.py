@@ -1,0 +1,110 @@
+"""HybMig's figures over time, judged on made-up courses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from midstream.lab.figures import hybmig_15, hybmig_16, hybmig_22
+from midstream.lab.figures.hybmig_15 import HybMig15
+from midstream.lab.figures.hybmig_16 import HybMig16
+from midstream.lab.figures.hybmig_22 import HybMig22
+from midstream.lab.tidy import table
+
+TIMES = [round(0.02 * at, 2) for at in range(1, 61)]
+Course = Callable[[float], float]
+
+
+def over_time(courses: dict[str, Course], value: str, **others: Course) -> pa.Table:
+    return table(
+        {"case": case, "time (windows)": time, value: float(course(time)), **{k: f(time) for k, f in others.items()}}
+        for case, course in courses.items()
+        for time in TIMES
+    )
+
+
+def output(**changes: Course) -> pa.Table:
+    courses: dict[str, Course] = {
+        "due": lambda t: 10.0,
+        "moving_state": lambda t: 0.0 if t < 0.1 else 40.0 if t < 0.15 else 10.0,
+        "parallel_track": lambda t: 10.0 * max(0.0, 1 - t**2) if t <= 1 else 300.0 if t == 1.02 else 10.0,
+        "hybmig": lambda t: 10.0,
+    }
+    return over_time({**courses, **changes}, hybmig_15.RATE, **{hybmig_15.DELAY: lambda t: 0.5})
+
+
+def test_the_paper_s_figure_15_would_hold() -> None:
+    assert [v.claim.text for v in HybMig15().judge(output()) if not v.holds] == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ({"moving_state": lambda t: 10.0}, [0, 1]),
+        ({"parallel_track": lambda t: 10.0}, [2, 3]),
+        ({"hybmig": lambda t: 8.0}, [4]),
+    ],
+)
+def test_each_claim_of_figure_15_can_fail(changes: dict[str, Course], lost: list[int]) -> None:
+    assert [at for at, v in enumerate(HybMig15().judge(output(**changes))) if not v.holds] == lost
+
+
+def overhead(**changes: Course) -> pa.Table:
+    courses: dict[str, Course] = {
+        "moving_state": lambda t: 1000.0 if t < 0.1 else max(1.0, 300 * (1 - t)),
+        "parallel_track": lambda t: 100 + 400 * t if t <= 1 else 5.0,
+        "hybmig": lambda t: 50 + 10 * t if t <= 1 else 5.0,
+    }
+    found = {**courses, **changes}
+    rows = [
+        {"case": case, hybmig_16.TIME: t, hybmig_16.MEMORY: f(t + 0.02), hybmig_16.CPU: f(t)}
+        for case, f in found.items()
+        for t in TIMES
+    ]
+    return table(rows)
+
+
+def test_the_paper_s_figure_16_would_hold() -> None:
+    assert [v.claim.text for v in HybMig16().judge(overhead()) if not v.holds] == []
+
+
+def test_hybmig_above_parallel_track_at_one_second_is_told() -> None:
+    verdicts = HybMig16().judge(overhead(hybmig=lambda t: 500.0 if t == 0.3 else 50.0 if t <= 1 else 5.0))
+    (lost,) = (v for v in verdicts if not v.holds)
+    assert lost.claim is hybmig_16.ALWAYS and "more comparisons in 1" in lost.numbers
+
+
+def test_work_is_spread_over_the_time_a_step_takes() -> None:
+    trace = hybmig_16.Trace(steps=(), events=())
+    made = [{"begin": 0.0, "end": 2.0, "comparisons": 10}, {"begin": 4.0, "end": 4.0, "comparisons": 6}]
+
+    class Made(hybmig_16.Trace):
+        def column(self, name: str) -> hybmig_16.Numbers:
+            return np.array([step[name] for step in made], np.float64)
+
+    done = hybmig_16._done(Made(trace.steps, trace.events), np.array([0.0, 1.0, 2.0, 3.0, 5.0]))
+    assert done.tolist() == [0.0, 5.0, 10.0, 10.0, 16.0]
+
+
+def boxes(**lengths: float) -> pa.Table:
+    found = {"old": 0.0, "gms": 0.1, "gpt": 1.0, "ghm": 0.2, **lengths}
+    rows = [
+        {
+            "case": case,
+            hybmig_22.TIME: t,
+            hybmig_22.RATE: 0.0 if case == "gms" and t < 0.1 else 1.0,
+            hybmig_22.CPU: 10.0,
+            hybmig_22.DURATION: length,
+        }
+        for case, length in found.items()
+        for t in TIMES
+    ]
+    return table(rows)
+
+
+def test_figure_22() -> None:
+    assert all(v.holds for v in HybMig22().judge(boxes()))
+    assert [v.claim for v in HybMig22().judge(boxes(ghm=0.9)) if not v.holds] == [hybmig_22.EARLIER]
