@@ -104,3 +104,20 @@ def test_the_same_plan_is_no_migration(kind: Strategy) -> None:
     with pytest.raises(StrategyError, match="already") as caught:
         made.migrate("q", plans[1], kind.name)
     assert (caught.value.place, caught.value.remedy) == ("query q", "name another plan")
+
+
+def test_two_queries_migrate_at_one_step_by_different_strategies() -> None:
+    """Their transitions are over the same sources and of the same content; once they took each other's states."""
+    names = [kind.name for kind in discovered().values() if path(kind) == PATHS[0]]
+    made = engine("ABC", sharing="auto")
+    for name in (*names, "quiet"):
+        made.add_query(name, SQL, plan=PATHS[0][0])
+    for step in range(12):
+        if step == 3:
+            for name in names:
+                made.migrate(name, PATHS[0][1], name)
+        rows = table([step, step + 0.4], k=[step % 2, 1], j=[2 * step, 2 * step + 1], s=["x", "y"])
+        found = {name: sorted(map(str, out.to_pylist())) for name, out in made.push(both("ABC", rows)).items()}
+        assert all(found[name] == found["quiet"] for name in names), step
+    assert len(names) > 5
+    assert sum(isinstance(event, MigrationEnded) for event in made.events) == len(names)
