@@ -16,11 +16,15 @@ from midstream.migration.transition import Transition
 from midstream.operators.base import Operator
 from midstream.state.lane import Lane
 
+DEEPEST = 8
+"""Migrations that run inside one another at most; one more first finishes them, as a moving of states does."""
+
 
 class Lasting(Strategy):
     """A strategy whose work is done by a transition for each piece that decomposition leaves (HybMig §3.1).
 
-    `keeps_old` says whether the old plan runs on for a while.
+    `keeps_old` says whether the old plan runs on for a while. The old plan may be migrations under way; each of them
+    makes every step dearer, so that beyond `DEEPEST` it is cheaper to finish them.
     """
 
     keeps_old: ClassVar[bool] = True
@@ -43,6 +47,9 @@ class Lasting(Strategy):
             return new
         before = old.mixture if isinstance(old, Running) else Mixture(old.target, ())
         root = old.results[0]
+        if self.keeps_old and before.depth >= DEEPEST:
+            ensure(lane, states_of(old.target.roots), event=False)
+            before, root = Mixture(old.target, ()), old.target.roots[0]
         tasks = carve(root, new.roots[0], decompose=not self.is_whole(options))
         placed = []
         for task in tasks:

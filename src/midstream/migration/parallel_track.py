@@ -50,8 +50,8 @@ class ParallelTrack(Lasting):
     def refusal(self, move: Move) -> str | None:
         if move.options.get("hold_new") and not move.plain:
             return (
-                "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top is asked at once, "
-                "when it must know all rows"
+                "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "
+                "must know all of them in time"
             )
         return None
 

@@ -76,6 +76,11 @@ class Mixture:
                 yield from placed.old.all()
             yield placed
 
+    @property
+    def depth(self) -> int:
+        """How many migrations run inside one another."""
+        return max((1 + (placed.old.depth if placed.old else 0) for placed in self.placed), default=0)
+
     def within(self, sources: Sources, units: Iterable[Sources]) -> Mixture:
         """What of it is over these sources and not within a unit."""
         units = tuple(units)

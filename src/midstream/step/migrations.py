@@ -43,10 +43,18 @@ def account(
             going[mark] = record
         else:
             ended = {"begun": record["begun"], "steps": step - record["begun"] + 1, **record["detail"]}
-            rescaled = plan.lanes_before != plan.manifest.lanes
-            ended |= {"finished_by": "rescale"} if rescaled and record["begun"] != step else {}
+            if record["begun"] != step and (cause := _cut_short(plan, name)):
+                ended["finished_by"] = cause
             events.append(MigrationEnded(step, name, record["strategy"], record["plan"], record["comparisons"], ended))
     return replace(entry, migrations=going), events
+
+
+def _cut_short(plan: StepPlan, name: str) -> str | None:
+    """What may have ended an older migration in this step: the plan it led to was reached at once, or left."""
+    if plan.lanes_before != plan.manifest.lanes:
+        return "rescale"
+    begun = plan.migrations.get(name, ())
+    return begun[-1].strategy if begun else None
 
 
 def under_way(snapshot: Mapping[str, Any]) -> set[str]:

@@ -150,6 +150,10 @@ def entry_of(manifest: Manifest, name: str) -> QueryEntry:
 def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     """The plan that a migration leads to; raises where plan, strategy or options do not fit."""
     entry = entry_of(manifest, command.query)
+    for name, value in (("plan", command.plan), ("strategy", command.strategy)):
+        if not isinstance(value, str):
+            place = f"query {command.query}"
+            raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
     query = parsed(manifest, entry.sql)
     plan, chosen = parse_plan(command.plan, query), strategy(command.strategy)
     unknown = sorted(set(command.options) - chosen.options)

@@ -87,6 +87,21 @@ def test_a_lost_state_of_a_view_ends_the_migration_and_nothing_else(strategy: st
     assert [e.step for e in ride.events(MigrationEnded)] == [6]
 
 
+@pytest.mark.parametrize("strategy", LASTING)
+def test_migrations_do_not_nest_without_end(strategy: str) -> None:
+    """Past a depth the running ones are finished first, and their events say by what."""
+    plans = ["(A (B (C D)))", "(((A B) C) D)"]
+    moves = {step: (plans[step % 2], strategy, {}) for step in range(4, 16)}
+    still = Ride("(((A B) C) D)", seconds=20, rows=2).go(16)
+    ride = Ride("(((A B) C) D)", seconds=20, rows=2)
+    for _ in range(16):
+        ride.go(1, moves)
+        running = ride.engine.migration("q")
+        assert running is None or len(running["under_way"]) <= 8
+    assert ride.found == still.found
+    assert [e.detail["finished_by"] for e in ride.events(MigrationEnded) if "finished_by" in e.detail]
+
+
 def _is_in_view(ride: Ride, name: str) -> bool:
     plain = {spec.id for op in root(ride, "(A (B (C D)))").walk() for _, spec in op.states()}
     plain |= {spec.id for op in root(ride, "(((A B) C) D)").walk() for _, spec in op.states()}
