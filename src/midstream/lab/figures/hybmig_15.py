@@ -41,11 +41,11 @@ class HybMig15(Figure):
     paper: ClassVar[str] = "HybMig"
     source: ClassVar[str] = SOURCE
     strategies: ClassVar[frozenset[str]] = frozenset({"moving_state", "parallel_track", "hybmig"})
-    setting: ClassVar[str] = f"{SMOOTH} w = 3, tau = 1, n = 6, to the right-deep plan; a step every 1/72 of w."
+    setting: ClassVar[str] = f"{SMOOTH} w = 3, tau = 1, n = 6, to the right-deep plan; a step every half second."
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        task = Task(Machine.smooth(scale), ticks=72)
+        task = Task(Machine.smooth(scale), ticks=scale.pick(quick=72, full=180))
         rows = []
         for case, trace in [(DUE, task.undisturbed()), *((name, task.method(name)) for name in METHODS)]:
             ends, greatest = trace.column("end"), trace.column("delay_greatest")

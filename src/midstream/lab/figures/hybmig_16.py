@@ -42,7 +42,7 @@ class HybMig16(Figure):
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        task = Task(Machine.smooth(scale), ticks=72)
+        task = Task(Machine.smooth(scale), ticks=scale.pick(quick=72, full=180))
         rows = []
         for case in METHODS:
             trace = task.method(case)

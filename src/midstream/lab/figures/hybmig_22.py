@@ -48,7 +48,7 @@ class HybMig22(Figure):
     @override
     def measure(self, scale: Scale) -> pa.Table:
         machine = Machine.smooth(scale)
-        task = Task(replace(machine, speed=2 * machine.speed), ticks=36)
+        task = Task(replace(machine, speed=2 * machine.speed), ticks=scale.pick(quick=36, full=90))
         old = _play(task, [])
         spare = task.machine.speed * task.tick - old.total("work", task.start) / (SPAN * task.ticks)
         cases: dict[str, dict[str, Any]] = {"gms": {}, "gpt": {}, "ghm": {"budget": max(round(spare / 2), 0)}}
