@@ -49,8 +49,9 @@ def _lines(outcomes: Sequence[Outcome], scale: Scale, folder: Path) -> Iterator[
     yield ""
     for outcome, verdict in failing:
         figure = outcome.figure
-        yield f"- **[{figure.source}](#{figure.name})**: “{verdict.claim.text}” {_tail(verdict.numbers)}"
-        yield f"  *Why:* {_tail(verdict.reason)}"
+        yield f"- **[{figure.source}](#{figure.name})**: “{verdict.claim.text}”"
+        yield f"  *Measured:* {_ended(verdict.numbers)}"
+        yield f"  *Why:* {_ended(verdict.reason)}"
     if not failing:
         yield "None."
     paper = ""
@@ -74,9 +75,8 @@ def _figure(outcome: Outcome, folder: Path) -> Iterator[str]:
         yield f"| {_cell(verdict.claim.text)} | {judged} | {_cell(verdict.numbers)} |"
 
 
-def _tail(text: str) -> str:
-    """A text as a sentence of its own."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+def _ended(text: str) -> str:
+    return text if text.endswith(".") else f"{text}."
 
 
 def _cell(text: str) -> str:

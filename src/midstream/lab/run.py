@@ -12,7 +12,7 @@ import pyarrow.csv
 from midstream.lab.figure import Figure, Scale, Verdict
 from midstream.model.errors import MidstreamError
 
-INCHES, DOTS = (7.0, 3.6), 110
+INCHES, DOTS = (7.0, 3.6), 90
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ def picture(figure: Figure, data: pa.Table, path: Path) -> None:
     canvas.suptitle(f"{figure.source}: {figure.title}", fontsize="medium")
     figure.draw(data, canvas)
     # No version and no date in the file: equal data, equal bytes.
-    canvas.savefig(path, dpi=DOTS, metadata={"Software": None})
+    canvas.savefig(path, dpi=DOTS, metadata={"Software": None}, pil_kwargs={"optimize": True})
 
 
 def need_matplotlib() -> None:

@@ -83,7 +83,7 @@ def test_the_report_lists_what_does_not_hold(sample: Figure, tmp_path: Path) -> 
     outcome = run(sample, Scale.QUICK, tmp_path / "pictures")
     text = reporting.report([outcome], Scale.QUICK, tmp_path / "lab.md")
     assert "1 hold, 1 do not" in text
-    assert "“y falls” From 0 to 2.\n  *Why:* It grows." in text
+    assert "“y falls”\n  *Measured:* from 0 to 2.\n  *Why:* it grows." in text
     assert "![y vs. x](pictures/sample_01.png)" in text
     assert "| y grows \\| with x | holds | from 0 to 2 |" in text
     assert "--quick" in text and "--quick" not in reporting.report([outcome], Scale.FULL, tmp_path / "lab.md")
