@@ -93,8 +93,11 @@ class Rehearsal:
     def target(self, rng: Random, old: str, strategy: str, options: Mapping[str, Any]) -> tuple[str, str] | None:
         """A plan to which the strategy carries it from the old one, and the plan's form."""
         for form in shuffled(rng):
-            new = plan(rng, self.spec, form)
-            found = new and self.accepted(old, new, strategy, options)
-            if found:
-                return found, form
+            # Of few sources there are few plans, and one of them is the old one.
+            for new in (plan(rng, self.spec, form) for _ in range(3)):
+                found = self.accepted(old, new, strategy, options) if new not in (None, old) else None
+                if found:
+                    return found, form
+                if new != old:
+                    break
         return None

@@ -32,7 +32,7 @@ LEAST = {"test": 300, "soak": 5000, "quick": 20}[PROFILE]
 SHARES = {"test": 4, "soak": 40, "quick": 2}[PROFILE]
 """Each is a process of its own. Every number draws its own cases, soak new ones each time."""
 
-DRAWS = LEAST + LEAST // 4
+DRAWS = LEAST + LEAST // 6
 
 
 @pytest.fixture(scope="module")

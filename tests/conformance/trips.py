@@ -13,8 +13,8 @@ from tests.property.drive import Action, Migrate, Rescale, Restart
 
 VALUES: dict[str, tuple[Any, ...]] = {
     "decompose": (False, True),
-    "background": (0, 1, 7, 60, 10_000),
-    "budget": (1, 7, 60, 10_000),
+    "background": (0, 1, 3, 7, 20, 60, 10_000),
+    "budget": (1, 2, 4, 7, 20, 60, 10_000),
     "hold_new": (True, False),
     "purge": ("zhu", "watermark"),
     "objective": ("latency", "work", "memory"),
@@ -49,7 +49,7 @@ def options_of(strategy: str) -> list[str]:
 
 def options(rng: Random, strategy: str) -> dict[str, Any]:
     """Some of the strategy's options."""
-    return {name: rng.choice(VALUES[name]) for name in options_of(strategy) if rng.random() < 0.4}
+    return {name: rng.choice(VALUES[name]) for name in options_of(strategy) if rng.random() < 0.55}
 
 
 def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int) -> Trip | None:

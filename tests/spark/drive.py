@@ -154,7 +154,7 @@ def run_case(
         if isinstance(action, Rescale):
             hooks.give(action.step, RescaleCommand(action.lanes))
         elif isinstance(action, Migrate):
-            hooks.give(action.step, MigrateCommand(action.query, action.plan, action.strategy, action.options))
+            hooks.give(action.step, MigrateCommand(action.query, action.plan, action.strategy, dict(action.options)))
     ends = sorted({a.step for a in actions if isinstance(a, Restart)} | {len(case.steps)})
     events: list[Event] = []
     fed = 0
