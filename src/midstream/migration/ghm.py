@@ -96,13 +96,14 @@ class GHMTransition(Transition):
             return self._feed(queue, len(queue), lane)
         budget, begun = self.options.get("budget", BUDGET), comparisons(lane)
         used = fed = 0
-        size = self.task.memory.get("last", 0) // 4 or FIRST_PIECE
+        before = int(self.task.memory.get("fed", 0))
+        size = min(self.task.memory.get("last", 0) // 4 or FIRST_PIECE, _most(before))
         while len(queue) and used < ENOUGH * budget:
             fed += self._feed(queue, size, lane)
             last, used = used, comparisons(lane) - begun
             # A row costs more the more have been fed: the next piece aims at half of what is left.
             fitting = (budget - used) * size // (2 * (used - last)) if used > last else 2 * size
-            size = max(1, min(2 * size, fitting))
+            size = max(1, min(2 * size, fitting, _most(before + fed)))
         return fed
 
     def _feed(self, queue: Queue, count: int, lane: Lane) -> int:
@@ -148,3 +149,12 @@ class GHMTransition(Transition):
     @override
     def report(self, lane: Lane) -> dict[str, Any]:
         return {**super().report(lane), "queue": self.waiting(lane)}
+
+
+def _most(fed: int) -> int:
+    """The rows of a piece after so many have been fed.
+
+    What a row costs grows with a power of their number, one for each join: a piece that doubled them would cost as much
+    as all before it many times over, and no budget would hold.
+    """
+    return max(FIRST_PIECE, fed // 8)
