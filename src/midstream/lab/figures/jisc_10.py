@@ -109,18 +109,21 @@ class Jisc10(Figure):
             axes.set_title(join, fontsize="small")
 
 
-def latency(chain: Chain, strategy: str) -> tuple[int, int]:
-    """The comparisons of the step in which the transition begins, and its results: it has one row of each stream."""
+def latency(chain: Chain, strategy: str, form: str = "{}") -> tuple[int, int]:
+    """The comparisons of the step in which the transition begins, and its results: it has one row of each stream.
+
+    `form` makes the plans of the chain's trees: `stairs({})`.
+    """
     workload = chain.workload()
     until = chain.seconds + ROW
     arrivals = workload.arrivals(until)
     engine = Engine()
     for source in workload.sources:
         engine.create_stream(source.name, source.schema, timestamp="ts")
-    engine.add_query("q", workload.sql, plan=chain.old)
+    engine.add_query("q", workload.sql, plan=form.format(chain.old))
     for at in range(chain.steps):
         engine.push({name: rows.between(at * chain.tick, (at + 1) * chain.tick) for name, rows in arrivals.items()})
     before = engine.manifest.totals.comparisons
-    engine.migrate("q", chain.worst, strategy)
+    engine.migrate("q", form.format(chain.worst), strategy)
     results = engine.push({name: rows.between(chain.seconds, until) for name, rows in arrivals.items()})["q"]
     return engine.manifest.totals.comparisons - before, results.num_rows
