@@ -39,8 +39,8 @@ class Jisc10Stairs(Figure):
     strategies: ClassVar[frozenset[str]] = frozenset({"stairs", "jisc_stairs"})
     setting: ClassVar[str] = (
         f"{STREAMS} {JOINS} hash joins, the worst transition, between the same trees as in Fig. 10: moving_state "
-        "between plans, stairs and jisc_stairs between eddies whose join state is kept. Latency as in Fig. 10. The paper only "
-        "tells of it."
+        "between plans, stairs and jisc_stairs between eddies whose join state is kept. Latency as in Fig. 10. The "
+        "paper only tells of it."
     )
 
     @override
