@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from midstream.lab.even import Even
 from midstream.lab.generator import SECOND, Schedule, Workload, equal, query
-from midstream.lab.hybmig_settings import left_deep
+from midstream.lab.plans import left_deep
 from midstream.lab.processor import Prices, Processor, Switch
 from midstream.lab.trace import Trace
 

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, Machine, Task, bushy, left_deep, right_deep, sharing
+from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, Machine, Task
+from midstream.lab.plans import bushy, left_deep, right_deep, sharing
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
