@@ -26,7 +26,7 @@ test: check ## lint, types and all tests that take minutes (Spark included)
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, and changes of plan in mid-run
 	@$(with_java) $(bin)/python -m benchmarks.run
 
-soak: venv ## 2,000 random cases of each invariant, and 2,000 steps of flat state
+soak: venv ## 2,000 random cases of each invariant, 5,000 of each strategy, and 2,000 steps of flat state
 	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
 	@$(with_java) $(bin)/python -m benchmarks.soak
 

@@ -11,9 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from midstream.migration.base import Box, states_of
-from midstream.migration.lasting import maker
-from midstream.migration.running import restored
-from midstream.migration.transition import Transition
+from midstream.migration.under_way.lasting import maker
+from midstream.migration.under_way.running import restored
+from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry

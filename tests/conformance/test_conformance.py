@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from midstream.migration.discovery import discovered
-from midstream.migration.lasting import Lasting
+from midstream.migration.under_way.lasting import Lasting
 from midstream.step.choose import AUTO
 from tests.conformance.forms import FORMS
 from tests.conformance.suite import Seen

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.migration.chooser import OBJECTIVES
+from midstream.migration.choice.chooser import OBJECTIVES
 from midstream.model.events import MigrationBegun
 from tests.property.cases import cases, migrations, rescales
 from tests.property.drive import check

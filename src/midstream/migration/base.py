@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt

@@ -9,7 +9,7 @@ from typing import Any
 
 import midstream.migration as room
 from midstream.migration.base import Strategy
-from midstream.migration.lasting import Lasting
+from midstream.migration.under_way.lasting import Lasting
 from midstream.model.errors import CheckpointError, StrategyError
 
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.background import Background
 from midstream.migration.base import Move
-from midstream.migration.characteristics import CharacteristicsTable, Entry
-from midstream.migration.lasting import Lasting
-from midstream.migration.prediction import Prediction, Situation
-from midstream.migration.predictions import shifting
-from midstream.migration.task import Sources, Task
-from midstream.migration.transition import Transition, inner
+from midstream.migration.choice.prediction import Prediction, Situation
+from midstream.migration.choice.predictions import shifting
+from midstream.migration.hybrid.background import Background
+from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
+from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.task import Sources, Task
+from midstream.migration.under_way.transition import Transition, inner
 from midstream.operators.base import Operator
 from midstream.operators.view import View
 from midstream.plan.tree import Leaf, joins

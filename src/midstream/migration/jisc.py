@@ -10,18 +10,18 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox
-from midstream.migration.jisc_attempts import Attempts
-from midstream.migration.jisc_background import complete_ahead
-from midstream.migration.jisc_completion import Completion, is_old
-from midstream.migration.jisc_demand import probe
-from midstream.migration.jisc_overlap import find_whole, take_over
-from midstream.migration.jisc_stage import Fork, Stage
-from midstream.migration.lasting import Lasting
-from midstream.migration.prediction import Prediction, Situation
-from midstream.migration.predictions import on_demand
-from midstream.migration.running import Running
-from midstream.migration.task import Task
-from midstream.migration.transition import Transition, inner
+from midstream.migration.choice.prediction import Prediction, Situation
+from midstream.migration.choice.predictions import on_demand
+from midstream.migration.just_in_time.ahead import complete_ahead
+from midstream.migration.just_in_time.attempts import Attempts
+from midstream.migration.just_in_time.completion import Completion, is_old
+from midstream.migration.just_in_time.demand import probe
+from midstream.migration.just_in_time.overlap import find_whole, take_over
+from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.running import Running
+from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.operators.base import Operator
 from midstream.operators.view import View

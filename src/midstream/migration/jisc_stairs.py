@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from midstream.migration.base import Box, Move, PlanBox, states_of
 from midstream.migration.jisc import JISC, JISCTransition
-from midstream.migration.jisc_completion import Completion
-from midstream.migration.task import Task
-from midstream.migration.transition import Transition
+from midstream.migration.just_in_time.completion import Completion
+from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.operators.base import Operator
 from midstream.plan.tree import Stairs

@@ -10,13 +10,13 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.migration.base import Move
+from midstream.migration.choice.prediction import Prediction, Situation
+from midstream.migration.choice.predictions import both_plans
 from midstream.migration.gpt import begin_empty
-from midstream.migration.lasting import Lasting
-from midstream.migration.prediction import Prediction, Situation
-from midstream.migration.predictions import both_plans
-from midstream.migration.restricted import restricted
-from midstream.migration.task import Task
-from midstream.migration.transition import Transition, apart, inner
+from midstream.migration.under_way.lasting import Lasting
+from midstream.migration.under_way.restricted import restricted
+from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.transition import Transition, apart, inner
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, Move, PlanBox, Strategy
-from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.state.lane import Lane
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.migration.base import Move
-from midstream.migration.chooser import checked, choose
+from midstream.migration.choice.chooser import checked, choose
+from midstream.migration.choice.prediction import Situation
 from midstream.migration.discovery import discovered
-from midstream.migration.prediction import Situation
 from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest

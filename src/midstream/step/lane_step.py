@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from midstream.migration.base import Box, comparisons, ensure, states_of
 from midstream.migration.discovery import strategy
-from midstream.migration.hand_over import hand_over
-from midstream.migration.lasting import maker
-from midstream.migration.running import restored, sound
+from midstream.migration.under_way.hand_over import hand_over
+from midstream.migration.under_way.lasting import maker
+from midstream.migration.under_way.running import restored, sound
 from midstream.model.counters import Counters
 from midstream.model.events import Event
 from midstream.model.events import from_json as event_from_json

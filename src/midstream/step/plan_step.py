@@ -150,7 +150,8 @@ def entry_of(manifest: Manifest, name: str) -> QueryEntry:
 def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     """The plan that a migration leads to; raises where plan, strategy or options do not fit."""
     entry = entry_of(manifest, command.query)
-    for name, value in (("plan", command.plan), ("strategy", command.strategy)):
+    given: dict[str, object] = {"plan": command.plan, "strategy": command.strategy}
+    for name, value in given.items():
         if not isinstance(value, str):
             place = f"query {command.query}"
             raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")

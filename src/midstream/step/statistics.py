@@ -12,7 +12,7 @@ from functools import cached_property
 from math import inf, prod
 
 from midstream.language.query import BandPredicate, EquiPredicate
-from midstream.migration.statistics import (
+from midstream.migration.choice.statistics import (
     DEFAULT_SPEED,
     Condition,
     JoinStatistics,

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from midstream.migration import predictions
-from midstream.migration.chooser import OBJECTIVES, Choice, Predict, choose
-from midstream.migration.prediction import Prediction, Situation
-from midstream.migration.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
+from midstream.migration.choice import predictions
+from midstream.migration.choice.chooser import OBJECTIVES, Choice, Predict, choose
+from midstream.migration.choice.prediction import Prediction, Situation
+from midstream.migration.choice.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
 from midstream.model.errors import StrategyError
 from midstream.plan.decompose import decompose
 from tests.unit.building import plan

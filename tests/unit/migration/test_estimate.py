@@ -6,9 +6,9 @@ from typing import Any
 
 from pytest import approx
 
+from midstream.migration.choice.estimate import Estimate
+from midstream.migration.choice.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
 from midstream.migration.costs import zhu
-from midstream.migration.estimate import Estimate
-from midstream.migration.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
 from midstream.plan.tree import Join, Leaf, Plan
 from tests.unit.building import plan
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 
 import midstream as ms
-from midstream.migration.characteristics import CharacteristicsTable
-from midstream.migration.task import carve
+from midstream.migration.hybrid.characteristics import CharacteristicsTable
+from midstream.migration.under_way.task import carve
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.step.program import unit_of
 from tests.unit.migration.rides import Ride

@@ -14,11 +14,11 @@ import pytest
 
 import midstream as ms
 from midstream.language.expression import Expression
-from midstream.migration.jisc_attempts import Attempts
-from midstream.migration.jisc_completion import Completion
-from midstream.migration.jisc_keys import among
-from midstream.migration.jisc_overlap import take_over
-from midstream.migration.jisc_stage import Stage
+from midstream.migration.just_in_time.attempts import Attempts
+from midstream.migration.just_in_time.completion import Completion
+from midstream.migration.just_in_time.keys import among
+from midstream.migration.just_in_time.overlap import take_over
+from midstream.migration.just_in_time.stage import Stage
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.state.combinations import Words
 from tests.unit.building import engine, table

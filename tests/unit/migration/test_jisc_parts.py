@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.migration.jisc_attempts import Attempts
-from midstream.migration.jisc_keys import Keys, among, united
-from midstream.migration.jisc_stage import Fork
+from midstream.migration.just_in_time.attempts import Attempts
+from midstream.migration.just_in_time.keys import Keys, among, united
+from midstream.migration.just_in_time.stage import Fork
 from midstream.operators.window_join import WindowJoin
 from midstream.state.combinations import Words
 from tests.unit.migration.rides import Ride

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.migration.task import carve
+from midstream.migration.under_way.task import carve
 from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.operators.base import Operator

@@ -9,9 +9,9 @@ import pytest
 
 import midstream as ms
 from midstream.language.plan_notation import parse_plan
-from midstream.migration.chooser import OBJECTIVES
+from midstream.migration.choice.chooser import OBJECTIVES
+from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.migration.discovery import discovered
-from midstream.migration.prediction import Prediction, Situation
 from midstream.model.commands import Migrate, from_json
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
 from midstream.plan.decompose import decompose

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytest import approx
 
-from midstream.migration.statistics import Condition
+from midstream.migration.choice.statistics import Condition
 from midstream.step.statistics import statistics
 from tests.unit.building import engine, table
 from tests.unit.migration.flows import advance, warm

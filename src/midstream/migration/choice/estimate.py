@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from midstream.migration.statistics import Condition, Sources, Statistics, geometric_mean
+from midstream.migration.choice.statistics import Condition, Sources, Statistics, geometric_mean
 from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
 
 Between = tuple[str, str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from midstream.migration.characteristics import CharacteristicsTable, Entry
+from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
 from midstream.model.window import EVENT_TIME
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed, match

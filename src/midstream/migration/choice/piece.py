@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import exp, inf, log
 
-from midstream.migration.estimate import Joining
-from midstream.migration.prediction import Situation
-from midstream.migration.statistics import Sources
+from midstream.migration.choice.estimate import Joining
+from midstream.migration.choice.prediction import Situation
+from midstream.migration.choice.statistics import Sources
 from midstream.plan.decompose import MigrationTask
 from midstream.plan.tree import Join, Plan, Stairs
 

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
-from midstream.migration.running import Maker, Mixture, Placed, Running
-from midstream.migration.task import Task, carve
-from midstream.migration.transition import Transition
+from midstream.migration.under_way.running import Maker, Mixture, Placed, Running
+from midstream.migration.under_way.task import Task, carve
+from midstream.migration.under_way.transition import Transition
 from midstream.operators.base import Operator
 from midstream.state.lane import Lane
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from midstream.migration.prediction import Prediction, Situation
+from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.model.errors import StrategyError
 
 Predict = Callable[[Situation], Prediction | None]
@@ -58,7 +58,7 @@ def choose(
 ) -> Choice:
     """The candidate that serves the objective best; `refused` has the reasons of those that cannot be asked.
 
-    >>> from midstream.migration.statistics import Statistics
+    >>> from midstream.migration.choice.statistics import Statistics
     >>> from midstream.plan.tree import Leaf
     >>> situation = Situation(Statistics({}), Leaf("A"), Leaf("A"))
     >>> silent, busy = Prediction(silence=2.0, work=10.0), Prediction(silence=0.0, work=50.0)

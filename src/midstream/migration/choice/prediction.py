@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
-from midstream.migration.estimate import Estimate
-from midstream.migration.statistics import Statistics
+from midstream.migration.choice.estimate import Estimate
+from midstream.migration.choice.statistics import Statistics
 from midstream.plan.decompose import MigrationTask
 from midstream.plan.tree import Plan
 

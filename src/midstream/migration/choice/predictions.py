@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 from math import exp, inf
 
+from midstream.migration.choice.piece import pieces, share_asked
+from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
 from midstream.migration.costs.zhu import t_pt
-from midstream.migration.piece import pieces, share_asked
-from midstream.migration.prediction import Prediction, Situation
 
 
 def rebuild_all(situation: Situation) -> Prediction:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from midstream.migration.restricted import restricted
-from midstream.migration.task import Sources, Task
+from midstream.migration.under_way.restricted import restricted
+from midstream.migration.under_way.task import Sources, Task
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin

@@ -13,9 +13,9 @@ import numpy.typing as npt
 
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import Expression
-from midstream.migration.jisc_attempts import Attempts
-from midstream.migration.jisc_keys import Keys, among
-from midstream.migration.jisc_stage import Fork, Stage
+from midstream.migration.just_in_time.attempts import Attempts
+from midstream.migration.just_in_time.keys import Keys, among
+from midstream.migration.just_in_time.stage import Fork, Stage
 from midstream.model.counters import Counters
 from midstream.operators.candidates import equal_pairs
 from midstream.operators.match import keyed, match

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from midstream.language.expression import Expression
-from midstream.migration.jisc_completion import Completion
-from midstream.migration.jisc_keys import united
-from midstream.migration.jisc_stage import Fork, Stage
+from midstream.migration.just_in_time.completion import Completion
+from midstream.migration.just_in_time.keys import united
+from midstream.migration.just_in_time.stage import Fork, Stage
 from midstream.state.combinations import Combinations, Words
 
 Demand = dict[str, dict[str, tuple[Expression, list[Words]]]]

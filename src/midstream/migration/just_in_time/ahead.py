@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from midstream.migration.jisc_completion import Completion
-from midstream.migration.jisc_stage import Fork, Stage
+from midstream.migration.just_in_time.completion import Completion
+from midstream.migration.just_in_time.stage import Fork, Stage
 from midstream.model.counters import Counters
 
 GROWTH = 4

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from midstream.migration.jisc_keys import Keys
+from midstream.migration.just_in_time.keys import Keys
 from midstream.state.combinations import Words
 
 

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from midstream.migration.task import Sources, Task, nodes
+from midstream.migration.under_way.task import Sources, Task, nodes
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed, match
 from midstream.operators.view import View

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from midstream.migration.replay import unsorted
+from midstream.migration.under_way.replay import unsorted
 from midstream.model.window import EVENT_TIME
 from midstream.operators.base import Operator
 from midstream.state.combinations import Combinations, Words, concatenate

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression
-from midstream.migration.task import Sources
+from midstream.migration.under_way.task import Sources
 from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
 from midstream.state.specs import StateSpec

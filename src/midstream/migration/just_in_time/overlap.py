@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from midstream.migration.jisc_attempts import Attempts
-from midstream.migration.jisc_stage import Stage
+from midstream.migration.just_in_time.attempts import Attempts
+from midstream.migration.just_in_time.stage import Stage
 from midstream.model.errors import CheckpointError
 from midstream.operators.match import keyed
 from midstream.state.combinations import Combinations, concatenate

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox, states_of
-from midstream.migration.task import Sources, Task, nodes
-from midstream.migration.transition import Transition, grafted
+from midstream.migration.under_way.task import Sources, Task, nodes
+from midstream.migration.under_way.transition import Transition, grafted
 from midstream.model.errors import CheckpointError
 from midstream.operators.base import Operator
 from midstream.state.combinations import Combinations

@@ -1,0 +1,1 @@
+"""Choosing a strategy: live figures, predictions, the chooser."""

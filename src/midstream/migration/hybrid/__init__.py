@@ -1,0 +1,1 @@
+"""What HybMig is made of (HybMig §3.3, §3.4)."""

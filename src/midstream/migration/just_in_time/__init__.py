@@ -1,0 +1,1 @@
+"""What JISC is made of (JISC §4)."""
