@@ -37,17 +37,30 @@ def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, An
     objective = command.options.get("objective", "latency")
     checked(objective)
     entry = manifest.queries[command.query]
-    query = parsed(manifest, entry.sql)
-    old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
+    query, new = parsed(manifest, entry.sql), parse_plan(command.plan, parsed(manifest, entry.sql))
     bare = query.aggregate is None and query.difference is None
     stateful = len(query.sources) > 1 or query.aggregate is not None
     move = Move(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
-    situation = Situation(statistics(manifest, command.query), old, new, _tasks(query, old, new))
+    situation = situation_of(manifest, replace(command, options={}))
     choice = choose(situation, objective, candidates, refused)
     considered = [candidate.to_json() for candidate in choice.considered]
     return replace(command, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
+
+
+def foreseen(manifest: Manifest, command: Migrate) -> dict[str, Any]:
+    """What the strategy that was asked for foresees, as a migration's event records it; empty if it says nothing."""
+    prediction = discovered()[command.strategy].predict(situation_of(manifest, command))
+    return {} if prediction is None else {"predicted": prediction.to_json()}
+
+
+def situation_of(manifest: Manifest, command: Migrate) -> Situation:
+    """Live figures, both plans and the pieces of a migration that is wished for."""
+    entry = manifest.queries[command.query]
+    query = parsed(manifest, entry.sql)
+    old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
+    return Situation(statistics(manifest, command.query), old, new, _tasks(query, old, new), command.options)
 
 
 def _tasks(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:

@@ -16,7 +16,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.decompose import decompose
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
-from midstream.step.choose import AUTO, resolve
+from midstream.step.choose import AUTO, foreseen, resolve
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
@@ -103,6 +103,7 @@ def take(
                 command, predicted, considered = resolve(manifest, command)
                 detail = {"predicted": predicted, "considered": considered}
             plan_ = check_migration(manifest, command)
+            detail = {**foreseen(manifest, command), **detail}
             events.append(_begun(manifest, command, plan_, detail))
             migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
             moved = replace(entry, plan=plan_.notation(), operator=command.operator or entry.operator)
