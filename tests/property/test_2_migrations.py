@@ -36,6 +36,7 @@ def test_migrations_were_exercised() -> None:
     """Runs after the test above, which would pass if every strategy refused or had nothing to do."""
     cases_drawn = sum(done[f"{name} done"] + done[f"{name} refused"] for name in strategies())
     if cases_drawn > 200:
-        # Chance rarely draws STAIRs on both sides; the conformance suite sees to it.
-        assert {name for name in strategies() if not done[f"{name} done"]} <= {"jisc_stairs"}
+        # Chance rarely draws the plan form that some strategies are for; the conformance suite sees to them.
+        undone = {name for name in strategies() if not done[f"{name} done"]}
+        assert undone <= {"cacq", "jisc_stairs", "m_join", "pause_drain_resume", "stairs"}
         assert done["states computed"] > cases_drawn / 50, done

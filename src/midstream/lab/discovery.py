@@ -21,8 +21,9 @@ def figures() -> dict[str, Figure]:
     """
     for module in pkgutil.iter_modules(room.__path__):
         importlib.import_module(f"{room.__name__}.{module.name}")
+    here = [kind for kind in _below(Figure.__subclasses__()) if kind.__module__.startswith(f"{room.__name__}.")]
     # An abstract figure is a family of figures, not one.
-    kinds = [kind for kind in _below(Figure.__subclasses__()) if not kind.__abstractmethods__]
+    kinds = [kind for kind in here if not kind.__abstractmethods__]
     return {kind.name: kind() for kind in sorted(kinds, key=lambda kind: kind.name)}
 
 
