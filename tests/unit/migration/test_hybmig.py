@@ -54,15 +54,6 @@ def test_the_background_ends_the_migration_sooner(new: str, budget: int) -> None
         assert with_budget.step == 9, "there is time for everything in the first step"
 
 
-def test_two_entries_of_one_join_do_not_gather_together() -> None:
-    """Both inputs of a join are completed: what one entry has gathered is not the other's too."""
-    old, new = "((((E C) B) D) A)", "(((A B) (C D)) E)"
-    still = Ride(old, streams="ABCDE", seconds=4).go(14)
-    for budget in (20, 60, 200):
-        ride = Ride(old, streams="ABCDE", seconds=4).go(14, {6: (new, "hybmig", {"background": budget})})
-        assert ride.found == still.found
-
-
 def test_a_finished_entry_goes_up_until_it_reaches_the_root() -> None:
     ride = Ride("(((A B) C) D)", keys=6).go(9)
     ride.engine.migrate("q", "(A (B (C D)))", "hybmig", background=60)
