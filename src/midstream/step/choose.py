@@ -15,7 +15,7 @@ from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.plan.decompose import MigrationTask, decompose
-from midstream.plan.tree import Plan, Stairs
+from midstream.plan.tree import Plan
 from midstream.step.program import parsed
 from midstream.step.statistics import statistics
 
@@ -60,13 +60,9 @@ def situation_of(manifest: Manifest, command: Migrate) -> Situation:
     entry = manifest.queries[command.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
-    return Situation(statistics(manifest, command.query), old, new, _tasks(query, old, new), command.options)
+    return Situation(statistics(manifest, command.query), old, new, tasks_of(query, old, new), command.options)
 
 
-def _tasks(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
-    """The pieces that decomposition leaves; a difference has one plan, STAIRs are taken apart by their trees."""
-    if query.difference is not None:
-        return ()
-    if isinstance(old, Stairs) and isinstance(new, Stairs):
-        return decompose(old.tree, new.tree)
-    return decompose(old, new)
+def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
+    """The pieces that decomposition leaves; none for a difference, which has one plan however it is written."""
+    return () if query.difference is not None else decompose(old, new)

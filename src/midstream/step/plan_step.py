@@ -13,10 +13,9 @@ from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Resc
 from midstream.model.errors import MidstreamError, QueryError, StrategyError
 from midstream.model.events import CommandRefused, Event, LanesRescaled, MigrationBegun, QueryAdded, QueryDropped
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.plan.decompose import decompose
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
-from midstream.step.choose import AUTO, foreseen, resolve
+from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
@@ -118,8 +117,9 @@ def take(
 
 def _begun(manifest: Manifest, command: Migrate, new: Plan, detail: dict[str, Any]) -> MigrationBegun:
     entry = entry_of(manifest, command.query)
-    old = parse_plan(entry.plan, parsed(manifest, entry.sql))
-    tasks = tuple((t.old.notation(), t.new.notation()) for t in decompose(old, new))
+    query = parsed(manifest, entry.sql)
+    old = parse_plan(entry.plan, query)
+    tasks = tuple((t.old.notation(), t.new.notation()) for t in tasks_of(query, old, new))
     return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks, detail)
 
 
