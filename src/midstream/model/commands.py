@@ -24,7 +24,8 @@ class Command:
 class Migrate(Command):
     """Carry a query to another plan by a strategy, or to another user's operator, or to both.
 
-    An empty `plan` is the present one; `operator` is None where it stays as it is.
+    An empty `plan` is the present one; `operator` is None where it stays as it is. `together` moves the plan that the
+    query shares, under all the queries that share it; otherwise the query leaves them.
     """
 
     kind: ClassVar[str] = "migrate"
@@ -33,13 +34,15 @@ class Migrate(Command):
     strategy: str = "moving_state"
     options: dict[str, Any] = field(default_factory=dict)
     operator: dict[str, Any] | None = None
+    together: bool = False
 
 
 @dataclass(frozen=True)
 class AddQuery(Command):
-    """Begin a query; it sees the rows from this step on. `sink` says where a job puts its results.
+    """Begin a query; it answers from this step on. `sink` says where a job puts its results.
 
-    `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`.
+    `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
+    arrive meet those that queries like it still hold; without, only those that arrive from this step on.
     """
 
     kind: ClassVar[str] = "add_query"
@@ -48,6 +51,16 @@ class AddQuery(Command):
     plan: str | None = None
     sink: dict[str, Any] | None = None
     operator: dict[str, Any] | None = None
+    history: bool = True
+
+
+@dataclass(frozen=True)
+class ChangeQuery(Command):
+    """Give a running query another window, filter or select list from this step on; its name and plan stay."""
+
+    kind: ClassVar[str] = "change_query"
+    query: str
+    sql: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,14 @@ class Rescale(Command):
     lanes: int
 
 
+@dataclass(frozen=True)
+class Reshare(Command):
+    """Let queries share what they join by another mode, one of `midstream.model.sharing.SHARING`."""
+
+    kind: ClassVar[str] = "reshare"
+    sharing: str
+
+
 def operator_json(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """A user's operator as commands name it.
 
@@ -79,7 +100,9 @@ def operator_json(path: str | None, options: Mapping[str, Any] | None = None) ->
     return {"class": path, "options": dict(options or {})}
 
 
-KINDS: dict[str, type[Command]] = {kind.kind: kind for kind in (Migrate, AddQuery, DropQuery, Rescale)}
+KINDS: dict[str, type[Command]] = {
+    kind.kind: kind for kind in (Migrate, AddQuery, ChangeQuery, DropQuery, Rescale, Reshare)
+}
 
 
 def from_json(value: dict[str, Any]) -> Command:

@@ -54,11 +54,29 @@ class RowsRejected(Event):
 
 @dataclass(frozen=True)
 class QueryAdded(Event):
-    """A query runs from this step on."""
+    """A query runs from this step on.
+
+    `sees`: the rows its answers are made of. "all": every row it asks for; a number: those whose event time
+    (microseconds) is not before it; "new": those that arrive from this step on. `exact_from`: the event time from which
+    on its answers are what they would be had it run for ever; None: from the first one on.
+    """
 
     kind: ClassVar[str] = "query_added"
     query: str
     plan: str
+    sees: str | int = "all"
+    exact_from: int | None = None
+
+
+@dataclass(frozen=True)
+class QueryChanged(Event):
+    """A running query asks something else from this step on; `sees` and `exact_from` as in `QueryAdded`."""
+
+    kind: ClassVar[str] = "query_changed"
+    query: str
+    sql: str
+    sees: str | int = "all"
+    exact_from: int | None = None
 
 
 @dataclass(frozen=True)
@@ -129,6 +147,30 @@ class StateRebuilt(Event):
 
 
 @dataclass(frozen=True)
+class ChainChanged(Event):
+    """A chain of slices was cut elsewhere, for `queries` members; `cuts` are ages in microseconds, `before` the old.
+
+    A split and a merge of slices (Wang §7.3) move no row: they relabel what the rows fall into.
+    """
+
+    kind: ClassVar[str] = "chain_changed"
+    chain: str
+    cuts: tuple[int, ...]
+    before: tuple[int, ...]
+    why: str
+    queries: int
+
+
+@dataclass(frozen=True)
+class SharingChanged(Event):
+    """Queries share what they join by another mode from this step on."""
+
+    kind: ClassVar[str] = "sharing_changed"
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
 class LanesRescaled(Event):
     """The state was spread over another number of lanes."""
 
@@ -140,8 +182,8 @@ class LanesRescaled(Event):
 KINDS: dict[str, type[Event]] = {
     kind.kind: kind
     for kind in (
-        StepDone, RowsLate, RowsRejected, QueryAdded, QueryDropped, MigrationBegun, MigrationProgressed,
-        MigrationEnded, CommandRefused, StateRebuilt, LanesRescaled,
+        StepDone, RowsLate, RowsRejected, QueryAdded, QueryChanged, QueryDropped, MigrationBegun, MigrationProgressed,
+        MigrationEnded, CommandRefused, StateRebuilt, ChainChanged, SharingChanged, LanesRescaled,
     )
 }  # fmt: skip
 

@@ -1,0 +1,59 @@
+import json
+
+import pytest
+
+from midstream.model.commands import (
+    KINDS,
+    AddQuery,
+    ChangeQuery,
+    Command,
+    DropQuery,
+    Migrate,
+    Rescale,
+    Reshare,
+    from_json,
+    operator_json,
+)
+from midstream.model.errors import CheckpointError, QueryError
+from midstream.model.sharing import SHARING, check_sharing
+
+COMMANDS: tuple[Command, ...] = (
+    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, operator_json("shop.operators:Median"), together=True),
+    AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, operator_json("shop.operators:Median"), history=False),
+    ChangeQuery("q", "SELECT 'naïve 漢字'"),
+    DropQuery("q"),
+    Rescale(16),
+    Reshare("cpu_opt"),
+)
+
+
+def test_every_kind_is_here() -> None:
+    assert {type(command) for command in COMMANDS} == set(KINDS.values())
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.kind)
+def test_json_round_trip(command: Command) -> None:
+    assert from_json(json.loads(json.dumps(command.to_json()))) == command
+
+
+def test_logs_of_before_sharing_are_still_read() -> None:
+    add = {"command": "add_query", "query": "q", "sql": "SELECT 1", "plan": None, "sink": None, "operator": None}
+    move = {"command": "migrate", "query": "q", "plan": "A", "strategy": "gms", "options": {}, "operator": None}
+    assert from_json(add) == AddQuery("q", "SELECT 1", history=True)
+    assert from_json(move) == Migrate("q", "A", "gms", together=False)
+
+
+def test_an_unknown_kind() -> None:
+    with pytest.raises(CheckpointError, match=r"unknown command 'explode'.*change_query.*reshare"):
+        from_json({"command": "explode"})
+
+
+@pytest.mark.parametrize("mode", SHARING)
+def test_a_mode_of_sharing(mode: str) -> None:
+    check_sharing(mode, "Engine")
+
+
+@pytest.mark.parametrize("mode", ["sideways", "", "OFF", None, 3])
+def test_an_unknown_mode_of_sharing(mode: object) -> None:
+    with pytest.raises(QueryError, match=r"unknown sharing .* \(at Engine\)\. Remedy: use one of: auto, mem_opt"):
+        check_sharing(mode, "Engine")

@@ -1,0 +1,54 @@
+import json
+
+import pytest
+
+from midstream.model.events import (
+    KINDS,
+    ChainChanged,
+    CommandRefused,
+    Event,
+    LanesRescaled,
+    MigrationBegun,
+    MigrationEnded,
+    MigrationProgressed,
+    QueryAdded,
+    QueryChanged,
+    QueryDropped,
+    RowsLate,
+    RowsRejected,
+    SharingChanged,
+    StateRebuilt,
+    StepDone,
+    from_json,
+)
+
+EVENTS: tuple[Event, ...] = (
+    StepDone(1, {"A": 2}, {"q": 3}, 4, 5, {"A": None}),
+    RowsLate(1, "A", 2, 3),
+    RowsRejected(1, "A", 2),
+    QueryAdded(1, "q", "(A B)", 5_000_000, 25_000_000),
+    QueryChanged(1, "q", "SELECT 1", "new", 25_000_000),
+    QueryDropped(1, "q"),
+    MigrationBegun(1, "q", "gms", "(A B)", "(B A)", (("A", "B"),), {"predicted": 1}),
+    MigrationProgressed(1, "q", "gms", "draining", {"old": 1}),
+    MigrationEnded(1, "q", "gms", "(B A)", 4, {}),
+    CommandRefused(1, {"command": "rescale", "lanes": 0}, "why not"),
+    StateRebuilt(1, "g/0", "A B", 2, 3),
+    ChainChanged(1, "A B", (10, 20), (20,), "query r was added", 2),
+    SharingChanged(1, "mem_opt", "cpu_opt"),
+    LanesRescaled(1, 2, 3),
+)
+
+
+def test_every_kind_is_here() -> None:
+    assert {type(event) for event in EVENTS} == set(KINDS.values())
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.kind)
+def test_json_round_trip(event: Event) -> None:
+    assert from_json(json.loads(json.dumps(event.to_json()))) == event
+
+
+def test_events_of_before_sharing_are_still_read() -> None:
+    added = {"event": "query_added", "step": 1, "query": "q", "plan": "A"}
+    assert from_json(added) == QueryAdded(1, "q", "A", sees="all", exact_from=None)
