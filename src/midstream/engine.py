@@ -15,26 +15,26 @@ from midstream.checkpoint import load_engine, save_engine
 from midstream.explain import explain, metrics, migration_progress
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale, operator_json
-from midstream.model.errors import InputError, QueryError
+from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
+from midstream.model.errors import InputError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+from midstream.model.sharing import check_sharing
 from midstream.state.store_memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.fold import step
 from midstream.step.letters import with_letters
 from midstream.step.plan_step import check_lanes, take
 
-SHARING = ("auto", "off")
-
 
 class Engine:
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
-    them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing="off"` gives every query states
-    of its own.
+    them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing` is how queries that join the
+    same streams by the same predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`,
+    which gives every query states of its own.
 
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -46,8 +46,7 @@ class Engine:
     """
 
     def __init__(self, seed: int = 0, sharing: str = "auto", lanes: int = 1) -> None:
-        if sharing not in SHARING:
-            raise QueryError(f"unknown sharing {sharing!r}", place="Engine", remedy=f"use one of: {', '.join(SHARING)}")
+        check_sharing(sharing, "Engine")
         check_lanes(lanes)
         self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
         self._store = MemoryStore()
@@ -79,12 +78,24 @@ class Engine:
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
+        history: bool = True,
     ) -> None:
-        """Begin a query with the next step; it sees the rows that arrive from then on.
+        """Begin a query with the next step: its answers are the results whose last row arrives from then on.
 
-        `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`.
+        The rows that arrive meet those that running queries hold of the same join, unless `history` is False: then only
+        one another. The event `QueryAdded` says what the query sees, and from when its answers are what they would be
+        had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
+        `operator_options`.
         """
-        self._command(AddQuery(name, sql, plan, operator=operator_json(operator, operator_options)))
+        self._command(AddQuery(name, sql, plan, None, operator_json(operator, operator_options), history))
+
+    def change_query(self, name: str, sql: str) -> None:
+        """Give a running query another window or filter, or another select list with the same columns.
+
+        It keeps its plan and its state and asks the new question from the next step on; the event `QueryChanged` says
+        from when the answers are exact.
+        """
+        self._command(ChangeQuery(name, sql))
 
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
@@ -98,14 +109,23 @@ class Engine:
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
+        together: bool = False,
         **options: Any,
     ) -> None:
-        """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step."""
-        self._command(Migrate(name, plan or "", strategy, options, operator_json(operator, operator_options)))
+        """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step.
+
+        It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
+        """
+        above = operator_json(operator, operator_options)
+        self._command(Migrate(name, plan or "", strategy, options, above, together))
 
     def rescale(self, lanes: int) -> None:
         """Spread the state over another number of lanes, beginning with the next step."""
         self._command(Rescale(lanes))
+
+    def reshare(self, sharing: str) -> None:
+        """Let queries share by another mode, beginning with the next step; no answer changes."""
+        self._command(Reshare(sharing))
 
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time."""
