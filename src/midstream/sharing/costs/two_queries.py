@@ -1,0 +1,135 @@
+"""Two queries over one join, three ways to share it: Wang ch. 4 (Equations 4.1, 4.2) and §5.3 (Equations 5.1, 5.2).
+
+Q_1 has window W_1 and no filter, Q_2 the wider window W_2 and the filter σ_A on A. Joins are nested loops, every
+primary operation is one comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.sharing.costs.cost import Cost
+
+
+@dataclass(frozen=True)
+class TwoQueries:
+    """The settings of Table 4.1, with λ_A = λ_B = λ (`lambda_`) and W_1 < W_2.
+
+    >>> TwoQueries(lambda_=20, w_1=10, w_2=40, s_sigma=0.5, s_join=0.1).rho
+    0.25
+    """
+
+    lambda_: float
+    w_1: float
+    w_2: float
+    s_sigma: float
+    s_join: float
+    m_t: float = 1.0
+
+    @property
+    def rho(self) -> float:
+        """The window ratio ρ = W_1 / W_2 (§5.3)."""
+        return self.w_1 / self.w_2
+
+
+def pull_up(q: TwoQueries) -> Cost:
+    """The wide join, a router, and the filter on its results (§4.1, Equation 4.1).
+
+    >>> cost = pull_up(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
+    >>> cost.c_m, cost.c_p
+    (1200.0, 28840.0)
+    """
+    probed = 2 * q.lambda_**2 * q.w_2
+    return Cost(
+        memory={"join": 2 * q.lambda_ * q.w_2 * q.m_t},
+        cpu={"probe": probed, "purge": 2 * q.lambda_, "route": probed * q.s_join, "filter": probed * q.s_join},
+    )
+
+
+def push_down(q: TwoQueries) -> Cost:
+    """A is split by the filter, each part has a join of its own, the results are merged (§4.2, Equation 4.2).
+
+    >>> cost = push_down(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
+    >>> cost.c_m, cost.c_p
+    (1200.0, 18080.0)
+    """
+    narrow, wide = 2 * q.lambda_**2 * q.w_1, 2 * q.lambda_**2 * q.w_2
+    return Cost(
+        memory={
+            "join 1": (2 - q.s_sigma) * q.lambda_ * q.w_1 * q.m_t,
+            "join 2": (1 + q.s_sigma) * q.lambda_ * q.w_2 * q.m_t,
+        },
+        cpu={
+            "split": q.lambda_,
+            "probe 1": (1 - q.s_sigma) * narrow,
+            "probe 2": q.s_sigma * wide,
+            "purge": 3 * q.lambda_,
+            "route": q.s_sigma * wide * q.s_join,
+            "union": narrow * q.s_join,
+        },
+    )
+
+
+def state_slice(q: TwoQueries) -> Cost:
+    """Slices [0, W_1) and [W_1, W_2) with the filter between them, a union by punctuation (§5.3, Equation 5.1).
+
+    The purge term is the printed 4λ: it lets every row of A purge the second slice, which only the share S_σ reaches.
+    `chain.state_slice_cost` counts (3 + S_σ)λ.
+
+    >>> cost = state_slice(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
+    >>> cost.c_m, cost.c_p
+    (1000.0, 16940.0)
+    """
+    narrow, rest = 2 * q.lambda_**2 * q.w_1, 2 * q.lambda_**2 * (q.w_2 - q.w_1)
+    return Cost(
+        memory={
+            "slice 1": 2 * q.lambda_ * q.w_1 * q.m_t,
+            "slice 2": (1 + q.s_sigma) * q.lambda_ * (q.w_2 - q.w_1) * q.m_t,
+        },
+        cpu={
+            "probe 1": narrow,
+            "filter between": q.lambda_,
+            "probe 2": q.s_sigma * rest,
+            "purge": 4 * q.lambda_,
+            "union": 2 * q.lambda_,
+            "filter results": narrow * q.s_join,
+        },
+    )
+
+
+def memory_saved_over_pull_up(rho: float, s_sigma: float) -> float:
+    """(C_m^(1) - C_m^(3)) / C_m^(1) (§5.3, Equation 5.2).
+
+    >>> memory_saved_over_pull_up(rho=0.5, s_sigma=0.5)
+    0.125
+    """
+    return (1 - rho) * (1 - s_sigma) / 2
+
+
+def memory_saved_over_push_down(rho: float, s_sigma: float) -> float:
+    """(C_m^(2) - C_m^(3)) / C_m^(2) (§5.3, Equation 5.2).
+
+    >>> memory_saved_over_push_down(rho=1, s_sigma=0.5)
+    0.3333333333333333
+    """
+    return rho / (1 + 2 * rho + (1 - rho) * s_sigma)
+
+
+def cpu_saved_over_pull_up(rho: float, s_sigma: float, s_join: float) -> float:
+    """(C_p^(1) - C_p^(3)) / C_p^(1) without the terms in λ, i.e. for λ W_2 → ∞ (§5.3, Equation 5.2).
+
+    >>> round(cpu_saved_over_pull_up(rho=0.5, s_sigma=0.5, s_join=0.1), 3)
+    0.333
+    """
+    return ((1 - rho) * (1 - s_sigma) + (2 - rho) * s_join) / (1 + 2 * s_join)
+
+
+def cpu_saved_over_push_down(rho: float, s_sigma: float, s_join: float) -> float:
+    """(C_p^(2) - C_p^(3)) / C_p^(2) without the terms in λ, i.e. for λ W_2 → ∞ (§5.3, Equation 5.2).
+
+    With them it is negative where λ W_2 S_σ S_⋈ < 3/2: state-slice has 7λ of them, push-down 4λ.
+
+    >>> round(cpu_saved_over_push_down(rho=0.5, s_sigma=0.5, s_join=0.1), 3)
+    0.059
+    """
+    return s_sigma * s_join / (rho * (1 - s_sigma) + s_sigma + s_sigma * s_join + rho * s_join)
