@@ -13,9 +13,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from midstream.language.parse import parse_query
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery, Command
+from midstream.model.commands import AddQuery, ChangeQuery, Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
@@ -30,6 +29,7 @@ from midstream.step.clock import Seen
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
+from midstream.step.program import parsed
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000
@@ -94,13 +94,13 @@ class Driver:
         entries = [entry.sql for entry in self.manifest.queries.values()]
         entries += [wish.sql for wish in self.declared.queries.values()]
         waiting = self.folders.commands.after(self.manifest.last_command)
-        entries += [command.sql for _, command in waiting if isinstance(command, AddQuery)]
+        entries += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
         return list(self._parsed(entries))
 
     def _parsed(self, texts: Iterable[str]) -> Iterable[Query]:
         for text in dict.fromkeys(texts):
             try:
-                yield parse_query(text, self.manifest.streams)
+                yield parsed(self.manifest, text)
             except MidstreamError:
                 continue  # The step will refuse it.
 
@@ -120,14 +120,16 @@ class Driver:
         return replace(plan, manifest=self.outlets.named(plan.manifest))
 
     def _carries(self, plan: StepPlan) -> bool:
+        """Whether the running union has every column the queries read; it had, unless a command was taken."""
         assert self.layout is not None
+        if not plan.events:
+            return True
         queries = self._parsed(entry.sql for entry in plan.manifest.queries.values())
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
     def _is_nothing(self, batch: DataFrame, plan: StepPlan) -> bool:
-        """Whether there is nothing to do: the sources brought no partition and no lane has to change."""
-        moves = plan.migrations or plan.lanes_before != plan.manifest.lanes
-        return not moves and partitions_of(batch) == 0
+        """Whether there is nothing to do: the sources brought no partition, and nothing was asked or decided."""
+        return not plan.events and partitions_of(batch) == 0
 
     def _idle(self) -> Gathered:
         uses = {"": tuple(self.manifest.operators)}  # Their counters are kept.

@@ -18,6 +18,7 @@ from midstream.model.commands import AddQuery, operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+from midstream.model.sharing import check_sharing
 from midstream.spark.driver import Driver
 from midstream.spark.folders import Folders
 from midstream.spark.outlets import Outlets
@@ -39,7 +40,8 @@ class Job:
     Everything the job knows is in the folder `checkpoint`, which every machine of the cluster must see under this
     path. A job that is started on a checkpoint goes on where that one stopped, also with other plans, lanes or
     queries than before. `lanes` is how many shares the state is spread over; without it, as many as Spark runs tasks
-    at once.
+    at once. `sharing` is how queries that join the same streams by the same predicates share the work: `auto`,
+    `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
     Rows that come too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows whose
     timestamp cannot be read to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
@@ -63,8 +65,7 @@ class Job:
             )
         if lanes is not None:
             check_lanes(lanes)
-        if sharing not in ("auto", "off"):
-            raise QueryError(f"unknown sharing {sharing!r}", place="Job", remedy="use one of: auto, off")
+        check_sharing(sharing, "Job")
         self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint)), lanes
         self._sharing, self._seed = sharing, seed
         self._streams: dict[str, JobStream] = {}
@@ -95,9 +96,12 @@ class Job:
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
+        history: bool = True,
     ) -> Job:
         """Declare a query over streams declared before; without a sink its results go into the checkpoint.
 
+        On a checkpoint that other queries have run on, the rows that arrive meet those they hold of the same join,
+        unless `history` is False.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
         must be importable in every worker.
         """
@@ -110,7 +114,7 @@ class Job:
         if above is not None:
             check_operator(query, above, f"query {name}")
         self._sinks[name] = as_sink(sink, self._folders.results(name))
-        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above)
+        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history)
         return self
 
     def start(self, trigger: Mapping[str, Any] | None = None) -> Run:
@@ -127,7 +131,7 @@ class Job:
         self._try_folders()
         align(self._folders.spark, manifest, outlets)
         ship(self._spark.sparkContext)
-        declared = Declared(self._lanes, self._queries)
+        declared = Declared(self._lanes, self._queries, self._sharing)
         driver = Driver(self._folders, manifest, declared, outlets, lambda: run.is_stopping, self._victims())
         run = Run(self._spark, driver, self._begin(trigger or {}), self._union(manifest))
         return run

@@ -1,7 +1,7 @@
 """A job script meets a checkpoint: what it declares now against what was declared when it last started.
 
-Only what the script itself changed becomes a command. A plan, a number of lanes or a query that a command changed
-since stays as the command left it: a job goes on where it stopped.
+Only what the script itself changed becomes a command. A plan, a number of lanes, a mode of sharing or a query that a
+command changed since stays as the command left it: a job goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ import pyarrow as pa
 
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
-from midstream.model.errors import CheckpointError
+from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.step.clock import watermark
+from midstream.step.plan_step import take
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What a job script says: lanes, if it says so, and for each query its text, its plan and its sink."""
+    """What a job script says: lanes, if it says so, how queries share, and of each its text, its plan and its sink."""
 
     lanes: int | None
     queries: Mapping[str, AddQuery]
+    sharing: str
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a manifest keeps it."""
         queries = {n: {"sql": q.sql, "plan": q.plan, "operator": q.operator} for n, q in self.queries.items()}
-        return {"lanes": self.lanes, "queries": queries}
+        return {"lanes": self.lanes, "sharing": self.sharing, "queries": queries}
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
@@ -42,6 +44,8 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
     found: list[Command] = []
     if declared.lanes is not None and declared.lanes != last["lanes"] and declared.lanes != manifest.lanes:
         found.append(Rescale(declared.lanes))
+    if declared.sharing not in (last.get("sharing", manifest.sharing), manifest.sharing):
+        found.append(Reshare(declared.sharing))
     for name in sorted(last["queries"].keys() - declared.queries.keys()):
         if name in manifest.queries:
             found.append(DropQuery(name))
@@ -55,9 +59,14 @@ def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any
     if running is None:
         dropped_by_command = last is not None and last["sql"] == wish.sql
         return [] if dropped_by_command else [wish]
-    if running.sql != wish.sql or (running.operator is None) != (wish.operator is None):
+    if (running.operator is None) != (wish.operator is None):
         return [DropQuery(name), wish]
     found: list[Command] = []
+    if running.sql != wish.sql and (last is None or last["sql"] != wish.sql):
+        change = ChangeQuery(name, wish.sql)
+        if not _is_possible(manifest, change):
+            return [DropQuery(name), wish]
+        found.append(change)
     if wish.operator != running.operator and (last is None or last.get("operator") != wish.operator):
         found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, wish.operator))
     if wish.plan is None or (last is not None and last["plan"] == wish.plan):
@@ -65,6 +74,15 @@ def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any
     query = parse_query(wish.sql, manifest.streams)
     plan = parse_plan(wish.plan, query).notation()
     return found if plan == running.plan else [*found, Migrate(name, plan, STRATEGY)]
+
+
+def _is_possible(manifest: Manifest, command: Command) -> bool:
+    """Whether the job would take the command now."""
+    try:
+        take(manifest, command, {}, [])
+    except MidstreamError:
+        return False
+    return True
 
 
 def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:

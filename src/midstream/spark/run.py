@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale, operator_json
+from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event
 from midstream.spark.control import send, status
@@ -62,10 +62,15 @@ class Run:
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
+        together: bool = False,
         **options: Any,
     ) -> int:
-        """Carry a query to another plan, to another `UserOperator` on top, or both; the number of the command."""
-        return self._send(Migrate(name, plan or "", strategy, options, operator_json(operator, operator_options)))
+        """Carry a query to another plan, to another `UserOperator` on top, or both; the number of the command.
+
+        It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
+        """
+        above = operator_json(operator, operator_options)
+        return self._send(Migrate(name, plan or "", strategy, options, above, together))
 
     def add_query(
         self,
@@ -76,19 +81,28 @@ class Run:
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
+        history: bool = True,
     ) -> int:
-        """Begin a query; it sees the rows from the next step on. Without a sink its results go into the checkpoint."""
+        """Begin a query with the next step. Without a sink its results go into the checkpoint.
+
+        The rows that arrive from then on meet those that running queries hold of the same join, unless `history` is
+        False: then only one another. The event `QueryAdded` says what the query sees and from when it is exact.
+        """
         meant, sinks = as_sink(sink, self._driver.folders.results(name)), self._driver.outlets.sinks
         before = sinks.get(name)
         if isinstance(meant, FunctionSink):
             sinks[name] = meant  # A step may take the command as soon as it is logged.
         try:
             above = operator_json(operator, operator_options)
-            return self._send(AddQuery(name, sql, plan, meant.to_json(), above))
+            return self._send(AddQuery(name, sql, plan, meant.to_json(), above, history))
         except MidstreamError:
             sinks.pop(name, None)
             sinks.update({} if before is None else {name: before})
             raise
+
+    def change_query(self, name: str, sql: str) -> int:
+        """Give a running query another window or filter, or another select list with the same columns."""
+        return self._send(ChangeQuery(name, sql))
 
     def drop_query(self, name: str) -> int:
         """End a query."""
@@ -97,6 +111,10 @@ class Run:
     def rescale(self, lanes: int) -> int:
         """Spread the state over another number of lanes."""
         return self._send(Rescale(lanes))
+
+    def reshare(self, sharing: str) -> int:
+        """Let queries share by another mode; no answer changes."""
+        return self._send(Reshare(sharing))
 
     def status(self) -> dict[str, Any]:
         """The job at a glance, as JSON values."""
