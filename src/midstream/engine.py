@@ -49,6 +49,7 @@ class Engine:
         check_sharing(sharing, "Engine")
         check_lanes(lanes)
         self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
+        self._ahead: Manifest | None = None
         self._store = MemoryStore()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._late: dict[str, pa.Table] = {}
@@ -69,6 +70,7 @@ class Engine:
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle)
         self._manifest = replace(self._manifest, streams={**self._manifest.streams, name: stream})
+        self._ahead = None
 
     def add_query(
         self,
@@ -131,7 +133,7 @@ class Engine:
         """Do one step: rows in by stream, results out by query, each in order of result time."""
         result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
         late, dead = with_letters(self._late, result.late), with_letters(self._dead, result.dead_letters)
-        self._manifest, self._late, self._dead = result.manifest, late, dead
+        self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
         self._store.retain(listed(self._manifest))
         self._events.extend(result.events)
         return dict(result.results)
@@ -183,12 +185,14 @@ class Engine:
         return engine
 
     def _command(self, command: Command) -> None:
-        take(self._upcoming(), command, {}, [])
+        self._ahead = take(self._upcoming(), command, {}, [])
         self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
 
     def _upcoming(self) -> Manifest:
-        """The manifest as the commands waiting for the next step will leave it."""
-        manifest = replace(self._manifest, step=self._manifest.step + 1)
-        for command in self._manifest.pending:
-            manifest = take(manifest, command, {}, [])
-        return manifest
+        """The manifest as the commands waiting for the next step will leave it, each taken once."""
+        if self._ahead is None:
+            ahead = replace(self._manifest, step=self._manifest.step + 1)
+            for command in self._manifest.pending:
+                ahead = take(ahead, command, {}, [])
+            self._ahead = ahead
+        return self._ahead
