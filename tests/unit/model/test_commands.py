@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,14 @@ def test_json_round_trip(command: Command) -> None:
 
 def test_logs_of_before_sharing_are_still_read() -> None:
     add = {"command": "add_query", "query": "q", "sql": "SELECT 1", "plan": None, "sink": None, "operator": None}
-    move = {"command": "migrate", "query": "q", "plan": "A", "strategy": "gms", "options": {}, "operator": None}
+    move: dict[str, Any] = {
+        "command": "migrate",
+        "query": "q",
+        "plan": "A",
+        "strategy": "gms",
+        "options": {},
+        "operator": None,
+    }
     assert from_json(add) == AddQuery("q", "SELECT 1", history=True)
     assert from_json(move) == Migrate("q", "A", "gms", together=False)
 
