@@ -1,0 +1,164 @@
+"""What a run must have put out: by the oracle, over the rows that each query is said to see, and it must be said right.
+
+A result is due in the step in which its last component arrives. A query that sees "all" has every result due since it
+began, over all rows of the whole input; one that sees from a time on counts only rows that are not older; one that sees
+what is "new" counts only rows that arrived since it began.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.oracle.answer import Answer, answer, width
+from tests.oracle.arrival import Arrivals, Lifetime, arrive
+from tests.oracle.compare import Row, assert_ordered, difference, rows
+from tests.oracle.spec import QuerySpec, StreamSpec
+from tests.sharing.case import Case, Move, Reshare
+from tests.sharing.drive import Run, Segment
+
+Sees = str | int
+
+
+@dataclass(frozen=True)
+class Due:
+    """The results that are due from a step on: the answer's rows, each with its time and step."""
+
+    answer: Answer
+    places: list[int]
+
+    def by_step(self, step: int) -> pa.Table:
+        """Those of one step."""
+        places = [place for place in self.places if self.answer.steps[place] == step]
+        return self.answer.table.take(pa.array(places, pa.int64()))
+
+    def since(self, time: int | None) -> Counter[tuple[int, Row]]:
+        """Those of a time on, each with its step."""
+        found = rows(self.answer.table)
+        times, steps = self.answer.times, self.answer.steps
+        return Counter((steps[p], found[p]) for p in self.places if time is None or times[p] >= time)
+
+
+class Judge:
+    """The oracle over one case's rows."""
+
+    def __init__(self, case: Case, found: Run) -> None:
+        self.case, self.found = case, found
+        lives = [Lifetime(s.query, s.asked.spec, s.begin, s.end) for s in found.segments]
+        self.arrivals = arrive(case.streams, case.steps, lives)
+        self.told: Counter[str] = Counter()
+
+    def check(self) -> Counter[str]:
+        """Fail unless all is as promised; tells how often what was seen."""
+        for segment in self.found.segments:
+            label = f"{segment.query} from step {segment.begin}"
+            sees, exact_from = said(segment)
+            self._check_answer(segment, sees, label)
+            self._check_exact(segment, sees, exact_from, label)
+            self._check_sees(segment, sees, exact_from, label)
+            kind = sees if isinstance(sees, str) else "some"
+            self.told[f"sees {kind}"] += 1
+            if segment.begin > 0 and self._heard(segment):
+                self.told[f"{'added' if segment.added else 'changed'} amid rows, sees {kind}"] += 1
+        return self.told
+
+    def due(self, segment: Segment, sees: Sees) -> Due:
+        """What a segment must put out if it sees this."""
+        return due(self.case.streams, self.arrivals, segment.asked.spec, segment.begin, segment.end, sees)
+
+    def _check_answer(self, segment: Segment, sees: Sees, label: str) -> None:
+        wanted = self.due(segment, sees)
+        for number, table in enumerate(segment.tables):
+            expected = wanted.by_step(segment.begin + number)
+            if table.column_names == expected.column_names and Counter(rows(table)) == Counter(rows(expected)):
+                continue
+            problem = difference(table, expected, wanted.answer.approximate)
+            assert not problem, f"{label} (sees {sees}) step {segment.begin + number}: {problem}"
+        assert_ordered(segment.tables, throughout=self.case.straight, label=label)
+
+    def _check_exact(self, segment: Segment, sees: Sees, exact_from: int | None, label: str) -> None:
+        """From then on it is as if the query had run for ever."""
+        if sees == "all" or segment.asked.want is None:
+            assert exact_from is None or segment.asked.want is None, f"{label}: sees all, exact from {exact_from}?"
+            return
+        mine, whole = self.due(segment, sees), self.due(segment, "all")
+        missing = whole.since(exact_from) - mine.since(exact_from)
+        assert not missing, f"{label}: sees {sees} is not exact from {exact_from}: {dict(missing)}"
+        latest = self._latest(segment)
+        if latest is not None and exact_from is not None:
+            assert exact_from <= latest, f"{label}: exact from {exact_from} only, though from {latest} nothing is old"
+
+    def _check_sees(self, segment: Segment, sees: Sees, exact_from: int | None, label: str) -> None:
+        """What is easy to tell: who must see all, and who only what is new."""
+        heard = self._heard(segment)
+        if not heard:
+            assert exact_from is None, f"{label}: before the first row, yet exact from {exact_from}"
+            return
+        if segment.asked.want is None:
+            return
+        reshared = any(isinstance(action, Reshare) for action in self.case.actions)
+        if not segment.history or (self.case.sharing == "off" and not reshared):
+            assert sees == "new", f"{label}: sees {sees}, and should see what is new alone"
+            return
+        cover = next((other for other in self.found.segments if self._covers(other, segment)), None)
+        if cover is not None:
+            assert sees == "all", f"{label}: sees {sees}, and {cover.query} of step {cover.begin} is wider and whole"
+            self.told["covered"] += 1
+
+    def _covers(self, other: Segment, segment: Segment) -> bool:
+        """Whether another member, not less wide, ran before and runs on, and has itself seen everything."""
+        if other is segment or other.begin >= segment.begin or other.end < segment.begin:
+            return False
+        runs_on = other.end > segment.begin or (other.query == segment.query and not segment.added)
+        if not runs_on or other.asked.want is None or segment.asked.want is None:
+            return False
+        if any(isinstance(action, Move | Reshare) for action in self.case.actions):
+            return False  # One of the two may be elsewhere by now.
+        whole = said(other)[0] == "all" or not self._heard(other)
+        return whole and segment.asked.want.within(other.asked.want)
+
+    def _heard(self, segment: Segment) -> bool:
+        """Whether any row of its streams had been admitted before."""
+        tables = (self.arrivals.admitted[name] for name in segment.asked.spec.streams)
+        return any((pc.min(table["__step"]).as_py() or 0) < segment.begin for table in tables if table.num_rows)
+
+    def _latest(self, segment: Segment) -> int | None:
+        """The moment from which no result has a component from before the segment; None if rows are counted."""
+        spec = segment.asked.spec
+        if any(source.rows is not None for source in spec.sources):
+            return None
+        times = []
+        for source in spec.sources:
+            table = self.arrivals.admitted[source.stream]
+            before = table.filter(pc.less(table["__step"], segment.begin))
+            if before.num_rows:
+                times.append(pc.max(before["__ts"]).as_py() + (width(Lifetime("", spec), source) or 0) + 1)
+        return max(times, default=None)
+
+
+def said(segment: Segment) -> tuple[Sees, int | None]:
+    """What the event says that a segment sees, and from when on it is exact."""
+    event: Any = segment.event
+    assert event is not None, f"{segment.query}: nobody said that it began with step {segment.begin}"
+    assert event.query == segment.query
+    if segment.asked.want is None:
+        several = len(segment.asked.spec.all_sources) > 1
+        assert event.sees == "new" or not (several and segment.begin), (
+            f"{segment.query}: sees {event.sees}, for no member"
+        )
+        return "new", None
+    return event.sees, event.exact_from
+
+
+def due(streams: tuple[StreamSpec, ...], arrivals: Arrivals, spec: QuerySpec, begin: int, end: int, sees: Sees) -> Due:
+    """What a query that runs from `begin` up to `end` must put out if it sees this."""
+    since = begin if sees == "new" else 0
+    if isinstance(sees, int):
+        seen = {n: t.filter(pc.greater_equal(t["__ts"], sees)) for n, t in arrivals.admitted.items()}
+        arrivals = replace(arrivals, admitted=seen)
+    found = answer(streams, arrivals, Lifetime("", spec, since, end))
+    return Due(found, [place for place, step in enumerate(found.steps) if step >= begin])

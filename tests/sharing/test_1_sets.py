@@ -1,0 +1,50 @@
+"""Queries over the same streams come, go, change and migrate at any step; each answers what the oracle says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+from tests.sharing.draw import MODES, case
+from tests.sharing.drive import run
+from tests.sharing.judge import Judge
+from tests.sharing.profile import many
+from tests.sharing.told import told
+
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+
+done: Counter[str] = Counter()
+
+
+@many(300)
+@given(st.integers(0, 2**40))
+def test_each_query_of_a_set(seed: int) -> None:
+    drawn = case(seed)
+    try:
+        found = run(drawn)
+        seen = Judge(drawn, found).check()
+    except Exception:
+        note(told(drawn))
+        raise
+    done.update(seen)
+    done[drawn.sharing] += 1
+    done.update(f"{type(action).__name__} refused" for action, _ in found.refused)
+    done.update(type(action).__name__ for action in drawn.actions)
+    done["answered"] += sum(any(table.num_rows for table in s.tables) for s in found.segments)
+    done["segments"] += len(found.segments)
+
+
+def test_sets_were_exercised() -> None:
+    """Runs after the test above, which would pass if nothing were shared, changed or answered."""
+    if done["segments"] < 500:
+        return
+    assert done["answered"] > 0.4 * done["segments"], done
+    assert min(done[mode] for mode in MODES) > 0.08 * sum(done[mode] for mode in MODES), done
+    assert done["covered"] > 0.05 * done["segments"], done
+    for kind in ("all", "some", "new"):
+        assert done[f"added amid rows, sees {kind}"] > 0.01 * done["segments"], (kind, done)
+    assert done["Change refused"] < 0.3 * done["Change"], done
+    assert done["Move refused"] < 0.6 * done["Move"], done

@@ -1,0 +1,170 @@
+"""What is kept: no more than the widest query alone wants (Wang Theorem 5), no row that nobody wants (Theorem 6)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from hypothesis import given, note
+from hypothesis import strategies as st
+
+import midstream as ms
+from midstream.state.specs import is_base
+from tests.oracle.answer import connection
+from tests.oracle.arrival import Arrivals, Lifetime, arrive
+from tests.property.drive import Rescale, Restart
+from tests.property.rows import draw_rows
+from tests.sharing.case import Action, Add, Case, Change, Drop
+from tests.sharing.draw import LARGEST, cut_rows, shape_of
+from tests.sharing.drive import run
+from tests.sharing.family import Asked, Family, Want, family
+from tests.sharing.profile import many
+from tests.sharing.told import script
+
+done: Counter[str] = Counter()
+
+
+def draw(rng: Random, *, filters: bool) -> tuple[Case, Family]:
+    """Rows in steps without queries, and a family with one plan."""
+    names = "ABCD"[: rng.choice((2, 2, 3))]
+    of = family(rng, names, filters=filters)
+    shape = replace(shape_of(rng, len(names), LARGEST[len(of.labels)]), idle=None)
+    streams, sequence = draw_rows(shape)
+    steps = cut_rows(rng, streams, sequence)
+    disturbances: list[Action] = []
+    if rng.random() < 0.25:
+        disturbances.append(Restart(rng.randrange(len(steps)), rng.random() < 0.5))
+    if rng.random() < 0.2:
+        disturbances.append(Rescale(rng.randrange(len(steps)), rng.choice((1, 2, 3))))
+    case = Case(streams, steps, tuple(disturbances), "mem_opt", rng.choice((1, 1, 2, 3)))
+    return case, replace(of, plans=of.plans[:1])
+
+
+def with_actions(case: Case, actions: list[Action]) -> Case:
+    """The case with more actions, in order of their steps."""
+    return replace(case, actions=tuple(sorted((*actions, *case.actions), key=lambda action: action.step)))
+
+
+@many(120)
+@given(st.integers(0, 2**40))
+def test_the_state_of_all_is_that_of_the_widest_alone(seed: int) -> None:
+    """Theorem 5, in rows, after every step, whoever comes and goes beside the widest."""
+    rng = Random(seed)
+    case, of = draw(rng, filters=False)
+    widest = {label: max(windows[label] for windows in of.windows) for label in of.labels}
+    first, _ = replace(of, windows=(widest,)).member(rng)
+    actions: list[Action] = [Add(0, "widest", first)]
+    for number in range(rng.choice((1, 2, 4, 7))):
+        since = 0 if rng.random() < 0.5 else rng.randrange(len(case.steps))
+        asked, manner = of.member(rng)
+        actions.append(Add(since, f"q{number}", asked))
+        if rng.random() < 0.3:
+            other = of.member(rng, manner, asked.want and asked.want.plan)[0]
+            actions.append(Change(rng.randrange(since, len(case.steps)), f"q{number}", other))
+        if rng.random() < 0.4 and since + 1 < len(case.steps):
+            actions.append(Drop(rng.randrange(since + 1, len(case.steps)), f"q{number}"))
+    everybody, alone = with_actions(case, actions), with_actions(case, actions[:1])
+    found, expected = state_rows(everybody), state_rows(alone)
+    if found != expected:
+        note(f"{script(everybody)}\n# state rows {found}, of the widest alone {expected}")
+    assert found == expected
+    done["kept without filters"] += sum(expected) > 0
+
+
+def state_rows(case: Case) -> list[int]:
+    """The rows and combinations alive after each step."""
+    found: list[int] = []
+    run(case, lambda engine, _: found.append(engine.metrics()["state_rows"]))
+    return found
+
+
+@many(150)
+@given(st.integers(0, 2**40))
+def test_no_row_is_kept_that_nobody_wants(seed: int) -> None:
+    """Theorem 6, row by row: the rows that pass some filter and are in the window of the widest such query."""
+    rng = Random(seed)
+    case, of = draw(rng, filters=True)
+    actions: list[Action] = []
+    for number in range(rng.choice((1, 2, 3, 5))):
+        asked, _ = of.member(rng)
+        actions.append(Add(0, f"q{number}", asked))
+        if number and rng.random() < 0.3 and len(case.steps) > 1:
+            actions.append(Drop(rng.randrange(1, len(case.steps)), f"q{number}"))
+    case = with_actions(case, actions)
+    live: dict[str, Asked] = {}
+    held: list[Mapping[str, tuple[int, Counter[int]]]] = []
+    asked_in: list[list[Want]] = []
+
+    def watch(engine: ms.Engine, step: int) -> None:
+        held.append({label: held_rows(engine, label) for label in of.labels})
+        for action in case.actions:
+            if isinstance(action, Add) and action.step == step:
+                live[action.query] = action.asked
+            if isinstance(action, Drop) and action.step == step:
+                del live[action.query]
+        asked_in.append([asked.want for asked in live.values() if asked.want])
+
+    run(case, watch)
+    lives = [Lifetime(a.query, a.asked.spec) for a in case.actions if isinstance(a, Add)]
+    arrivals = arrive(case.streams, case.steps, lives)
+    for step, (states, wants) in enumerate(zip(held, asked_in, strict=True)):
+        for label, (alive, stored) in states.items():
+            wanted = wanted_rows(arrivals, label, wants, lives[0].spec.streams, step)
+            if alive != len(wanted) or wanted - set(stored):
+                note(script(case))
+            missing = wanted - set(stored)
+            assert not missing, f"step {step}: rows {sorted(missing)} of {label} are wanted and gone"
+            assert alive == len(wanted), f"step {step}: {alive} rows of {label} are alive, wanted {sorted(wanted)}"
+            assert max(stored.values(), default=1) == 1, f"step {step}: rows of {label} are held twice: {stored}"
+            done["rows kept"] += alive
+            done["rows given up"] += arrivals.admitted[label[0]].num_rows - alive
+
+
+def held_rows(engine: ms.Engine, label: str) -> tuple[int, Counter[int]]:
+    """How many base rows of a source are alive, and how often each (by `u`) is in a chunk that is listed."""
+    alive, stored = 0, Counter[int]()
+    for lane in engine.manifest.lane_states.values():
+        for state_id, listing in lane.states.items():
+            if is_base(state_id) and state_id.split(".")[0].replace("#", "") in (label, f"{label[0]}{label.lower()}"):
+                alive += listing.live
+                for ref in listing.chunks:
+                    stored.update(engine._store.get(ref).column("u").to_pylist())
+    return alive, stored
+
+
+def wanted_rows(arrivals: Arrivals, label: str, wants: list[Want], streams: frozenset[str], step: int) -> set[int]:
+    """The rows that some query of this step wants: those of the step, and those that a row to come may still meet."""
+    connection().register("arrived", rows_until(arrivals, label[0], step))
+    watermark = arrivals.query_watermark(streams, step - 1)
+    found: set[int] = set()
+    for want in wants:
+        kind, size = want.windows[label]
+        filters = [text.format(**{label: "arrived"}) for text in want.filters if f"{{{label}}}" in text]
+        filters += [text for text in want.filters if "{" not in text]
+        if kind == "rows":
+            filters.append(
+                f"(__step = {step} OR __number > (SELECT count(*) FROM arrived WHERE __step < {step}) - {size})"
+            )
+        elif watermark is not None:
+            filters.append(f"(__step = {step} OR __ts + {size} >= {watermark})")
+        where = f" WHERE {' AND '.join(f'({f})' for f in filters)}" if filters else ""
+        found |= {row[0] for row in connection().sql(f"SELECT u FROM arrived{where}").fetchall()}
+    return found
+
+
+def rows_until(arrivals: Arrivals, stream: str, step: int) -> pa.Table:
+    """The rows of a stream that had been admitted by the end of a step."""
+    rows: Any = arrivals.admitted[stream]
+    return rows.filter(pc.less_equal(rows["__step"], step))
+
+
+def test_rows_were_kept_and_given_up() -> None:
+    """Runs after the tests above, which would pass if nothing were ever kept."""
+    if done:
+        assert done["kept without filters"] > 10, done
+        assert done["rows kept"] > 500 and done["rows given up"] > 500, done
