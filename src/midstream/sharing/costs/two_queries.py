@@ -1,6 +1,6 @@
 """Two queries over one join, three ways to share it: Wang ch. 4 (Equations 4.1, 4.2) and §5.3 (Equations 5.1, 5.2).
 
-Q_1 has window W_1 and no filter, Q_2 the wider window W_2 and the filter σ_A on A. Joins are nested loops, every
+Q_1 has window W_1 and no filter, Q_2 the wider window W_2 and the filter sigma_A on A. Joins are nested loops, every
 primary operation is one comparison.
 """
 
@@ -13,7 +13,7 @@ from midstream.sharing.costs.cost import Cost
 
 @dataclass(frozen=True)
 class TwoQueries:
-    """The settings of Table 4.1, with λ_A = λ_B = λ (`lambda_`) and W_1 < W_2.
+    """The settings of Table 4.1, with lambda_A = lambda_B (`lambda_`) and W_1 < W_2.
 
     >>> TwoQueries(lambda_=20, w_1=10, w_2=40, s_sigma=0.5, s_join=0.1).rho
     0.25
@@ -28,7 +28,7 @@ class TwoQueries:
 
     @property
     def rho(self) -> float:
-        """The window ratio ρ = W_1 / W_2 (§5.3)."""
+        """The window ratio rho = W_1 / W_2 (§5.3)."""
         return self.w_1 / self.w_2
 
 
@@ -73,8 +73,8 @@ def push_down(q: TwoQueries) -> Cost:
 def state_slice(q: TwoQueries) -> Cost:
     """Slices [0, W_1) and [W_1, W_2) with the filter between them, a union by punctuation (§5.3, Equation 5.1).
 
-    The purge term is the printed 4λ: it lets every row of A purge the second slice, which only the share S_σ reaches.
-    `chain.state_slice_cost` counts (3 + S_σ)λ.
+    The purge term is the printed 4 lambda: it lets every row of A purge the second slice, which only the share S_sigma
+    reaches; `chain.chain_cost` counts (3 + S_sigma) lambda.
 
     >>> cost = state_slice(TwoQueries(lambda_=20, w_1=10, w_2=30, s_sigma=0.5, s_join=0.1))
     >>> cost.c_m, cost.c_p
@@ -116,7 +116,7 @@ def memory_saved_over_push_down(rho: float, s_sigma: float) -> float:
 
 
 def cpu_saved_over_pull_up(rho: float, s_sigma: float, s_join: float) -> float:
-    """(C_p^(1) - C_p^(3)) / C_p^(1) without the terms in λ, i.e. for λ W_2 → ∞ (§5.3, Equation 5.2).
+    """(C_p^(1) - C_p^(3)) / C_p^(1) where the terms in lambda do not count (§5.3, Equation 5.2).
 
     >>> round(cpu_saved_over_pull_up(rho=0.5, s_sigma=0.5, s_join=0.1), 3)
     0.333
@@ -125,9 +125,9 @@ def cpu_saved_over_pull_up(rho: float, s_sigma: float, s_join: float) -> float:
 
 
 def cpu_saved_over_push_down(rho: float, s_sigma: float, s_join: float) -> float:
-    """(C_p^(2) - C_p^(3)) / C_p^(2) without the terms in λ, i.e. for λ W_2 → ∞ (§5.3, Equation 5.2).
+    """(C_p^(2) - C_p^(3)) / C_p^(2) where the terms in lambda do not count (§5.3, Equation 5.2).
 
-    With them it is negative where λ W_2 S_σ S_⋈ < 3/2: state-slice has 7λ of them, push-down 4λ.
+    With them it is negative where lambda W_2 S_sigma S_⋈ < 3/2: state-slice has 7 lambda of them, push-down 4 lambda.
 
     >>> round(cpu_saved_over_push_down(rho=0.5, s_sigma=0.5, s_join=0.1), 3)
     0.059
