@@ -20,7 +20,7 @@ def job_of(session: Any, file: JobFile) -> Job:
     """The job that a job file describes, not started yet."""
     import midstream as ms
 
-    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes)
+    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing)
     for name, spec in file.streams.items():
         frame = _read(session, name, spec)
         job.stream(name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
@@ -32,6 +32,7 @@ def job_of(session: Any, file: JobFile) -> Job:
             sink=dict(query.sink),
             operator=query.operator,
             operator_options=query.operator_options,
+            history=query.history,
         )
     return job
 

@@ -11,6 +11,7 @@ import typer
 
 from midstream import __version__
 from midstream.cli.add import add
+from midstream.cli.change import change
 from midstream.cli.console import failure_text
 from midstream.cli.demo import demo
 from midstream.cli.drop import drop
@@ -18,6 +19,7 @@ from midstream.cli.explain import explain
 from midstream.cli.lab import lab
 from midstream.cli.migrate import migrate
 from midstream.cli.rescale import rescale
+from midstream.cli.reshare import reshare
 from midstream.cli.run import run
 from midstream.cli.status import status
 
@@ -30,7 +32,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, status, explain, migrate, add, drop, rescale, lab):
+for command in (demo, run, status, explain, migrate, add, change, drop, rescale, reshare, lab):
     app.command()(command)
 
 

@@ -24,12 +24,16 @@ def migrate(
     ] = None,
     operator: Operator = None,
     operator_option: OperatorOptions = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="Carry the shared plan under all the queries that share it.")
+    ] = False,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Carry a running query to another plan; its answers go on, none lost, none doubled.
 
-    The plan and the strategy are checked against the query before the command is sent.
+    A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
+    checked against the query before the command is sent.
     """
     from midstream.model.commands import Migrate, operator_json
 
@@ -37,4 +41,4 @@ def migrate(
         raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
     above = operator_json(operator, named_values(operator_option, "--operator-option"))
     options = named_values(option, "--option")
-    send(Checkpoint.at(path), Migrate(query, plan, strategy, options, above), wait, as_json)
+    send(Checkpoint.at(path), Migrate(query, plan, strategy, options, above, together), wait, as_json)

@@ -1,8 +1,9 @@
-"""Options that are values with names, and the options of a user's operator."""
+"""What several commands take: a query's text, options that are values with names, a user's operator."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterable
 from typing import Annotated, Any
 
@@ -10,6 +11,7 @@ import typer
 
 from midstream.cli.console import WrongUse
 
+SqlText = Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")]
 Operator = Annotated[
     str | None,
     typer.Option("--operator", metavar="MODULE:CLASS", help="A user's operator on top; its module can be imported."),
@@ -18,6 +20,11 @@ OperatorOptions = Annotated[
     list[str] | None,
     typer.Option("--operator-option", metavar="NAME=VALUE", help="What it is made with; may be repeated."),
 ]
+
+
+def sql_text(sql: str) -> str:
+    """The query's text, read from standard input where it is `-`."""
+    return sys.stdin.read() if sql == "-" else sql
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:

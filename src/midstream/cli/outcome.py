@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.console import Failed, print_json, say
+from midstream.cli.sight import in_words
 
 if TYPE_CHECKING:
     from midstream.cli.checkpoint import Checkpoint
@@ -24,8 +25,10 @@ POLL_SECONDS = 0.2
 DONE_BY = {
     "migrate": ("migration_ended", {"query": "query", "plan": "plan"}),
     "add_query": ("query_added", {"query": "query"}),
+    "change_query": ("query_changed", {"query": "query", "sql": "sql"}),
     "drop_query": ("query_dropped", {"query": "query"}),
     "rescale": ("lanes_rescaled", {"new": "lanes"}),
+    "reshare": ("sharing_changed", {"new": "sharing"}),
 }
 """By kind of command: the event that ends it, and which of the event's fields must equal which of the command's."""
 
@@ -107,5 +110,8 @@ def _sentence(number: int, command: Command, outcome: Outcome) -> str:
     sent = f"command {number} ({command.kind}) is in the log; the job takes it with its next step"
     if outcome.event is None:
         return sent if outcome.state == "sent" else f"command {number} ({command.kind}) was taken and is under way"
-    detail = ", ".join(f"{k} {v}" for k, v in outcome.event.items() if k not in ("event", "step", "detail") and v != ())
-    return f"command {number} ({command.kind}) was done in step {outcome.event['step']}: {detail}"
+    event = outcome.event
+    detail = ", ".join(
+        f"{k} {v}" for k, v in in_words(event).items() if k not in ("event", "step", "detail") and v != ()
+    )
+    return f"command {number} ({command.kind}) was done in step {event['step']}: {detail}"

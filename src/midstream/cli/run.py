@@ -40,7 +40,7 @@ def run(
     """Run a job until it is interrupted, or with --once until its input is used up.
 
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
-    commands from its checkpoint: see migrate, add, drop and rescale.
+    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare.
     """
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file

@@ -8,6 +8,7 @@ import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath
 from midstream.cli.console import AsJson, print_json, print_table, say, time_text
+from midstream.cli.sight import in_words, sight
 
 if TYPE_CHECKING:
     from midstream.model.manifest import Manifest, QueryEntry
@@ -42,6 +43,7 @@ def job_report(checkpoint: Checkpoint) -> dict[str, Any]:
         "job": manifest.job,
         "step": manifest.step,
         "lanes": manifest.lanes,
+        "sharing": manifest.sharing,
         "state": {
             "states": len({name for lane in manifest.lane_states.values() for name in lane.states}),
             "rows": _state_rows(checkpoint, manifest),
@@ -89,6 +91,8 @@ def _query(name: str, entry: QueryEntry) -> dict[str, Any]:
         "query": name,
         "plan": entry.plan,
         "since": entry.since,
+        "sees": entry.sees,
+        "exact_from": entry.exact_from,
         "rows_out": counters.rows_out,
         "comparisons": counters.comparisons,
         "state_rows": counters.state_rows,
@@ -111,6 +115,7 @@ def _show(report: dict[str, Any]) -> None:
     state = report["state"]
     say(
         f"job {report['job'] or '-'} at {report['checkpoint']}: step {report['step']:,}, {report['lanes']} lanes, "
+        f"sharing {report['sharing']}, "
         f"{state['rows']:,} rows in {state['states']} states ({state['chunks']:,} chunks, {size_text(state['bytes'])})"
     )
     print_table(
@@ -123,11 +128,8 @@ def _show(report: dict[str, Any]) -> None:
     )
     print_table(
         "queries",
-        ("query", "plan", "since step", "rows out", "comparisons", "results"),
-        [
-            (q["query"], q["plan"], q["since"], q["rows_out"], q["comparisons"], (q["sink"] or {}).get("path"))
-            for q in report["queries"]
-        ],
+        ("query", "plan", "since step", "sees", "rows out", "comparisons", "results"),
+        [_query_row(q) for q in report["queries"]],
     )
     print_table(
         "migrations under way",
@@ -165,8 +167,13 @@ def _show(report: dict[str, Any]) -> None:
     print_table(
         "events",
         ("step", "event", "what"),
-        [(e["step"], e["event"], plain(e, "step", "event")) for e in report.get("events", ())],
+        [(e["step"], e["event"], plain(in_words(e), "step", "event")) for e in report.get("events", ())],
     )
+
+
+def _query_row(q: dict[str, Any]) -> tuple[Any, ...]:
+    path = (q["sink"] or {}).get("path")
+    return (q["query"], q["plan"], q["since"], sight(q["sees"], q["exact_from"]), q["rows_out"], q["comparisons"], path)
 
 
 def plain(value: dict[str, Any], *without: str) -> str:

@@ -12,6 +12,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration
 from midstream.language.scope import suggest
 from midstream.model.errors import LanguageError
+from midstream.model.sharing import SHARING
 
 Table = dict[str, Any]
 
@@ -34,23 +35,28 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class QuerySpec:
-    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top."""
+    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
+
+    `history`: whether it sees, where it is new to a running job, what the job's queries hold.
+    """
 
     sql: str
     plan: str | None
     sink: Mapping[str, Any]
     operator: str | None = None
     operator_options: Mapping[str, Any] | None = None
+    history: bool = True
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job: where its state lives, how many lanes it has, what it reads and what it computes."""
+    """A job: where its state lives, how many lanes it has, what it reads and computes, and how its queries share."""
 
     checkpoint: str
     lanes: int
     streams: Mapping[str, SourceSpec]
     queries: Mapping[str, QuerySpec]
+    sharing: str = "auto"
 
 
 def read_job_file(path: str | Path) -> JobFile:
@@ -86,12 +92,15 @@ def parse_job(text: str, where: str = "job file") -> JobFile:
     lanes = job.get("lanes", int, "a whole number", 1)
     if lanes < 1:
         raise job.error("lanes", "is less than 1", "use a whole number of at least 1")
+    sharing = job.get("sharing", str, "a text such as 'auto'", "auto")
+    if sharing not in SHARING:
+        raise job.error("sharing", f"is {sharing!r}", f"use one of: {', '.join(SHARING)}")
     streams = {name: _stream(table) for name, table in job.tables("streams")}
     queries = {name: _query(table) for name, table in job.tables("queries")}
     job.close()
     if not streams:
         raise job.error("streams", "names no stream", "add a table such as [streams.A]")
-    return JobFile(checkpoint, lanes, streams, queries)
+    return JobFile(checkpoint, lanes, streams, queries, sharing)
 
 
 def _stream(table: _Table) -> SourceSpec:
@@ -114,10 +123,11 @@ def _query(table: _Table) -> QuerySpec:
     sink = table.get("sink", dict, "a table", None)
     operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
     options = table.get("operator_options", dict, "a table", None)
+    history = table.get("history", bool, "true or false", True)
     table.close()
     if sink is None:
         raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
-    return QuerySpec(sql, plan, sink, operator, options)
+    return QuerySpec(sql, plan, sink, operator, options, history)
 
 
 class _Table:

@@ -1,15 +1,17 @@
-"""`migrate`, `add`, `drop`, `rescale` go through the command log."""
+"""`migrate`, `add`, `change`, `drop`, `rescale`, `reshare` go through the command log."""
 
 from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from midstream.cli.main import main
-from midstream.model.commands import AddQuery, DropQuery, Migrate, Rescale
+from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
+from midstream.model.manifest import Manifest
 from tests.unit.cli.conftest import SmallJob
 
 PAIR = "SELECT A.k FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k"
@@ -34,6 +36,28 @@ def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[s
     ]
     job.step()
     assert job.manifest.queries["pairs"].plan == "(A (B C))" and job.manifest.lanes == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["add", "{}", "two", PAIR, "--no-history"], AddQuery("two", PAIR, history=False)),
+        (["migrate", "{}", "pairs", "(A (B C))", "--together"], Migrate("pairs", "(A (B C))", together=True)),
+        (["change", "{}", "pairs", PAIR], ChangeQuery("pairs", PAIR)),
+        (["reshare", "{}", "cpu_opt"], Reshare("cpu_opt")),
+    ],
+)
+def test_what_is_wished_of_queries_that_share_is_appended(
+    arguments: list[str], command: Command, job: SmallJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def granted(manifest: Manifest, command: Command, *_: object) -> Manifest:
+        if isinstance(command, Migrate):
+            return manifest.with_query("pairs", replace(manifest.queries["pairs"], plan=command.plan))
+        return manifest
+
+    monkeypatch.setattr("midstream.step.plan_step.take", granted)
+    assert main([a.format(job.path) for a in arguments]) == 0
+    assert sent(job) == [command]
 
 
 def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,6 +87,10 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["rescale", "{}", "--lanes", "0"], "lanes"),
         (["rescale", "{}"], "lanes"),
         (["rescale", "{}", "--lanes", "many"], "lanes"),
+        (["reshare", "{}", "sideways"], "use one of: auto, mem_opt, cpu_opt, pull_up, push_down, off"),
+        (["reshare", "{}"], "MODE"),
+        (["change", "{}", "pairs"], "SQL"),
+        (["change", "{}", "pears", PAIR], ""),
         (["fly", "{}"], "fly"),
     ],
 )
@@ -88,7 +116,10 @@ def test_commands_are_checked_against_what_waits_already(job: SmallJob, capsys: 
 def test_a_query_can_come_from_standard_input(job: SmallJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(PAIR))
     assert main(["add", str(job.path), "two", "-"]) == 0
-    assert sent(job) == [AddQuery("two", PAIR)]
+    monkeypatch.setattr("sys.stdin", io.StringIO(PAIR))
+    monkeypatch.setattr("midstream.step.plan_step.take", lambda manifest, *_: manifest)
+    assert main(["change", str(job.path), "two", "-"]) == 0
+    assert sent(job) == [AddQuery("two", PAIR), ChangeQuery("two", PAIR)]
 
 
 def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:

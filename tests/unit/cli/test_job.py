@@ -7,8 +7,9 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from midstream.cli.job import _read
-from midstream.language.job_file import SourceSpec
+import midstream as ms
+from midstream.cli.job import _read, job_of
+from midstream.language.job_file import SourceSpec, parse_job
 from midstream.model.errors import InputError
 
 
@@ -45,6 +46,29 @@ def test_a_schema_that_is_given_is_taken() -> None:
     _read(session, "A", spec("json", path="in", schema="ts TIMESTAMP"))
     reader(session).schema.assert_called_once_with("ts TIMESTAMP")
     session.read.format.assert_not_called()
+
+
+def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = MagicMock()
+    monkeypatch.setattr(ms, "Job", made, raising=False)
+    query = 'sql = "SELECT A.k FROM A"\nsink = { format = "json", path = "out" }\n'
+    text = f"""
+        checkpoint = "ckpt"
+        sharing = "mem_opt"
+        [streams.A]
+        format = "rate"
+        timestamp = "timestamp"
+        [queries.old]
+        {query}
+        [queries.new]
+        {query}
+        history = false
+    """
+    session = MagicMock()
+    job_of(session, parse_job(text))
+    made.assert_called_once_with(session, checkpoint="ckpt", lanes=1, sharing="mem_opt")
+    history = {call.args[0]: call.kwargs["history"] for call in made.return_value.query.call_args_list}
+    assert history == {"old": True, "new": False}
 
 
 def test_kafka_values_are_read_as_json_of_the_schema() -> None:

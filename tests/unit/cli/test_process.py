@@ -62,7 +62,7 @@ def test_every_command_explains_itself() -> None:
     runner = CliRunner()
     shown = runner.invoke(app, ["--help"])
     assert shown.exit_code == 0
-    for command in ("demo", "run", "status", "explain", "migrate", "add", "drop", "rescale"):
+    for command in ("demo", "run", "status", "explain", "migrate", "add", "change", "drop", "rescale", "reshare"):
         assert command in shown.output
         help_text = runner.invoke(app, [command, "--help"])
         assert help_text.exit_code == 0 and "--json" in help_text.output, command

@@ -9,13 +9,15 @@ import pytest
 
 from midstream.cli.main import main
 from midstream.model.commands import Rescale
+from midstream.model.events import QueryAdded, QueryChanged
 from tests.unit.cli.conftest import ROWS, SmallJob
 
 
 def test_status_shows_where_the_job_stands(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["status", str(job.path)]) == 0
     shown = capsys.readouterr().out
-    assert "step 0, 2 lanes" in shown
+    assert "step 0, 2 lanes, sharing auto" in shown
+    assert "all rows" in shown
     assert "((A B) C)" in shown and "pairs" in shown
     assert "1970-01-01 00:00:00.000002" in shown
     assert "migrations under way" not in shown and "commands not taken" not in shown
@@ -25,12 +27,12 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     job.commands.append(Rescale(3))
     assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    assert report["step"] == 0 and report["lanes"] == 2
+    assert (report["step"], report["lanes"], report["sharing"]) == (0, 2, "auto")
     assert [s["rows"] for s in report["streams"]] == [3, 3, 3]
     assert report["streams"][0]["watermark"] == 2 - 1_000_000
     assert report["queries"][0] | {"comparisons": 0, "sql": "", "state_rows": 0, "state_bytes": 0} == {
-        "query": "pairs", "plan": "((A B) C)", "since": 0, "rows_out": 3, "comparisons": 0,
-        "state_rows": 0, "state_bytes": 0, "sink": None, "sql": "",
+        "query": "pairs", "plan": "((A B) C)", "since": 0, "sees": "all", "exact_from": None, "rows_out": 3,
+        "comparisons": 0, "state_rows": 0, "state_bytes": 0, "sink": None, "sql": "",
     }  # fmt: skip
     assert report["waiting"] == [{"id": 1, "command": "rescale", "lanes": 3}]
     assert [e["event"] for e in report["events"]] == ["query_added", "step_done"]
@@ -41,6 +43,21 @@ def test_events_come_in_order_and_are_the_last(job: SmallJob, capsys: pytest.Cap
         job.step(ROWS.slice(0, 0))
     assert main(["status", str(job.path), "--events", "3", "--json"]) == 0
     assert [e["step"] for e in json.loads(capsys.readouterr().out)["events"]] == [9, 10, 11]
+
+
+def test_events_say_in_words_what_a_query_sees(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    events = (
+        QueryAdded(0, "two", "(A B)", sees="new", exact_from=20_000_000),
+        QueryChanged(0, "pairs", "SELECT 1", sees=5_000_000, exact_from=25_000_000),
+    )
+    lines = "".join(json.dumps(event.to_json()) + "\n" for event in events)
+    (job.path / "events" / "000000000000.jsonl").write_text(lines)
+    assert main(["status", str(job.path), "--events", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert "sees rows from that step on, exact from 1970-01-01 00:00:20" in shown
+    assert "sees rows from 1970-01-01 00:00:05 on, exact from 1970-01-01 00:00:25" in shown
+    assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["events"] == [event.to_json() for event in events]
 
 
 def test_explain_shows_the_operators(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:

@@ -125,6 +125,7 @@ def test_a_job_file(tmp_path: Path) -> None:
     assert (stream.format, stream.path, stream.timestamp) == ("parquet", "in/A", "ts")
     assert (stream.lateness, stream.idle_timeout) == (5 * SECOND, 60 * SECOND)
     assert stream.options == {"maxFilesPerTrigger": "1", "cleanSource": "true"}
+    assert job.sharing == "auto" and job.queries["pairs"].history
     query = job.queries["pairs"]
     assert (query.sql, query.plan) == ("SELECT A.k FROM A", "A")
     assert query.sink == {"format": "parquet", "path": "out/pairs"}
@@ -136,6 +137,9 @@ def test_a_job_file(tmp_path: Path) -> None:
         ('checkpoint = "ckpt"', "", "checkpoint is missing", "job file, checkpoint"),
         ("lanes = 2", "lanes = 0", "less than 1", "job file, lanes"),
         ("lanes = 2", "lanes = true", "lanes is True", "job file, lanes"),
+        ("lanes = 2", 'sharing = "some"', "sharing is 'some'", "job file, sharing"),
+        ("lanes = 2", "sharing = true", "sharing is True", "job file, sharing"),
+        ('plan = "A"', 'history = "no"', "history is 'no'", "job file, [queries.pairs], history"),
         ("lanes = 2", "lane = 2", "lane is unknown", "job file, lane"),
         ("lanes = 2", "lanes = ", "no TOML", "job file, line 3, column"),
         ('format = "parquet"\npath = "in/A"', "", "format is missing", "job file, [streams.A], format"),
