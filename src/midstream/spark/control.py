@@ -34,12 +34,15 @@ def status(manifest: Manifest, log: CommandLog, events: tuple[Event, ...], state
         "state": state,
         "step": manifest.step,
         "lanes": manifest.lanes,
+        "sharing": manifest.sharing,
         "streams": {name: _stream(manifest, name, marks) for name in manifest.streams},
         "queries": {
             name: {
                 "plan": entry.plan,
                 "sql": entry.sql,
                 "since": entry.since,
+                "sees": entry.sees,
+                "exact_from": entry.exact_from,
                 "sink": dict(entry.sink or {}),
                 "counters": entry.counters.to_json(),
                 "migration": _migration(manifest, name),
