@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
+
+Window = TypeVar("Window", int, float)
 
 Lengths = Callable[[int], npt.NDArray[np.float64]]
 """From a node's number i to the lengths of its edges to the nodes i + 1, ..., N, as an array."""
 
 
-def cheapest_cuts(windows: Sequence[int], lengths: Lengths) -> tuple[int, ...]:
+def cheapest_cuts(windows: Sequence[Window], lengths: Lengths) -> tuple[Window, ...]:
     """Ends of the slices of the cheapest chain, ascending; the last is the greatest window.
 
     Node 0 is age 0, node i the i-th window. An edge may be infinite: that slice is not to be. Of equally cheap chains
@@ -22,7 +25,7 @@ def cheapest_cuts(windows: Sequence[int], lengths: Lengths) -> tuple[int, ...]:
     (20, 60)
     """
     nodes = len(windows) + 1
-    if any(high <= low for low, high in zip((0, *windows), windows, strict=False)):
+    if (np.diff([0, *windows]) <= 0).any():
         raise ValueError(f"windows must be positive and ascend, not {list(windows)}")
     cost = np.full(nodes, np.inf)
     slices = np.zeros(nodes, np.int64)
