@@ -130,6 +130,9 @@ def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixtur
         assert main(["add", path, "two", PAIR, "--wait", "20"]) == 0
         assert "command 2 (add_query) was done in step" in capsys.readouterr().out
         assert main(["rescale", path, "--lanes", "3", "--wait", "20"]) == 0
+        capsys.readouterr()
+        assert main(["rescale", path, "--lanes", "3", "--wait", "20"]) == 0
+        assert "command 4 (rescale) was done: it was so already" in capsys.readouterr().out
         assert main(["drop", path, "two", "--wait", "20"]) == 0
     assert migrated["outcome"] == "done" and migrated["event"]["plan"] == "(A (B C))"
 
