@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-import midstream as ms
+from tests.conformance.trips import options, strategies
 from tests.oracle.arrival import Step
 from tests.oracle.spec import SECOND, StreamSpec
 from tests.property.drive import Rescale, Restart
@@ -75,12 +75,8 @@ def _move(rng: Random, of: Family, name: str, manner: Manner, step: int) -> Move
     form = FORMS.get(strategy, rng.choice(("tree", "tree", "tree", None)))
     to = plan(rng, of.labels, form) or plan(rng, of.labels, "tree")
     assert to is not None
-    return Move(step, name, to.format(**manner.aliases), strategy, {}, rng.random() < 0.4)
-
-
-def strategies() -> list[str]:
-    """All strategies that are discovered, and the chooser."""
-    return [*sorted(ms.strategies()), "auto"]
+    chosen = {name: value for name, value in options(rng, strategy).items() if name != "hold_new"}
+    return Move(step, name, to.format(**manner.aliases), strategy, chosen, rng.random() < 0.4)
 
 
 def shape_of(rng: Random, streams: int, largest: int) -> Shape:

@@ -24,6 +24,9 @@ TIES = {
     "mixed": 3,
     "none": 1,
 }
+PAIRED = tuple(text for text in BANDS + THETAS if "IS NULL AND" not in text)
+"""Without the conjunction of two filters."""
+
 NESTED = ("{a}.k > 0", "{a}.k > 1", "{a}.k > 2")
 TIMES = tuple(round(seconds * SECOND) for seconds in (0, 0.5, 1, 2, 2.000001, 2.999999, 3, 5, 8, 13))
 NUMBERS = (1, 2, 3, 5, 8)
@@ -37,16 +40,16 @@ class Want:
     tie: tuple[tuple[str, ...], frozenset[str]]
     windows: Mapping[str, Window]
     filters: frozenset[str]
-    plan: str | None
+    plan: str
+
+    def passes(self, other: Want) -> bool:
+        """Whether it is the other's join by the other's plan, with windows of the same kinds and no filter less."""
+        kinds = all(self.windows.get(label, ("", 0))[0] == kind for label, (kind, _) in other.windows.items())
+        return self.tie == other.tie and self.plan == other.plan and kinds and other.filters <= self.filters
 
     def within(self, other: Want) -> bool:
-        """Whether it is the other's join by the other's plan, and no wider in any window or filter."""
-        sized = all(
-            self.windows[label][0] == kind and self.windows[label][1] <= size
-            for label, (kind, size) in other.windows.items()
-            if label in self.windows
-        )
-        return self.tie == other.tie and self.plan == other.plan and sized and other.filters <= self.filters
+        """Whether all that it wants the other wants too."""
+        return self.passes(other) and all(size <= other.windows[label][1] for label, (_, size) in self.windows.items())
 
 
 @dataclass(frozen=True)
@@ -78,16 +81,17 @@ class Family:
     plans: tuple[str | None, ...] = (None,)
     _seen: dict[str, int] = field(default_factory=dict, repr=False)
 
-    def member(self, rng: Random, manner: Manner | None = None, plan: str | None = None) -> tuple[Asked, Manner]:
+    def member(self, rng: Random, manner: Manner | None = None, plan: str = "") -> tuple[Asked, Manner]:
         """A member; with a `manner` it is written like another, whose plan it keeps."""
         again = manner is not None
         manner = manner or self._manner(rng)
         windows = rng.choice(self.windows)
         count = rng.choice((0, 1, 1, 2, 2)) if self.filters else 0
         filters = rng.sample(self.filters, min(count, len(self.filters)))
-        chosen = plan if again else rng.choice(self.plans)
+        chosen = plan if again and "{" in plan else None if again else rng.choice(self.plans)
         spec = self._spec(rng, manner, windows, filters)
-        want = Want((tuple(sorted(self.labels)), frozenset(self.ties)), windows, frozenset(filters), chosen)
+        by = chosen or " ".join(manner.labels)  # The plan by default follows the order of FROM.
+        want = Want((tuple(sorted(self.labels)), frozenset(self.ties)), windows, frozenset(filters), by)
         return Asked(spec, chosen and chosen.format(**manner.aliases), want), manner
 
     def _spec(self, rng: Random, manner: Manner, windows: Mapping[str, Window], filters: Sequence[str]) -> QuerySpec:
@@ -154,7 +158,7 @@ def _ties(rng: Random, labels: tuple[str, ...]) -> tuple[str, ...]:
         other = labels[place - 1] if rng.random() < 0.7 else labels[rng.randrange(place)]
         if kind == "none" and place == 1:
             continue
-        loose: Mapping[str, tuple[str, ...]] = {"band": BANDS, "theta": THETAS, "mixed": BANDS + THETAS}
+        loose: Mapping[str, tuple[str, ...]] = {"band": BANDS, "theta": PAIRED[len(BANDS) :], "mixed": PAIRED}
         texts = {
             "one key": KEYED, "two keys": TWO_KEYS, "keys that change": (TWO_KEYS[place % 2],),
             "equalities": (rng.choice(EQUALITIES),),

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, note
 from hypothesis import strategies as st
 
+from tests.conformance.trips import strategies
+from tests.sharing.case import Move
 from tests.sharing.draw import MODES, case
 from tests.sharing.drive import run
 from tests.sharing.judge import Judge
@@ -19,10 +21,15 @@ pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 done: Counter[str] = Counter()
 
 
-@many(300)
-@given(st.integers(0, 2**40))
-def test_each_query_of_a_set(seed: int) -> None:
-    drawn = case(seed)
+SHARES = 4
+"""Of the cases, so that processes side by side can have one each."""
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+@many(300 // SHARES)
+@given(seed=st.integers(0, 2**40))
+def test_each_query_of_a_set(share: int, seed: int) -> None:
+    drawn = case(seed * SHARES + share)
     try:
         found = run(drawn)
         seen = Judge(drawn, found).check()
@@ -33,6 +40,9 @@ def test_each_query_of_a_set(seed: int) -> None:
     done[drawn.sharing] += 1
     done.update(f"{type(action).__name__} refused" for action, _ in found.refused)
     done.update(type(action).__name__ for action in drawn.actions)
+    refused = [action for action, _ in found.refused]
+    moves = [action for action in drawn.actions if isinstance(action, Move) and action not in refused]
+    done.update(f"{move.strategy} {'together' if move.together else 'alone'}" for move in moves)
     done["answered"] += sum(any(table.num_rows for table in s.tables) for s in found.segments)
     done["segments"] += len(found.segments)
 
@@ -48,3 +58,4 @@ def test_sets_were_exercised() -> None:
         assert done[f"added amid rows, sees {kind}"] > 0.01 * done["segments"], (kind, done)
     assert done["Change refused"] < 0.3 * done["Change"], done
     assert done["Move refused"] < 0.6 * done["Move"], done
+    assert not {name for name in strategies() for how in ("alone", "together") if not done[f"{name} {how}"]}, done

@@ -1,0 +1,74 @@
+"""Queries that share come, go and change on Spark; the driver is killed at every named point; no sink tells of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from midstream.spark.crash_points import POINTS
+from tests.oracle.compare import difference
+from tests.sharing.drive import Segment, run
+from tests.sharing.judge import Judge
+from tests.spark.drive import Hooks, Place, finish
+from tests.spark.sharing_job import CASE, case, feed, the_job, wishes
+from tests.spark.test_crashes import run_and_kill
+
+STEPS = len(CASE.steps)
+KILLS = {
+    # A change of members in every step; each point once.
+    "mem_opt": (
+        ("before_job", 1), ("amid_tasks", 1), ("after_chunks", 2), ("before_manifest", 2), ("after_manifest", 2),
+        ("before_sink", 3), ("after_sink", 3), ("before_manifest", 4),
+    ),
+    "cpu_opt": (("before_manifest", 1), ("after_chunks", 2), ("after_manifest", 3)),
+}  # fmt: skip
+
+
+def undisturbed(sharing: str) -> list[Segment]:
+    """What the embedded engine puts out in one go, which the oracle has found right."""
+    found = run(case(sharing))
+    told = Judge(case(sharing), found).check()
+    assert not found.refused
+    assert told["added amid rows, sees all"] and told["changed amid rows, sees some"] and told["sees new"], told
+    return found.segments
+
+
+def check(place: Place, segments: list[Segment]) -> None:
+    """Fail unless every step of every sink is that of the undisturbed run."""
+    there = {name: place.by_step(name, STEPS) for name in {segment.query for segment in segments}}
+    for segment in segments:
+        for number, wanted in enumerate(segment.tables, start=segment.begin):
+            found = there[segment.query][number]
+            problem = difference(wanted.slice(0, 0) if found is None else found, wanted)
+            assert not problem, f"{segment.query} step {number}: {problem}"
+            there[segment.query][number] = None
+    left = {name: [n for n, table in enumerate(tables) if table and table.num_rows] for name, tables in there.items()}
+    assert not any(left.values()), f"answers of steps in which nobody asked: {left}"
+
+
+@pytest.mark.parametrize("sharing", KILLS)
+@pytest.mark.timeout(600)
+def test_the_driver_is_killed_as_queries_come_and_go(spark: SparkSession, tmp_path: Path, sharing: str) -> None:
+    assert {point for point, _ in KILLS["mem_opt"]} == set(POINTS)
+    feed(tmp_path)
+    (tmp_path / "sharing").write_text(sharing)
+    place = Place(tmp_path)
+    for point, step in KILLS[sharing]:
+        run_and_kill(tmp_path, f"{point}:{step}", "tests.spark.sharing_job")
+        committed = POINTS.index(point) >= POINTS.index("after_manifest")
+        assert place.manifest().step == (step if committed else step - 1)
+    finish(the_job(spark, tmp_path, sharing))
+    assert place.manifest().step == STEPS - 1
+    check(place, undisturbed(sharing))
+
+
+@pytest.mark.parametrize("sharing", ["auto", "pull_up", "push_down"])
+def test_queries_come_and_go(spark: SparkSession, hooks: Hooks, tmp_path: Path, sharing: str) -> None:
+    feed(tmp_path)
+    for step in range(STEPS):
+        for wish in wishes(tmp_path, step):
+            hooks.give(step, wish)
+    finish(the_job(spark, tmp_path, sharing))
+    check(Place(tmp_path), undisturbed(sharing))
