@@ -72,7 +72,15 @@ def test_an_unknown_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    "command", [AddQuery("r", SELF), DropQuery("q"), Migrate("q", "(y x)")], ids=lambda command: command.kind
+    "command",
+    [
+        AddQuery("r", SELF),
+        ChangeQuery("q", SELF.replace("5", "7")),
+        DropQuery("q"),
+        Migrate("q", "(y x)"),
+        Reshare("mem_opt"),
+    ],
+    ids=lambda command: command.kind,
 )
 def test_a_step_without_rows_does_what_was_asked(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, command: Command

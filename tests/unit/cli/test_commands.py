@@ -12,7 +12,7 @@ import pytest
 from midstream.cli.main import main
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
 from midstream.model.manifest import Manifest
-from tests.unit.cli.conftest import SmallJob
+from tests.unit.cli.conftest import SQL, SmallJob
 
 PAIR = "SELECT A.k FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k"
 
@@ -90,7 +90,9 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["reshare", "{}", "sideways"], "use one of: auto, mem_opt, cpu_opt, pull_up, push_down, off"),
         (["reshare", "{}"], "MODE"),
         (["change", "{}", "pairs"], "SQL"),
-        (["change", "{}", "pears", PAIR], ""),
+        (["change", "{}", "pears", PAIR], "use one of: pairs"),
+        (["change", "{}", "pairs", PAIR], "joins something else"),
+        (["change", "{}", "pairs", "SELECT FROM"], "line 1"),
         (["fly", "{}"], "fly"),
     ],
 )
@@ -135,6 +137,20 @@ def test_waiting_shows_what_was_done(job: SmallJob, capsys: pytest.CaptureFixtur
         assert "command 4 (rescale) was done: it was so already" in capsys.readouterr().out
         assert main(["drop", path, "two", "--wait", "20"]) == 0
     assert migrated["outcome"] == "done" and migrated["event"]["plan"] == "(A (B C))"
+
+
+def test_waiting_says_what_a_query_sees(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(job.path)
+    with job.running():
+        assert main(["add", path, "like", SQL, "--wait", "20"]) == 0
+        assert "sees all rows" in capsys.readouterr().out
+        assert main(["add", path, "new", SQL, "--no-history", "--wait", "20"]) == 0
+        assert "sees rows from that step on, exact from 1970-01-01 00:00:20" in capsys.readouterr().out
+        assert main(["change", path, "pairs", SQL.replace("20", "5"), "--wait", "20"]) == 0
+        assert "command 3 (change_query) was done in step" in capsys.readouterr().out
+        assert main(["reshare", path, "mem_opt", "--wait", "20"]) == 0
+        assert "old auto, new mem_opt" in capsys.readouterr().out
+    assert "5 SECONDS" in job.manifest.queries["pairs"].sql and job.manifest.sharing == "mem_opt"
 
 
 def test_waiting_shows_a_refusal_as_failure(
