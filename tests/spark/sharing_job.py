@@ -12,27 +12,13 @@ import midstream as ms
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale
 from midstream.spark.session import local_session
 from midstream.state.command_log import CommandLog
-from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Rescale as RescaleAction
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move
-from tests.sharing.family import Asked, Want
+from tests.sharing.plain import asked
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 
 LEFT, RIGHT = "((A B) C)", "(A (B C))"
-TIES = {"AB": "A.k = B.k", "BC": "B.k = C.k"}
-
-
-def asked(names: str, seconds: float, *filters: str, plan: str | None = LEFT) -> Asked:
-    """A member: the streams it joins, its window, its filters."""
-    size = round(seconds * SECOND)
-    ties = [text for pair, text in TIES.items() if set(pair) <= set(names)]
-    where = [Condition(text, tuple(name for name in names if f"{name}." in text)) for text in (*ties, *filters)]
-    items = (*(Item(f"{name}.u", name.lower()) for name in names), Item("_ts"))
-    spec = QuerySpec(tuple(SourceSpec(name, name, range=size) for name in names), items, tuple(where))
-    want = Want((tuple(names), frozenset(ties)), {name: ("range", size) for name in names}, frozenset(filters), plan)
-    return Asked(spec, plan, want)
-
 
 ACTIONS: tuple[Action, ...] = (
     Add(0, "short", asked("ABC", 2)),

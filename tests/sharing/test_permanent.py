@@ -1,0 +1,235 @@
+"""Permanent cases: what random cases rarely meet, and what once went wrong. Every mode of sharing meets each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from tests.conformance.trips import strategies
+from tests.oracle.spec import SourceSpec
+from tests.property.drive import Rescale, Restart
+from tests.property.rows import Shape, cut, draw_rows
+from tests.sharing.case import Action, Add, Case, Change, Drop, Move, Reshare
+from tests.sharing.draw import MODES
+from tests.sharing.drive import Run, run
+from tests.sharing.judge import Judge, said
+from tests.sharing.plain import asked
+
+CUTS = (15, 30, 45, 60, 75, 90)
+LEFT, RIGHT = "((A B) C)", "(A (B C))"
+AB, ABC = (draw_rows(Shape(seed, (size,) * names, span=16, keys=3)) for seed, size, names in ((1, 40, 2), (2, 25, 3)))
+LATE = draw_rows(Shape(3, (40, 40), span=16, keys=3, disorder=4, slack=2, jitter=True))
+
+
+def hold(case: Case, mode: str) -> tuple[Run, Counter[str]]:
+    """Run a case in a mode; fail unless all is as promised and something was answered."""
+    case = replace(case, sharing=mode)
+    found = run(case)
+    told = Judge(case, found).check()
+    assert any(table.num_rows for segment in found.segments for table in segment.tables)
+    return found, told
+
+
+def pairs(*actions: Action, late: bool = False) -> Case:
+    """Two streams, seven steps."""
+    streams, rows = LATE if late else AB
+    return Case(streams, cut(streams, rows, CUTS), actions, in_order=not late)
+
+
+def triples(*actions: Action) -> Case:
+    """Three streams, seven steps."""
+    streams, rows = ABC
+    return Case(streams, cut(streams, rows, CUTS), actions, in_order=True)
+
+
+def seen(found: Run, query: str, step: int) -> str | int:
+    """What a query was said to see from a step on."""
+    return next(said(s)[0] for s in found.segments if s.query == query and s.begin == step)
+
+
+pytestmark = pytest.mark.property
+every_mode = pytest.mark.parametrize("mode", MODES)
+
+
+@every_mode
+@pytest.mark.parametrize("late", [False, True])
+def test_a_window_for_every_horizon(mode: str, late: bool) -> None:
+    """Many windows, some of them equal, one of nothing; half of them come later."""
+    sizes = (0, 1, 1, 2, 3, 5, 8, 13, 13)
+    hold(
+        pairs(*(Add(0 if n % 2 else n // 2, f"q{n}", asked("AB", size)) for n, size in enumerate(sizes)), late=late),
+        mode,
+    )
+
+
+@every_mode
+def test_one_not_wider_sees_all_at_once(mode: str) -> None:
+    found, _ = hold(
+        pairs(
+            Add(0, "wide", asked("AB", 8)), Add(3, "narrow", asked("AB", 3, "A.n > 0")), Add(4, "equal", asked("AB", 8))
+        ),
+        mode,
+    )
+    wanted = "new" if mode == "off" else "all"
+    assert [seen(found, "narrow", 3), seen(found, "equal", 4)] == [wanted, wanted]
+
+
+@every_mode
+def test_one_that_is_wider_is_told_from_when(mode: str) -> None:
+    found, _ = hold(pairs(Add(0, "narrow", asked("AB", 1)), Add(4, "wide", asked("AB", 10))), mode)
+    assert mode == "off" or isinstance(seen(found, "wide", 4), int)
+
+
+@every_mode
+def test_a_filter_that_nobody_asked_for(mode: str) -> None:
+    """What its rows were is gone where no running filter let them pass."""
+    found, _ = hold(
+        pairs(
+            Add(0, "some", asked("AB", 5, "A.n > 1")),
+            Add(3, "more", asked("AB", 5, "A.n > 0")),
+            Add(5, "other", asked("AB", 5, "A.s LIKE 'a%'", "B.ok")),
+        ),
+        mode,
+    )
+    assert seen(found, "more", 3) == "new" or mode != "off"
+
+
+@every_mode
+def test_the_widest_goes_and_comes_back(mode: str) -> None:
+    """In the step after, and in the very step: nothing may be left of what it held, or all of it."""
+    hold(
+        pairs(
+            Add(0, "narrow", asked("AB", 1)),
+            Add(0, "wide", asked("AB", 10)),
+            Drop(3, "wide"),
+            Add(4, "wide", asked("AB", 10)),
+            Drop(5, "wide"),
+            Add(5, "wide", asked("AB", 10)),
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_windows_and_filters_change(mode: str) -> None:
+    """Narrower and wider again, twice in one step, in the step in which it came, and beside others that stay."""
+    hold(
+        pairs(
+            Add(0, "steady", asked("AB", 4)),
+            Add(0, "q", asked("AB", 8)),
+            Change(2, "q", asked("AB", 2)),
+            Change(3, "q", asked("AB", 8, "B.n > 0")),
+            Change(4, "q", asked("AB", 1)),
+            Change(4, "q", asked("AB", 9)),
+            Add(5, "late", asked("AB", 1)),
+            Change(5, "late", asked("AB", 6)),
+            late=True,
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_everybody_goes_and_others_come(mode: str) -> None:
+    hold(
+        pairs(
+            Add(0, "q", asked("AB", 8)),
+            Drop(2, "q"),
+            Add(2, "r", asked("AB", 8)),
+            Drop(4, "r"),
+            Add(5, "s", asked("AB", 8)),
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_plans_of_three_streams(mode: str) -> None:
+    """Members by both trees and by no tree; one that joins two of the streams."""
+    hold(
+        triples(
+            Add(0, "left", asked("ABC", 5, plan=LEFT)),
+            Add(0, "right", asked("ABC", 4, plan=RIGHT)),
+            Add(0, "pair", asked("AB", 6)),
+            Add(2, "orders", asked("ABC", 3, "B.n > 0", plan="[A: B C | B: A C | C: B A]")),
+            Add(2, "eddy", asked("ABC", 5, plan="eddy(A B C)")),
+            Add(3, "later", asked("ABC", 8, plan=LEFT)),
+            Add(4, "last", asked("ABC", 2, "C.n > 0", plan=RIGHT)),
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_more_filters_than_a_word_has_bits(mode: str) -> None:
+    """Seventy filters at once, and others when most of those have gone."""
+    first = [Add(0, f"q{n}", asked("AB", 4, f"A.k + {n} > {n}", f"A.n < {n}")) for n in range(70)]
+    gone = [Drop(3, f"q{n}") for n in range(5, 70)]
+    again = [Add(4, f"r{n}", asked("AB", 4, f"A.k * {n} > {n}")) for n in range(20)]
+    case = replace(pairs(*first, *gone, *again), sharing=mode)
+    found = run(case)
+    judge = Judge(case, found)
+    judge.alike = False
+    judge.check()
+
+
+@every_mode
+@pytest.mark.parametrize("together", [False, True])
+def test_members_migrate(mode: str, together: bool) -> None:
+    """By every strategy that accepts it, at every step, beside members that stay."""
+    for strategy in strategies():
+        case = triples(
+            Add(0, "q", asked("ABC", 6, plan=LEFT)),
+            Add(0, "stays", asked("ABC", 4, "A.n > 0", plan=LEFT)),
+            Add(2, "comes", asked("ABC", 5, plan=LEFT)),
+            *(Move(step, "q", (RIGHT, LEFT)[step % 2], strategy, {}, together) for step in range(2, 7, 2)),
+            Change(5, "stays", asked("ABC", 7)),
+        )
+        hold(case, mode)
+
+
+@every_mode
+def test_restarts_and_lanes(mode: str) -> None:
+    """At every step, with what is waiting for it; also amid it."""
+    changes = (
+        Add(0, "wide", asked("ABC", 8)),
+        Add(0, "narrow", asked("ABC", 2)),
+        Add(2, "late", asked("ABC", 5, "A.n > 0")),
+        Change(3, "narrow", asked("ABC", 6)),
+        Drop(4, "wide"),
+        Add(5, "wide", asked("ABC", 9)),
+    )
+    restarts = [Restart(step, step % 2 == 0) for step in range(7)]
+    lanes = [Rescale(step, 1 + step % 3) for step in range(1, 7)]
+    hold(triples(*sorted((*changes, *restarts, *lanes), key=lambda action: action.step)), mode)
+
+
+@every_mode
+def test_sharing_changes_its_mode(mode: str) -> None:
+    """Through all modes, a step each."""
+    begun = (
+        Add(0, "wide", asked("AB", 8)),
+        Add(0, "narrow", asked("AB", 2, "A.n > 0")),
+        Add(3, "late", asked("AB", 5)),
+    )
+    modes = [Reshare(step, other) for step, other in enumerate(MODES, start=1)]
+    hold(pairs(*sorted((*begun, *modes), key=lambda action: action.step)), mode)
+
+
+@every_mode
+def test_rows_are_counted(mode: str) -> None:
+    """Windows of rows, of different sizes on either side, and of rows here and time there."""
+
+    def counted(rows: int, *filters: str) -> Add:
+        found = asked("AB", 5, *filters)
+        sources = (SourceSpec("A", "A", rows=rows), SourceSpec("B", "B", rows=2 * rows))
+        assert found.want is not None
+        windows = {"A": ("rows", rows), "B": ("rows", 2 * rows)}
+        spec = replace(found.spec, sources=sources, window=None)
+        return Add(0, f"q{rows}{len(filters)}", replace(found, spec=spec, want=replace(found.want, windows=windows)))
+
+    begun = [counted(rows) for rows in (1, 2, 5)]
+    later = [replace(counted(rows, "A.n > 0"), step=3) for rows in (1, 4, 8)]
+    hold(pairs(*begun, *later), mode)
