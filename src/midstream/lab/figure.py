@@ -73,7 +73,7 @@ class Figure(ABC):
 
     `name` is the paper's first author and the number (`zhu_09`), `title` what is drawn, `paper` its short name,
     `source` the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
-    `strategies` are those whose figure it is: every strategy has at least one.
+    `strategies` are those whose figure it is: every strategy has at least one; a figure about sharing has none.
 
     `measure` is deterministic: equal scale, equal table. Judging and drawing read nothing but that table, so that
     verdict and picture can be made again from the CSV.

@@ -16,6 +16,8 @@ PAPERS: Mapping[str, str] = {
     "Continuous Queries, TKDE 2007",
     "JISC": "A. M. Aly, W. G. Aref, M. Ouzzani, H. M. Mahmoud: JISC: Adaptive Stream Processing Using Just-In-Time "
     "State Completion, EDBT 2014",
+    "Wang": "S. Wang: State-Slice: A New Stream Query Optimization Paradigm for Multi-query and Distributed Processing, "
+    "PhD dissertation, Worcester Polytechnic Institute 2008",
 }
 
 HEAD = """# The lab
@@ -26,7 +28,7 @@ the same command gives the same numbers again, on any machine.
 The engine runs under a *virtual processor*: so many comparisons a second of virtual time, as each figure states, and
 nothing else takes time. Arrivals are Poisson processes. A step takes what has arrived; while the processor is behind,
 arrivals wait; results come out when the work of their step is done. "CPU cost" is comparisons (pairs examined by the
-joins), "memory" is rows in states, as in the papers.
+joins), "memory" is rows in states, as in the papers. Figures that a paper draws from its equations are drawn from them.
 
 Each claim that a paper's text makes of a figure is a check on the data. A claim that does not hold is a finding: it is
 listed with its numbers and the reason.

@@ -20,7 +20,6 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
 from midstream.operators.base import Operator
 from midstream.operators.match import keyed
-from midstream.operators.outlet import Answer, Outlet
 from midstream.plan.tree import Plan
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
@@ -44,12 +43,8 @@ class Box(ABC):
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
         """The step's delta of each root of the query, exactly once each result."""
 
-    def deliver(self, lane: Lane, outlet: Outlet) -> Answer:
-        """The step's part of the query's answer."""
-        return outlet.emit(lane, self.advance(lane))
-
     def withheld(self, lane: Lane) -> Combinations | None:
-        """Results of this step that are not to be delivered yet, after `deliver`; None if nothing is held back."""
+        """Results of this step that are not to be delivered yet, after `advance`; None if nothing is held back."""
         return None
 
     @abstractmethod

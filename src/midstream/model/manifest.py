@@ -12,9 +12,10 @@ from typing import Any
 from midstream.model.commands import Command
 from midstream.model.commands import from_json as command_from_json
 from midstream.model.counters import Counters
+from midstream.model.holding import Chain, Holding, Wanted
 from midstream.model.schema import StreamSchema
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Of manifests, chunks and events; a checkpoint of another version is refused."""
 
 
@@ -53,25 +54,26 @@ class StateListing:
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
 
     `left_out` counts the rows that ever were left out of a join state because their key was NULL: under another key
-    they may count, so only a state that left none out can be sorted anew.
+    they may count, so only a state that left none out can be sorted anew. `lineage` is the digest of what the rows'
+    lifetimes were reckoned by, where queries share them.
     """
 
     chunks: tuple[ChunkRef, ...] = ()
     live: int = 0
     next_row: int = 0
     left_out: int = 0
+    lineage: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The listing as JSON values."""
         return {"chunks": [c.to_json() for c in self.chunks], "live": self.live,
-                "next_row": self.next_row, "left_out": self.left_out}  # fmt: skip
+                "next_row": self.next_row, "left_out": self.left_out, "lineage": self.lineage}  # fmt: skip
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> StateListing:
         """The listing that `to_json` wrote."""
-        return StateListing(
-            tuple(map(ChunkRef.from_json, value["chunks"])), value["live"], value["next_row"], value["left_out"]
-        )
+        chunks = tuple(map(ChunkRef.from_json, value["chunks"]))
+        return StateListing(chunks, value["live"], value["next_row"], value["left_out"], value["lineage"])
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,10 @@ class QueryEntry:
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
     `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
     `operator` is the user's operator on top, or the one the query moves to.
+
+    A query that shares states runs in a `chain`; `wants` says by label what it wants of them. It joined its chain, as
+    it is now, in step `joined`, and `sees` what the chain held then: "all", rows from an event time on, or "new" ones;
+    from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning).
     """
 
     sql: str
@@ -125,11 +131,35 @@ class QueryEntry:
     counters: Counters = Counters()
     migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     operator: Mapping[str, Any] | None = None
+    chain: str = ""
+    wants: Mapping[str, Wanted] = field(default_factory=dict)
+    joined: int = 0
+    sees: str | int = "all"
+    exact_from: int | None = None
+
+    @property
+    def shares(self) -> bool:
+        """Whether the query runs in a chain."""
+        return bool(self.wants)
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as JSON values."""
+        wants = {label: wanted.to_json() for label, wanted in self.wants.items()}
+        return {**vars(self), "counters": self.counters.to_json(), "wants": wants}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> QueryEntry:
+        """The entry that `to_json` wrote."""
+        wants = {label: Wanted(**wanted) for label, wanted in value["wants"].items()}
+        return QueryEntry(**{**value, "counters": Counters(**value["counters"]), "wants": wants})
 
 
 @dataclass(frozen=True)
 class Manifest:
-    """The job after `step` steps."""
+    """The job after `step` steps.
+
+    `chains` and `holdings` say who shares what; `reshared` is the step since which it is shared by the present mode.
+    """
 
     job: str = ""
     step: int = -1
@@ -139,6 +169,9 @@ class Manifest:
     streams: Mapping[str, StreamSchema] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
     queries: Mapping[str, QueryEntry] = field(default_factory=dict)
+    chains: Mapping[str, Chain] = field(default_factory=dict)
+    holdings: Mapping[str, Holding] = field(default_factory=dict)
+    reshared: int = 0
     lane_states: Mapping[str, LaneState] = field(default_factory=dict)
     operators: Mapping[str, Counters] = field(default_factory=dict)
     totals: Counters = Counters()
@@ -153,7 +186,10 @@ class Manifest:
             "job": self.job, "step": self.step, "seed": self.seed, "sharing": self.sharing, "lanes": self.lanes,
             "streams": {k: v.to_json() for k, v in self.streams.items()},
             "progress": {k: vars(v) for k, v in self.progress.items()},
-            "queries": {k: {**vars(v), "counters": v.counters.to_json()} for k, v in self.queries.items()},
+            "queries": {k: v.to_json() for k, v in self.queries.items()},
+            "chains": {k: v.to_json() for k, v in self.chains.items()},
+            "holdings": {k: v.to_json() for k, v in self.holdings.items()},
+            "reshared": self.reshared,
             "lane_states": {k: v.to_json() for k, v in self.lane_states.items()},
             "operators": {k: v.to_json() for k, v in self.operators.items()},
             "totals": self.totals.to_json(),
@@ -169,9 +205,10 @@ class Manifest:
             job=value["job"], step=value["step"], seed=value["seed"], sharing=value["sharing"], lanes=value["lanes"],
             streams={k: StreamSchema.from_json(v) for k, v in value["streams"].items()},
             progress={k: StreamProgress(**v) for k, v in value["progress"].items()},
-            queries={
-                k: QueryEntry(**{**v, "counters": Counters(**v["counters"])}) for k, v in value["queries"].items()
-            },
+            queries={k: QueryEntry.from_json(v) for k, v in value["queries"].items()},
+            chains={k: Chain.from_json(v) for k, v in value["chains"].items()},
+            holdings={k: Holding.from_json(v) for k, v in value["holdings"].items()},
+            reshared=value["reshared"],
             lane_states={k: LaneState.from_json(v) for k, v in value["lane_states"].items()},
             operators={k: Counters(**v) for k, v in value["operators"].items()},
             totals=Counters(**value["totals"]),

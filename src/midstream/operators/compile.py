@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from midstream.language.expression import Expression
@@ -12,10 +12,12 @@ from midstream.model.window import EVENT_TIME, row_clock
 from midstream.operators.base import Operator
 from midstream.operators.edge import edge
 from midstream.operators.multi_join import Hop, MultiJoinOperator, Route
+from midstream.operators.need import Need, Want, need_of, wanted_text
 from midstream.operators.source import SourceOperator
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.signature import Signature, signature
 from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
+from midstream.state.lineage import Lineage
 from midstream.state.specs import Index, RowsSpec, StateSpec
 
 
@@ -24,7 +26,9 @@ class Binding:
     """What compilation must know of a query beside its plan.
 
     `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
-    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them.
+    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them. Where the query stands
+    for several that share states, `lineages` has for each source how long its rows live and `wants` what those want;
+    `columns` is by label then.
     """
 
     query: Query
@@ -32,13 +36,19 @@ class Binding:
     columns: Mapping[str, tuple[str, ...]]
     inputs: Mapping[str, str]
     keeps: bool = False
+    lineages: Mapping[str, Lineage] = field(default_factory=dict)
+    wants: tuple[Want, ...] = ()
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
         inside = frozenset(labels)
         if inside not in self._signatures:
             counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
-            self._signatures[inside] = signature(self.query, inside, self.scope + counted)
+            wanted = None
+            if self.lineages:
+                wanted = " ".join(f"{a}@{self.lineages[a].founded}" for a in sorted(inside))
+                wanted += " " + wanted_text(self.wants, inside, self.lineages) if len(inside) > 1 else ""
+            self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
         return self._signatures[inside]
 
     @cached_property
@@ -64,15 +74,22 @@ class Binding:
     def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:
         """The state over these sources, indexed so."""
         ordered = tuple(sorted(labels))
-        return StateSpec(self.signature(ordered), ordered, self.clocks, index, key)
+        base = self.rows()[ordered[0]] if len(ordered) == 1 and self.lineages else None
+        return StateSpec(self.signature(ordered), ordered, self.clocks, index, key, base)
+
+    def need(self, labels: Iterable[str]) -> Need | None:
+        """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
+        return need_of(self.wants, frozenset(labels), self.lineages) if self.lineages else None
 
     def _rows(self, label: str) -> RowsSpec:
         source, sign = self.query.source(label), self.signature((label,))
-        columns = self.columns.get(sign.digest(), stored_columns(self.query, label))
+        at = label if self.lineages else sign.digest()
+        columns = self.columns.get(at, stored_columns(self.query, label))
         kept = self.keeps or len(self.query.sources) > 1 or self.query.aggregate is not None
         return RowsSpec(
-            sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream]
-        )
+            sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream],
+            self.lineages.get(label),
+        )  # fmt: skip
 
 
 def stored_columns(query: Query, label: str) -> tuple[str, ...]:
@@ -128,6 +145,7 @@ def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator
         binding.state(one, between.index, between.left_key),
         binding.state(other, between.index, between.right_key),
         between,
+        binding.need(one | other),
     )
 
 

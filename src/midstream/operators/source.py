@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
@@ -15,6 +17,7 @@ from midstream.model.counters import Counters
 from midstream.operators.base import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.lane import Lane
+from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
 from midstream.state.specs import RowsSpec, StateSpec
 
 
@@ -43,13 +46,20 @@ class SourceOperator(Operator):
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ()
 
+    @property
+    def asked(self) -> int:
+        """How many filters each row is tested by."""
+        lineage = self.spec.lineage
+        return int(bool(self.selection)) if lineage is None else sum(bool(f.conditions) for f in lineage.filters)
+
     @override
     def advance(self, lane: Lane) -> Combinations:
         arrived = lane.inputs[self.spec.input]
-        chosen = self._selected(arrived)
+        lineage = self.spec.lineage
+        chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, lane.clock.step)
         names = [n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns]
         delta = lane.base(self.spec).append(chosen.select(names))
-        tested = arrived.num_rows * bool(self.selection)
+        tested = arrived.num_rows * self.asked
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))
         return delta
 
@@ -62,13 +72,36 @@ class SourceOperator(Operator):
     def describe(self) -> str:
         window = self.spec.window
         size = f" [{window.kind} {window.size}]" if window else ""
+        if self.spec.lineage is not None:
+            return f"source {self.spec.label}{_shared_text(self.spec.lineage)}"
         where = f" where {' and '.join(e.text() for e in self.selection)}" if self.selection else ""
         return f"source {self.spec.label}{size}{where}"
 
     def _selected(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         if not self.selection or not arrived.num_rows:
             return arrived
-        mask = np.ones(arrived.num_rows, np.bool_)
-        for condition in self.selection:
-            mask &= holds(condition, lambda c: arrived.column(c.name), arrived.num_rows)
+        mask = _passed(arrived, self.selection)
         return arrived if mask.all() else arrived.filter(pa.array(mask))
+
+
+def _passed(arrived: pa.RecordBatch, conditions: Sequence[Expression]) -> npt.NDArray[np.bool_]:
+    mask = np.ones(arrived.num_rows, np.bool_)
+    for condition in conditions:
+        mask &= holds(condition, lambda c: arrived.column(c.name), arrived.num_rows)
+    return mask
+
+
+def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
+    """The rows that some query wants, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
+    words = np.zeros(arrived.num_rows, np.int64)
+    for one in lineage.filters:
+        words |= one.mask if not one.conditions else np.where(_passed(arrived, one.conditions), one.mask, 0)
+    marked = arrived.append_column(LINEAGE, pa.array(words, pa.int64()))
+    marked = marked.append_column(ARRIVED, pa.array(np.full(arrived.num_rows, step, np.int64)))
+    return marked if words.all() else marked.filter(pa.array(words != 0))
+
+
+def _shared_text(lineage: Lineage) -> str:
+    """What of a source is kept for whom, in words."""
+    parts = [f"[{lineage.kind} {f.size}]" + (f" where {f.text()}" if f.conditions else "") for f in lineage.filters]
+    return " " + ", or ".join(parts)

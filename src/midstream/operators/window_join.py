@@ -18,6 +18,7 @@ from midstream.model.counters import Counters
 from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
+from midstream.operators.need import Need
 from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.lane import Lane
@@ -33,6 +34,7 @@ class WindowJoin(Operator):
     left_state: StateSpec
     right_state: StateSpec
     edge: Edge
+    need: Need | None = None
 
     @override
     @cached_property
@@ -61,7 +63,7 @@ class WindowJoin(Operator):
         left.insert(new_left)
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
-        return concatenate([f for f in found if len(f)] or found[-1:])
+        return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
 
     @override
     def content(self, lane: Lane) -> Combinations:
@@ -71,7 +73,7 @@ class WindowJoin(Operator):
             for right in lane.join(self.right_state).old
         ]
         labels = (*self.left_state.labels, *self.right_state.labels)
-        return concatenate(found) if found else empty(labels, self.left_state.clocks)
+        return self._wanted(lane, concatenate(found)) if found else empty(labels, self.left_state.clocks)
 
     @override
     def with_children(self, children: Sequence[Operator]) -> WindowJoin:
@@ -89,6 +91,9 @@ class WindowJoin(Operator):
             left_state=view.state(self.left_state),
             right_state=view.state(self.right_state),
         )
+
+    def _wanted(self, lane: Lane, found: Combinations) -> Combinations:
+        return found if self.need is None or not len(found) else self.need.keep(lane, self.rows, found)
 
     @override
     def describe(self) -> str:

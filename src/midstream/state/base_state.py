@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from midstream.language.evaluate import holds
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, row_clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_run, is_sparse
+from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.parts import is_dead
-from midstream.state.rows import BaseRows, Segment
+from midstream.state.rows import BaseRows, Segment, united
 from midstream.state.specs import RowsSpec
 from midstream.state.store import ChunkStore, store_chunk
 
@@ -42,16 +45,30 @@ class BaseState:
         self.rows: BaseRows | None = None
 
     @staticmethod
-    def load(spec: RowsSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore) -> BaseState:
+    def load(
+        spec: RowsSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore, step: int = -1
+    ) -> BaseState:
         """The state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
-        Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction.
+        Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction. Where the lineage
+        has changed since, rows are told what the filters of this `step` say of them.
         """
         refs = list(listing.chunks)
         while refs and is_dead(refs[0], dict(bounds)):
             refs.pop(0)
         segments = [Segment(ref.first, store.get(ref), ref) for ref in refs]
-        return BaseState(spec, segments, listing.next_row, listing.live)
+        state = BaseState(spec, segments, listing.next_row, listing.live)
+        if spec.lineage is not None and listing.lineage != spec.lineage.digest:
+            state.old = [state._relived(segment, spec.lineage, step) for segment in segments]
+        return state
+
+    def _relived(self, segment: Segment, lineage: Lineage, step: int) -> Segment:
+        """The segment under another lineage: new filters are evaluated, lifetimes reckoned anew; no row moves."""
+        batch, ref = segment.batch, segment.ref
+        if any(f.since == step for f in lineage.filters):
+            batch, ref = relabelled(batch, lineage, step), None
+        lifetimes = self.combinations(batch, segment.first).lifetimes()
+        return Segment(segment.first, batch, ref and replace(ref, lifetimes=lifetimes))
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""
@@ -69,7 +86,10 @@ class BaseState:
         spec, size = self.spec, batch.num_rows
         refs = np.arange(first, first + size, dtype=np.int64)
         now = {clock: _words(batch, _clock_column(clock)) for clock in spec.clocks}
-        until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
+        if spec.lineage is not None:
+            until = spec.lineage.ends(now, _words(batch, LINEAGE))
+        else:
+            until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
         return Combinations({spec.label: refs}, now, until)
 
     def alive(self, bounds: Mapping[str, int]) -> list[Combinations]:
@@ -99,16 +119,15 @@ class BaseState:
         while run := choose_run([s.batch.num_rows for s in segments]):
             segments[run[0] : run[1]] = self._merge(segments[run[0] : run[1]])
         chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(segments))
-        return StateListing(chunks, live, new.end)
+        return StateListing(chunks, live, new.end, lineage=self.spec.lineage.digest if self.spec.lineage else "")
 
     def _store(self, store: ChunkStore, name: str, segment: Segment) -> ChunkRef:
         lifetimes = self.combinations(segment.batch, segment.first).lifetimes()
         return store_chunk(store, name, segment.batch, first=segment.first, lifetimes=lifetimes)
 
     def _merge(self, segments: list[Segment]) -> list[Segment]:
-        names = [n for n in segments[-1].batch.schema.names if all(n in s.batch.schema.names for s in segments)]
-        table = pa.Table.from_batches([s.batch.select(names) for s in segments])
-        return [Segment(segments[0].first, table.combine_chunks().to_batches()[0])]
+        wanted = {n for s in segments for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
+        return [Segment(segments[0].first, united([s.batch for s in segments], sorted(wanted)))]
 
     def _trim(self, segments: list[Segment], bounds: Mapping[str, int]) -> list[Segment]:
         """Cut the dead rows off the front once they are most of the first chunk."""
@@ -130,6 +149,23 @@ class BaseState:
         if window is not None and window.kind == "rows" and clock == row_clock(self.spec.stream):
             return _later(now, window.size - 1)
         return np.full(len(now), FOREVER, np.int64)
+
+
+def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
+    """Rows held from before with their bits for the filters that are new in this step.
+
+    A filter that reads a column which the rows do not have lets none of them pass.
+    """
+    words = _words(batch, LINEAGE) & sum(f.mask for f in lineage.filters if f.since != step)
+    for one in lineage.filters:
+        columns = {c.name for condition in one.conditions for c in condition.columns()}
+        if one.since == step and not one.blind and columns <= set(batch.schema.names):
+            passed = np.ones(batch.num_rows, np.bool_)
+            for condition in one.conditions:
+                passed &= holds(condition, lambda c: batch.column(c.name), batch.num_rows)
+            words = words | np.where(passed, one.mask, 0)
+    at = batch.schema.get_field_index(LINEAGE)
+    return batch.set_column(at, LINEAGE, pa.array(words, pa.int64()))
 
 
 def _clock_column(clock: str) -> str:

@@ -56,4 +56,5 @@ class JoinState:
             part.ref or store_chunk(store, f"{name}-{at}", to_batch(part), lifetimes=part.combinations.lifetimes())
             for at, part in enumerate(parts)
         )
-        return StateListing(chunks, sum(map(len, parts)), left_out=self.left_out)
+        lineage = self.spec.lineage.digest if self.spec.lineage else ""
+        return StateListing(chunks, sum(map(len, parts)), left_out=self.left_out, lineage=lineage)

@@ -6,9 +6,10 @@ Operators reach states, rows and the step's input through it; at the end it beco
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from midstream.language.expression import Column
@@ -19,7 +20,9 @@ from midstream.model.manifest import LaneState, StateListing
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.rows import BaseRows
+from midstream.state.lineage import LINEAGE, Lineage
+from midstream.state.parts import Part, purge_part
+from midstream.state.rows import BaseRows, Segment
 from midstream.state.specs import RowsSpec, StateSpec, is_table
 from midstream.state.store import ChunkStore, store_chunk
 
@@ -76,7 +79,8 @@ class Lane:
         """The base state of a source."""
         if spec.id not in self._bases:
             listing = self.before.states.get(spec.id, StateListing())
-            self._bases[spec.id] = BaseState.load(spec, listing, self.bounds.get(spec.id, {}), self.store)
+            bounds = self.bounds.get(spec.id, {})
+            self._bases[spec.id] = BaseState.load(spec, listing, bounds, self.store, self.clock.step)
         return self._bases[spec.id]
 
     def holds(self, spec: StateSpec) -> bool:
@@ -87,8 +91,23 @@ class Lane:
         """A join state that `holds`."""
         if spec.id not in self._joins:
             listing = self.before.states[spec.id]
-            self._joins[spec.id] = JoinState.load(spec, listing, self.bounds.get(spec.id, {}), self.store)
+            state = JoinState.load(spec, listing, self.bounds.get(spec.id, {}), self.store)
+            if spec.lineage is not None and listing.lineage != spec.lineage.digest:
+                state = self._relived(state, spec.lineage)
+            self._joins[spec.id] = state
         return self._joins[spec.id]
+
+    def _relived(self, state: JoinState, lineage: Lineage) -> JoinState:
+        """The state with lifetimes reckoned anew, because the windows or filters it is shared by have changed."""
+        assert state.spec.base is not None
+        rows, label, parts = self.rows(state.spec.base), state.spec.base.label, []
+        for part in state.old:
+            held = part.combinations
+            bits = np.asarray(rows.fetch(LINEAGE, held.refs[label]).to_numpy(zero_copy_only=False))
+            lived = Part(part.codes, replace(held, until=lineage.ends(held.now, bits)))
+            parts.append(purge_part(lived, self.bounds.get(state.spec.id, {})))
+        dropped = sum(map(len, state.old)) - sum(map(len, parts))
+        return JoinState(state.spec, parts, state.purged + dropped, state.left_out)
 
     def sibling(self, spec: StateSpec) -> list[Combinations] | None:
         """The old combinations of a state of equal signature but another index, if there is a whole one."""
@@ -163,7 +182,10 @@ class Lane:
         """The rows of a source; before the step's own have been appended, the old ones."""
         base = self.base(spec)
         if base.rows is None:
-            return BaseRows(base.old, base.nothing())
+            nothing = base.nothing()
+            if spec.lineage is not None:  # A column may be new in this step.
+                nothing = Segment(nothing.first, self.inputs[spec.input].slice(0, 0))
+            return BaseRows(base.old, nothing)
         return base.rows
 
     def finish(self, needed: set[str], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:

@@ -31,6 +31,20 @@ _POOL = pa.system_memory_pool()
 # Arrow's default pool gives large buffers back at once, and each step's columns are then faulted in anew.
 
 
+def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
+    """The rows of all batches with the columns of these names, in order; NULL where a batch is older than a column."""
+    kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
+    schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
+    table = pa.Table.from_batches([_shaped(batch, schema) for batch in batches], schema=schema)
+    return (table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema)])[0]
+
+
+def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    here = set(batch.schema.names)
+    columns = [batch.column(f.name) if f.name in here else pa.nulls(batch.num_rows, f.type) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def _take(column: pa.Array, places: Words) -> pa.Array:
     return pc.take(column, pa.array(places), memory_pool=_POOL)
 
@@ -49,16 +63,23 @@ class BaseRows:
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
         if self._is_new(refs):
-            return self.new.batch.column(name)
+            return self._column(self.new, name)
         if len(self._segments) == 1:
-            return _take(self._segments[0].batch.column(name), refs - self._starts[0])
+            return _take(self._column(self._segments[0], name), refs - self._starts[0])
         total = int(self._sizes.sum())
         if name in self._whole or len(refs) * 8 >= total:
             if name not in self._whole:
-                columns = [s.batch.column(name) for s in self._segments]
+                columns = [self._column(s, name) for s in self._segments]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
             return _take(self._whole[name], self._position(refs))
         return self._fetch_by_segment(name, refs)
+
+    def _column(self, segment: Segment, name: str) -> pa.Array:
+        """The column of a segment; NULLs where its rows came before anybody read that column."""
+        if name in segment.batch.schema.names:
+            return segment.batch.column(name)
+        kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
+        return pa.nulls(segment.batch.num_rows, kinds[0] if kinds else pa.int64())
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new
@@ -83,10 +104,10 @@ class BaseRows:
         for at, count in enumerate(counts.tolist()):
             if count:
                 inside = refs[order[start : start + count]] - self._starts[at]
-                pieces.append(self._segments[at].batch.column(name).take(pa.array(inside)))
+                pieces.append(self._column(self._segments[at], name).take(pa.array(inside)))
                 start += count
         if not pieces:
-            return self.new.batch.column(name).slice(0, 0)
+            return self._column(self.new, name).slice(0, 0)
         back = np.empty(len(refs), np.int64)
         back[order] = np.arange(len(refs))
         return pa.concat_arrays(pieces).take(pa.array(back))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from midstream.language.expression import Expression
 from midstream.model.window import Window
 from midstream.plan.signature import Signature, digest
+from midstream.state.lineage import Lineage
 
 Index = Literal["hash", "band", "scan"]
 
@@ -18,7 +19,8 @@ class RowsSpec:
     """The base rows of one source: payload in order of arrival, the only state that must be durable.
 
     `kept` is False for a source whose rows nobody needs after their own step (a query over one stream without a
-    window). `input` names the lane's input that feeds it.
+    window). `input` names the lane's input that feeds it. `lineage` is there where queries of different windows and
+    filters share the rows: then it decides lifetimes, and `window` says only what they are measured on.
     """
 
     signature: Signature
@@ -29,6 +31,7 @@ class RowsSpec:
     clocks: tuple[str, ...]
     kept: bool
     input: str
+    lineage: Lineage | None = None
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -63,7 +66,8 @@ def is_table(state_id: str) -> bool:
 class StateSpec:
     """A join state: the combinations of a signature, sorted by a key for hash or range search, or unsorted.
 
-    Everything in it can be computed again from base rows.
+    Everything in it can be computed again from base rows. `base` has the rows it is an index of, where their lineage
+    decides how long they live.
     """
 
     signature: Signature
@@ -71,6 +75,12 @@ class StateSpec:
     clocks: tuple[str, ...]
     index: Index
     key: tuple[Expression, ...] = ()
+    base: RowsSpec | None = field(default=None, compare=False)
+
+    @property
+    def lineage(self) -> Lineage | None:
+        """What decides the lifetimes of the rows it is an index of."""
+        return self.base.lineage if self.base else None
 
     @cached_property
     def id(self) -> str:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from midstream.operators.outlet import Answer, Outlet
-from midstream.state.combinations import Combinations
+from midstream.operators.outlet import Answer
 from midstream.state.keys import stable_order
 from midstream.state.lane import Lane
 
@@ -22,9 +21,8 @@ def held_id(query: str, since: int) -> str:
     return f"{query}.{since}.held"
 
 
-def hold_back(lane: Lane, table_id: str, outlet: Outlet, results: Combinations) -> None:
+def hold_back(lane: Lane, table_id: str, answer: Answer) -> None:
     """Add a step's results to those held back."""
-    answer = outlet.emit(lane, [results])
     rows = answer.table.append_column(_TIME, pa.array(answer.times, pa.int64()))
     held = lane.table(table_id)
     table = rows if held is None else pa.concat_tables([pa.Table.from_batches([held]), rows])

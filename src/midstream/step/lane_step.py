@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,7 @@ from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
 from midstream.operators.user import UserOutlet
 from midstream.operators.user_operator import OperatorSpec
+from midstream.state.combinations import Combinations
 from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store import ChunkStore
@@ -111,14 +112,18 @@ def lane_step(
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
-    results = {unit.name: _answer(unit, boxes[unit.name], lane) for unit in program.units}
-    held = {held_id(unit.name, unit.since) for unit in program.units if boxes[unit.name].withheld(lane) is not None}
+    results: dict[str, Answer] = {}
+    for unit in program.units:
+        results.update(_answers(unit, boxes[unit.name], lane))
+    held = {id for unit in program.units if boxes[unit.name].withheld(lane) is not None for id in _held_ids(unit)}
     held |= {table for unit in program.units for table in unit.outlet.tables(lane)}
     moves = {unit.name: _moves(unit, boxes[unit.name], costs[unit.name], lane) for unit in program.units}
     settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
     needed = held.union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
-    uses = {unit.name: _uses(unit, [*everything[unit.name], settled[unit.name]]) for unit in program.units}
+    uses: dict[str, tuple[str, ...]] = {}
+    for unit in program.units:
+        uses.update(dict.fromkeys(unit.queries, _uses(unit, [*everything[unit.name], settled[unit.name]])))
     rows_out = {query: len(answer.times) for query, answer in results.items()}
     return LaneOutput(after, results, lane.counters, uses, moves, tuple(lane.events), rows_out)
 
@@ -132,14 +137,27 @@ def mark_of(query: str, step: int, number: int) -> str:
     return f"{query}.{step}.{number}"
 
 
-def _answer(unit: Unit, box: Box, lane: Lane) -> Answer:
-    """The step's part of a query's answer, without what is held back, and with what is no longer."""
-    answer, id = box.deliver(lane, unit.outlet), held_id(unit.name, unit.since)
-    kept_back = box.withheld(lane)
+def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
+    """The step's part of each query's answer, without what is held back, and with what is no longer."""
+    found, kept_back = _given(unit, box.advance(lane), lane), box.withheld(lane)
+    tables = dict(zip(unit.queries, _held_ids(unit), strict=True))
     if kept_back is None:
-        return released(lane, id, answer)
-    hold_back(lane, id, unit.outlet, kept_back)
-    return answer
+        return {query: released(lane, tables[query], answer) for query, answer in found.items()}
+    for query, answer in _given(unit, (kept_back,), lane).items():
+        hold_back(lane, tables[query], answer)
+    return found
+
+
+def _given(unit: Unit, deltas: Sequence[Combinations], lane: Lane) -> dict[str, Answer]:
+    if unit.answers is None:
+        return {unit.name: unit.outlet.emit(lane, deltas)}
+    return unit.answers.give(lane, deltas[0])
+
+
+def _held_ids(unit: Unit) -> tuple[str, ...]:
+    if unit.answers is None:
+        return (held_id(unit.name, unit.since),)
+    return tuple(held_id(member.name, member.since) for member in unit.answers.members)
 
 
 def _moves(unit: Unit, box: Box, begun: Mapping[str, int], lane: Lane) -> dict[str, dict[str, Any]]:

@@ -23,16 +23,17 @@ def account(
     A migration is over once it is under way in no lane any more.
     """
     step = plan.manifest.step
-    known = {**entry.migrations, **_begun(plan, name)}
+    unit = entry.chain if entry.shares else name
+    known = {**entry.migrations, **_begun(plan, name, unit)}
     if not known:
         return entry, []
-    boxes = [output.state.boxes[name] for output in outputs.values() if name in output.state.boxes]
+    boxes = [output.state.boxes[unit] for output in outputs.values() if unit in output.state.boxes]
     alive = {mark for box in boxes for mark in under_way(box)}
-    alive |= {mark for o in outputs.values() for mark, did in o.migrations.get(name, {}).items() if did.get("going")}
+    alive |= {mark for o in outputs.values() for mark, did in o.migrations.get(unit, {}).items() if did.get("going")}
     going: dict[str, Mapping[str, Any]] = {}
     events: list[Event] = []
     for mark, record in known.items():
-        did = [o.migrations[name][mark] for o in outputs.values() if mark in o.migrations.get(name, {})]
+        did = [o.migrations[unit][mark] for o in outputs.values() if mark in o.migrations.get(unit, {})]
         record = {**record, "comparisons": record["comparisons"] + sum(d["comparisons"] for d in did)}
         pieces = [piece for d in did for piece in d.get("pieces", {}).values()]
         if mark in alive:
@@ -43,17 +44,17 @@ def account(
             going[mark] = record
         else:
             ended = {"begun": record["begun"], "steps": step - record["begun"] + 1, **record["detail"]}
-            if record["begun"] != step and (cause := _cut_short(plan, name)):
+            if record["begun"] != step and (cause := _cut_short(plan, unit)):
                 ended["finished_by"] = cause
             events.append(MigrationEnded(step, name, record["strategy"], record["plan"], record["comparisons"], ended))
     return replace(entry, migrations=going), events
 
 
-def _cut_short(plan: StepPlan, name: str) -> str | None:
+def _cut_short(plan: StepPlan, unit: str) -> str | None:
     """What may have ended an older migration in this step: the plan it led to was reached at once, or left."""
     if plan.lanes_before != plan.manifest.lanes:
         return "rescale"
-    begun = plan.migrations.get(name, ())
+    begun = plan.migrations.get(unit, ())
     return begun[-1].strategy if begun else None
 
 
@@ -72,12 +73,15 @@ def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
     return {**slowest, "predicted_end": max(ends) if ends else None}
 
 
-def _begun(plan: StepPlan, name: str) -> dict[str, Mapping[str, Any]]:
-    begun = [event for event in plan.events if isinstance(event, MigrationBegun) and event.query == name]
+def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, Mapping[str, Any]]:
+    """What a query's own commands began, by mark; in a chain others' commands may have begun more."""
+    own = iter(e for e in plan.events if isinstance(e, MigrationBegun) and e.query == name)
+    commands = enumerate(plan.migrations.get(unit, ()))
+    begun = {at: next(own) for at, command in commands if command.query == name}
     return {
-        mark_of(name, event.step, at): {
+        mark_of(unit, event.step, at): {
             "strategy": event.strategy, "old": event.old, "plan": event.new, "begun": event.step, "comparisons": 0,
             "detail": dict(event.detail),
         }
-        for at, event in enumerate(begun)
+        for at, event in begun.items()
     }  # fmt: skip

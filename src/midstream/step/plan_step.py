@@ -9,14 +9,26 @@ from typing import Any
 from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.migration.base import Move
 from midstream.migration.discovery import discovered, strategy
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
 from midstream.model.errors import MidstreamError, QueryError, StrategyError
-from midstream.model.events import CommandRefused, Event, LanesRescaled, MigrationBegun, QueryAdded, QueryDropped
+from midstream.model.events import (
+    CommandRefused,
+    Event,
+    LanesRescaled,
+    MigrationBegun,
+    QueryAdded,
+    QueryChanged,
+    QueryDropped,
+    SharingChanged,
+)
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.sharing import check_sharing
 from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
+from midstream.sharing.shape import can_share
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
+from midstream.step.membership import change, enrol, move, release, united, unshared
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
 
@@ -62,7 +74,7 @@ def lanes_of(group: str, lanes: int) -> int:
 def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int | None = None) -> StepPlan:
     """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing."""
     step = manifest.step + 1
-    current = replace(manifest, step=step, last_command=last_command or manifest.last_command, pending=())
+    current = replace(united(manifest), step=step, last_command=last_command or manifest.last_command, pending=())
     migrations: dict[str, tuple[Migrate, ...]] = {}
     events: list[Event] = []
     for command in commands:
@@ -78,18 +90,31 @@ def take(
 ) -> Manifest:
     """The manifest with one command taken; raises the `MidstreamError` that refuses it."""
     match command:
-        case AddQuery(name, sql, plan, sink, operator):
+        case AddQuery(name, sql, plan, sink, operator, history):
             if name in manifest.queries:
                 raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
             entry = new_entry(manifest, sql, plan, sink, operator)
-            events.append(QueryAdded(manifest.step, name, entry.plan))
-            return manifest.with_query(name, entry)
-        case DropQuery(name):
+            if manifest.sharing != "off" and operator is None and can_share(parsed(manifest, sql)):
+                manifest = enrol(manifest, name, entry, history=history)
+            else:
+                manifest = unshared(manifest, name, entry)
+            entry = manifest.queries[name]
+            events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
+            return manifest
+        case ChangeQuery(name, sql):
             entry_of(manifest, name)
-            migrations.pop(name, None)
-            events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
+            manifest = change(manifest, name, sql)
+            entry = manifest.queries[name]
+            events.append(QueryChanged(manifest.step, name, sql, entry.sees, entry.exact_from))
+            return manifest
+        case DropQuery(name):
+            entry = entry_of(manifest, name)
+            manifest = release(manifest, name)
+            if not entry.shares or entry.chain not in manifest.chains:
+                migrations.pop(entry.chain if entry.shares else name, None)
+                events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
             events.append(QueryDropped(manifest.step, name))
-            return replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
+            return manifest
         case Migrate(name):
             entry, detail = entry_of(manifest, name), dict[str, Any]()
             if command.operator is not None and command.operator == entry.operator:
@@ -104,9 +129,21 @@ def take(
             plan_ = check_migration(manifest, command)
             detail = {**foreseen(manifest, command), **detail}
             events.append(_begun(manifest, command, plan_, detail))
-            migrations[name] = (*migrations.get(name, ()), replace(command, plan=plan_.notation()))
-            moved = replace(entry, plan=plan_.notation(), operator=command.operator or entry.operator)
-            return manifest.with_query(name, moved)
+            unit, notation = name, plan_.notation()
+            if entry.shares:
+                manifest, unit = move(manifest, name, notation, together=command.together)
+                notation = manifest.chains[unit].plan
+            else:
+                moved = replace(entry, plan=notation, operator=command.operator or entry.operator)
+                manifest = manifest.with_query(name, moved)
+            migrations[unit] = (*migrations.get(unit, ()), replace(command, plan=notation))
+            return manifest
+        case Reshare(sharing):
+            check_sharing(sharing, "reshare")
+            if sharing == manifest.sharing:
+                return manifest
+            events.append(SharingChanged(manifest.step, manifest.sharing, sharing))
+            return replace(manifest, sharing=sharing, reshared=manifest.step)
         case Rescale(lanes):
             check_lanes(lanes)
             if lanes != manifest.lanes:

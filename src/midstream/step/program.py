@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from midstream.eddy.compile import compile_plan
+from midstream.language.expression import Expression
 from midstream.language.parse import parse_query
 from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
@@ -20,18 +21,27 @@ from midstream.operators.aggregate import AggregateOutlet
 from midstream.operators.base import Operator
 from midstream.operators.compile import Binding, compile_pair, compile_source, stored_columns
 from midstream.operators.difference import DifferenceOutlet
+from midstream.operators.need import Want
 from midstream.operators.outlet import Outlet
 from midstream.operators.project import Project
 from midstream.operators.user import UserOutlet
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.signature import Signature, canonical, relabel_plan
 from midstream.plan.tree import Plan
+from midstream.sharing.answers import Answers
+from midstream.sharing.lineages import lineage_of
+from midstream.sharing.member import Member
+from midstream.sharing.shape import SCOPE, Shape, carrier, shape_of
+from midstream.state.specs import RowsSpec
 from midstream.step.lane_key import is_ordered
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A query compiled but for its plan: as the user wrote it, and canonical under labels (`names`: alias to label)."""
+    """A query compiled but for its plan: as the user wrote it, and canonical under labels (`names`: alias to label).
+
+    Or a chain: then `query` stands for all its `members`, whose answers `answers` gives.
+    """
 
     name: str
     plan: str
@@ -43,6 +53,7 @@ class Unit:
     binding: Binding
     outlet: Outlet
     ordered: bool
+    answers: Answers | None = None
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False)
 
     def box(self, notation: str) -> PlanBox:
@@ -75,6 +86,11 @@ class Unit:
         return set(labels) <= set(self.query.aliases) and self.binding.signature(labels) == signature
 
     @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of the queries it answers."""
+        return (self.name,) if self.answers is None else tuple(member.name for member in self.answers.members)
+
+    @property
     def streams(self) -> tuple[str, ...]:
         """The streams the query reads, each once, in FROM order."""
         return tuple(dict.fromkeys(s.stream for s in self.query.sources))
@@ -102,43 +118,161 @@ def parsed(manifest: Manifest, sql: str) -> Query:
     return _parsed(tuple(manifest.streams.values()), sql)
 
 
+def shape_in(manifest: Manifest, sql: str) -> Shape:
+    """What of a query's text matters to sharing."""
+    return _shape(tuple(manifest.streams.values()), sql)
+
+
+def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
+    """A query's plan in terms of the labels it shares with others."""
+    shape = shape_in(manifest, sql)
+    return relabel_plan(parse_plan(plan, shape.user), shape.names).notation()
+
+
+def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
+    """A plan in terms of labels, as the query itself would write it."""
+    shape = shape_in(manifest, sql)
+    back = {label: alias for alias, label in shape.names.items()}
+    return relabel_plan(parse_plan(notation, shape.query), back).notation()
+
+
 def unit_of(manifest: Manifest, name: str) -> Unit:
-    """A running query of a manifest, compiled."""
-    group = manifest.queries[name].group
-    return next(unit for unit in compile_program(manifest, group, {}).units if unit.name == name)
+    """What runs a query of a manifest: itself or its chain, compiled."""
+    entry = manifest.queries[name]
+    wanted = entry.chain if entry.shares else name
+    return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == wanted)
 
 
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[Migrate, ...]]) -> Program:
-    """The program of a lane group; compiled once for as long as its queries stay the same."""
+    """The program of a lane group; compiled once for as long as its queries stay the same.
+
+    `migrations` are by unit.
+    """
     chosen = tuple(
-        (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
+        (name, entry.sql, entry.plan, entry.since, _text(entry.operator), entry.chain, entry.joined, entry.sees)
         for name, entry in sorted(manifest.queries.items())
         if entry.group == group
     )
-    units = _units(tuple(manifest.streams.values()), manifest.sharing, group, chosen)
-    return Program(units, {name: migrations[name] for name, *_ in chosen if name in migrations})
+    units = _units(manifest, group, chosen)
+    return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=1 << 14)
 def _parsed(streams: Streams, sql: str) -> Query:
     return parse_query(sql, {stream.name: stream for stream in streams})
 
 
-@lru_cache(maxsize=64)
-def _units(
-    streams: Streams, sharing: str, group: str, chosen: tuple[tuple[str, str, str, int, str], ...]
-) -> tuple[Unit, ...]:
-    users = {name: _parsed(streams, sql) for name, sql, *_ in chosen}
+@lru_cache(maxsize=1 << 14)
+def _shape(streams: Streams, sql: str) -> Shape:
+    return shape_of(_parsed(streams, sql))
+
+
+_COMPILED: dict[tuple[object, ...], tuple[Unit, ...]] = {}
+_REMEMBERED = 64
+
+
+def _units(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
+    streams, shared = tuple(manifest.streams.values()), _shared(manifest, group)
+    key = (streams, manifest.sharing, group, chosen, shared)
+    if key not in _COMPILED:
+        while len(_COMPILED) >= _REMEMBERED:
+            del _COMPILED[next(iter(_COMPILED))]
+        _COMPILED[key] = _compile(manifest, group, chosen)
+    return _COMPILED[key]
+
+
+def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
+    """Everything about chains and holdings that a program depends on."""
+    chains = {name: chain for name, chain in manifest.chains.items() if chain.group == group}
+    used = {holding for chain in chains.values() for holding in chain.holdings.values()}
+    held = [f"{name} {manifest.holdings[name]}" for name in sorted(used)]
+    return (
+        str(manifest.reshared),
+        *held,
+        *(f"{name} {chain} {chain.founded == manifest.step}" for name, chain in chains.items()),
+    )
+
+
+def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
+    alone = [name for name, *_ in chosen if not manifest.queries[name].shares]
+    users = {name: parsed(manifest, manifest.queries[name].sql) for name in alone}
     known = {name: canonical(query) for name, query in users.items()}
-    scopes = {name: _scope(name, since, known[name][0], sharing) for name, _, _, since, _ in chosen}
+    sinces = {name: manifest.queries[name].since for name in alone}
+    scopes = {name: _scope(name, sinces[name], known[name][0], manifest.sharing) for name in alone}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
     units = []
-    for name, _, plan, since, operator in chosen:
+    for name in alone:
         query, names = known[name]
+        entry = manifest.queries[name]
+        operator = _text(entry.operator)
         binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
-        outlet = _operated(f"{name}.{since}", binding, operator) if operator else _outlet(binding)
-        units.append(Unit(name, plan, since, group, users[name], query, names, binding, outlet, is_ordered(query)))
-    return tuple(units)
+        outlet = _operated(f"{name}.{entry.since}", binding, operator) if operator else _outlet(binding)
+        ordered = is_ordered(query)
+        units.append(Unit(name, entry.plan, entry.since, group, users[name], query, names, binding, outlet, ordered))
+    units += chain_units(manifest, group)
+    return tuple(sorted(units, key=lambda unit: unit.name))
+
+
+def chain_units(manifest: Manifest, group: str) -> list[Unit]:
+    """The units of a group's chains."""
+    names: dict[str, list[str]] = {}
+    for name, entry in sorted(manifest.queries.items()):
+        if entry.shares and entry.group == group:
+            names.setdefault(entry.chain, []).append(name)
+    shapes = {name: shape_in(manifest, manifest.queries[name].sql) for held in names.values() for name in held}
+    columns: dict[str, set[str]] = {}
+    conditions: dict[tuple[str, str], tuple[Expression, ...]] = {}
+    for shape in shapes.values():
+        for label, base in shape.bases.items():
+            columns.setdefault(base, set()).update(shape.reads[label])
+            conditions[base, shape.texts[label]] = shape.filters[label]
+    stored = {base: tuple(sorted(read)) for base, read in columns.items()}
+    return [
+        _chain_unit(manifest, chain, {name: shapes[name] for name in held}, stored, conditions)
+        for chain, held in names.items()
+    ]
+
+
+def _chain_unit(
+    manifest: Manifest,
+    name: str,
+    shapes: Mapping[str, Shape],
+    columns: Mapping[str, tuple[str, ...]],
+    conditions: Mapping[tuple[str, str], tuple[Expression, ...]],
+) -> Unit:
+    chain, query = manifest.chains[name], carrier(shapes)
+    lineages = {
+        label: lineage_of(manifest, holding, chain, {text: conditions[holding, text] for text in
+                          manifest.holdings[holding].filters})
+        for label, holding in chain.holdings.items()
+    }  # fmt: skip
+    kept = {label: columns[holding] for label, holding in chain.holdings.items()}
+    wants = {member: _want(manifest, member, shape) for member, shape in shapes.items()}
+    binding = Binding(
+        query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(wants.values())
+    )
+    rows = binding.rows()
+    members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
+    answers = Answers(name, rows, lineages, members)
+    identity = {label: label for label in query.aliases}
+    came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
+    return Unit(
+        name, came, chain.founded, chain.group, query, query, identity, binding, members[0].outlet, False, answers
+    )
+
+
+def _want(manifest: Manifest, name: str, shape: Shape) -> Want:
+    bits = {label: manifest.holdings[shape.bases[label]].filters[text].bit for label, text in shape.texts.items()}
+    return Want(bits, shape.sizes)
+
+
+def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mapping[str, RowsSpec]) -> Member:
+    entry = manifest.queries[name]
+    outputs = ", ".join(f"{o.name}: {o.expression.text()}" for o in shape.query.outputs)
+    ranged = all(shape.kind(label) == "range" for label in shape.sizes)
+    past = entry.exact_from if ranged else None
+    outlet = Project(shape.query, rows, ())
+    return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, outlet, outputs)
 
 
 def _scope(name: str, since: int, query: Query, sharing: str) -> str:

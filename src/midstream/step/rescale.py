@@ -10,6 +10,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
+from midstream.state.rows import united
 from midstream.state.store import ChunkStore, store_chunk
 
 
@@ -47,10 +48,9 @@ def _adopt_rows(listings: Sequence[StateListing], lane: int, lanes: int, store: 
     batches = [_own(store.get(ref), lane, lanes) for ref in refs]
     if not any(batch.num_rows for batch in batches):
         return StateListing()
-    names = [n for n in batches[-1].schema.names if all(n in b.schema.names for b in batches)]
-    table = pa.Table.from_batches([b.select(names) for b in batches]).combine_chunks()
-    rows = table.take(pa.array(np.argsort(table.column(TIME).to_numpy(), kind="stable"))).combine_chunks()
-    chunk = store_chunk(store, name, rows.to_batches()[0], lifetimes=_widest(refs))
+    whole = united(batches, sorted({n for b in batches for n in b.schema.names}))
+    rows = whole.take(pa.array(np.argsort(whole.column(TIME).to_numpy(), kind="stable")))
+    chunk = store_chunk(store, name, rows, lifetimes=_widest(refs))
     return StateListing((chunk,), rows.num_rows, rows.num_rows)
 
 

@@ -26,16 +26,17 @@ from midstream.model.window import EVENT_TIME, Window
 from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.key_classes import key_classes
+from midstream.state.lineage import BEFORE
 from midstream.state.specs import RowsSpec
 from midstream.step.names import operator_name
-from midstream.step.program import Unit, unit_of
+from midstream.step.program import Unit, canonical_plan, shape_in, unit_of
 
 SECOND = 1_000_000
 
 
 def statistics(manifest: Manifest, name: str, speed: float = DEFAULT_SPEED) -> Statistics:
     """The figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second."""
-    return replace(Gathering(manifest, unit_of(manifest, name)).statistics(), speed=speed)
+    return replace(Gathering(manifest, name, unit_of(manifest, name)).statistics(), speed=speed)
 
 
 @dataclass(frozen=True)
@@ -43,11 +44,18 @@ class Gathering:
     """One query of a manifest, looked at from all sides; labels are translated to aliases on the way out."""
 
     manifest: Manifest
+    name: str
     unit: Unit
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The labels of the query's aliases."""
+        entry = self.manifest.queries[self.name]
+        return shape_in(self.manifest, entry.sql).names if entry.shares else self.unit.names
 
     def statistics(self) -> Statistics:
         """All figures together."""
-        sources = {alias: self._source(label) for alias, label in self.unit.names.items()}
+        sources = {alias: self._source(label) for alias, label in self.names.items()}
         joins = tuple(join for operator in self._operators for join in self._joins(operator))
         return Statistics(sources, self._conditions(), joins, self._states(sources), self._elapsed / self._steps)
 
@@ -107,7 +115,7 @@ class Gathering:
         return found
 
     def _alive(self, alias: str) -> int:
-        return self._live(self._rows[self.unit.names[alias]].id)
+        return self._live(self._rows[self.names[alias]].id)
 
     @cached_property
     def _intermediate(self) -> Mapping[frozenset[str], int]:
@@ -127,8 +135,10 @@ class Gathering:
     @cached_property
     def _operators(self) -> tuple[Operator, ...]:
         """The operators of the query's plan, and of the plans it is on its way from."""
-        entry = self.manifest.queries[self.unit.name]
+        entry = self.manifest.queries[self.name]
         plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
+        if entry.shares:
+            plans = dict.fromkeys(canonical_plan(self.manifest, entry.sql, plan) for plan in plans)
         found = {op.id: op for plan in plans for root in self.unit.box(plan).roots for op in root.walk()}
         return tuple(found.values())
 
@@ -140,14 +150,15 @@ class Gathering:
 
     @property
     def _steps(self) -> int:
-        return max(self.manifest.step - self.manifest.queries[self.unit.name].since, 1)
+        return max(self.manifest.step - self.manifest.queries[self.name].since, 1)
 
     def _recent(self, spec: RowsSpec) -> float | None:
         """Rows a second among those that are listed; None where their lifetimes tell no time."""
         if spec.window is None or spec.window.kind != "range":
             return None
         refs = [ref for listing in self._listings(spec.id) for ref in listing.chunks if EVENT_TIME in ref.lifetimes]
-        ends = [end for ref in refs for end in ref.lifetimes[EVENT_TIME]]
+        # Rows that nobody wants any more have ended before all time.
+        ends = [end for ref in refs for end in ref.lifetimes[EVENT_TIME] if end != BEFORE]
         span = (max(ends) - min(ends)) / SECOND if ends else 0.0
         return sum(ref.rows for ref in refs) / span if span else None
 
@@ -165,7 +176,7 @@ class Gathering:
         return self.manifest.operators.get(operator_name(f"{self.unit.group}.", operator.id), Counters())
 
     def _aliases(self, labels: Iterable[str]) -> Sources:
-        back = {label: alias for alias, label in self.unit.names.items()}
+        back = {label: alias for alias, label in self.names.items()}
         return frozenset(back[label] for label in labels)
 
 

@@ -1,0 +1,96 @@
+"""Wang's analytic figures (ch. 5 and 6): what state-slice saves, as maps over the unit square of two ratios."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.figure import Figure, Scale
+from midstream.lab.tidy import column
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+Numbers = npt.NDArray[np.float64]
+
+S_JOIN = (0.025, 0.1, 0.4)
+"""The join selectivities low, middle and high of Table 8.1; Figs. 5.9 and 5.10 do not say theirs."""
+
+SLOW, FAST = 20.0, 80.0
+"""The lowest and the highest input rate of §8.2, rows a second."""
+
+WIDE = 30.0
+"""The widest window of Table 8.1 in seconds: W_2."""
+
+
+def middles(scale: Scale) -> list[float]:
+    """Middles of equal parts of the unit interval: their mean is that over the interval, without its ends."""
+    parts = scale.pick(quick=16, full=50)
+    return [(at + 0.5) / parts for at in range(parts)]
+
+
+class Map(Figure, ABC):
+    """An analytic figure: panels of `saved` over `x` and `y`, one for each of the `panels`, which are cases.
+
+    A saving is a share: 0.2 is 20 % less than the rival takes, below 0 it takes more. There is no engine in it, and
+    no migration strategy has its figure here.
+    """
+
+    paper: ClassVar[str] = "Wang"
+    strategies: ClassVar[frozenset[str]] = frozenset()
+    x: ClassVar[str]
+    y: ClassVar[str]
+    saved: ClassVar[str]
+    panels: ClassVar[tuple[str, ...]]
+
+    def over_all(self, data: pa.Table, case: str, saved: str = "") -> Numbers:
+        """The savings of a case at all inner points: neither ratio is 1."""
+        found: Numbers = column(data, saved or self.saved, case=case)
+        inner: npt.NDArray[np.bool_] = (column(data, self.x, case=case) < 1) & (column(data, self.y, case=case) < 1)
+        return found[inner]
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        reach = max(float(np.abs(column(data, self.saved, case=case)).max()) for case in self.panels)
+        every = canvas.subplots(1, len(self.panels), squeeze=False)[0]
+        for axes, case in zip(every, self.panels, strict=True):
+            self._panel(axes, data, case, reach)
+
+    def _panel(self, axes: Axes, data: pa.Table, case: str, reach: float) -> None:
+        xs, ys = (np.unique(column(data, name, case=case)) for name in (self.x, self.y))
+        # The rows of a case run through x, and for each x through y.
+        grid = column(data, self.saved, case=case).reshape(len(xs), len(ys)).T
+        # One scale for all panels, white where nothing is saved, red where it takes more.
+        axes.contourf(xs, ys, grid, levels=np.linspace(-reach, reach, 41), cmap="RdBu")
+        inked = axes.contour(xs, ys, grid, levels=_levels(grid), colors="black", linewidths=0.6)
+        axes.clabel(inked, fmt=lambda level: f"{level:.0%}", fontsize="x-small")
+        axes.set_title(case, fontsize="small")
+        axes.set_xlabel(self.x)
+        axes.set_ylabel(self.y)
+        axes.set_xlim(0, 1)
+        axes.set_ylim(0, 1)
+
+
+def percent(shares: Sequence[float] | npt.NDArray[Any]) -> str:
+    """The span of shares in percent.
+
+    >>> percent([0.123, 0.5]), percent([0.2, 0.2])
+    ('12.30% to 50.00%', '20.00%')
+    """
+    low, high = (f"{found:.2%}" for found in (min(shares), max(shares)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _levels(grid: Numbers) -> Numbers:
+    """Some five round levels inside a panel's values."""
+    low, high = float(grid.min()), float(grid.max())
+    step = next(s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5) if (high - low) / s <= 8)
+    inside = np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step
+    return inside[(inside > low) & (inside < high)]

@@ -1,0 +1,101 @@
+"""What base rows are held for the queries that share them: pure values of the manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ALWAYS = -(2**63)
+"""The event time from which on rows are held that were held from the beginning."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """A filter on a source: its bit in the rows' lineage and the widest window of the queries that put it.
+
+    `parts` are its conjuncts as texts. It was first asked in step `since`; `complete` is the event time from which on
+    every row that passes it was held while it was young enough, `floor` that from which on rows are held for it still.
+    `blind` says that rows from before it was asked do not count.
+    """
+
+    bit: int
+    parts: tuple[str, ...]
+    size: int
+    since: int
+    complete: int = ALWAYS
+    floor: int = ALWAYS
+    blind: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The filter as JSON values."""
+        return {**vars(self), "parts": list(self.parts)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Held:
+        """The filter that `to_json` wrote."""
+        return Held(**{**value, "parts": tuple(value["parts"])})
+
+
+@dataclass(frozen=True)
+class Holding:
+    """The base rows of a source that queries share: by filter text for whom, by column from which event time on.
+
+    They were first held in step `founded`; once nobody wants them any more, another holding begins with nothing.
+    """
+
+    stream: str
+    kind: str
+    founded: int
+    filters: Mapping[str, Held] = field(default_factory=dict)
+    columns: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The holding as JSON values."""
+        return {**vars(self), "filters": {k: v.to_json() for k, v in self.filters.items()}}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Holding:
+        """The holding that `to_json` wrote."""
+        return Holding(**{**value, "filters": {k: Held.from_json(v) for k, v in value["filters"].items()}})
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a query wants of a source: the holding's name, the filter's text and the size of its window."""
+
+    holding: str
+    filter: str
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The want as JSON values."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Queries that run by one plan over shared states.
+
+    `family` tells what joins by what, `plan` is in terms of labels, `holdings` names the base rows by label. `cuts` are
+    the ages between its slices. It was `founded` in that step, by a query that left a chain which ran by the plan
+    `origin`, if there is one.
+    """
+
+    family: str
+    group: str
+    plan: str
+    streams: tuple[str, ...]
+    holdings: Mapping[str, str]
+    cuts: tuple[int, ...] = ()
+    founded: int = 0
+    origin: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The chain as JSON values."""
+        return {**vars(self), "streams": list(self.streams), "cuts": list(self.cuts)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Chain:
+        """The chain that `to_json` wrote."""
+        return Chain(**{**value, "streams": tuple(value["streams"]), "cuts": tuple(value["cuts"])})

@@ -1,0 +1,28 @@
+"""The lineage of a shared source, from what the manifest says is held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from midstream.language.expression import Expression
+from midstream.model.holding import Chain, Held
+from midstream.model.manifest import Manifest
+from midstream.state.lineage import Filter, Lineage
+
+
+def lineage_of(
+    manifest: Manifest, name: str, chain: Chain, conditions: Mapping[str, tuple[Expression, ...]]
+) -> Lineage:
+    """How long the rows of a holding live: for each filter as long as the widest window of its queries.
+
+    `conditions` are the filters by their text.
+    """
+    holding = manifest.holdings[name]
+    filters = [_filter(manifest, held, conditions[text]) for text, held in holding.filters.items()]
+    ordered = tuple(sorted(filters, key=lambda f: (-f.size, f.bit)))
+    return Lineage(ordered, holding.stream, holding.kind, chain.cuts, holding.founded)
+
+
+def _filter(manifest: Manifest, held: Held, conditions: tuple[Expression, ...]) -> Filter:
+    since = max(held.since, manifest.reshared)
+    return Filter(held.bit, conditions, held.size, since, held.floor, held.blind and held.since >= manifest.reshared)

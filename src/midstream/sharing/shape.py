@@ -1,0 +1,94 @@
+"""What of a query matters to sharing: which chain it fits into, and what it wants of each source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from midstream.language.expression import Expression
+from midstream.language.query import Query
+from midstream.model.window import Window, row_clock
+from midstream.operators.compile import stored_columns
+from midstream.plan.signature import Signature, canonical, digest, signature
+from midstream.state.lineage import filter_text
+
+SCOPE = "shared"
+"""Stands in the signatures of states that queries of any window and filter share."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A query as the user wrote it, and canonical, and by label its filter, the size of its window, what it reads.
+
+    `family` tells which queries it can share joins with: equal but for windows, filters and select lists. Two queries
+    share a node of a tree where its signature, without window and filter, is equal.
+    """
+
+    user: Query
+    query: Query
+    names: Mapping[str, str]
+    family: str
+    bases: Mapping[str, str]
+    filters: Mapping[str, tuple[Expression, ...]]
+    texts: Mapping[str, str]
+    sizes: Mapping[str, int]
+    reads: Mapping[str, tuple[str, ...]]
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it joins, each once, in FROM order."""
+        return tuple(dict.fromkeys(s.stream for s in self.query.sources))
+
+    def kind(self, label: str) -> str:
+        """What the window on a source is measured in."""
+        window = self.query.source(label).window
+        assert window is not None
+        return window.kind
+
+
+def can_share(query: Query) -> bool:
+    """Whether a query can run in a chain: a join of windows whose results are its answer."""
+    return (
+        query.aggregate is None
+        and query.difference is None
+        and len(query.sources) > 1
+        and all(s.window is not None for s in query.sources)
+    )
+
+
+def shape_of(user: Query) -> Shape:
+    """The shape of a query that `can_share`."""
+    query, names = canonical(user)
+    labels = query.aliases
+    filters = {a: tuple(e for alias, e in query.selections if alias in (a, "")) for a in labels}
+    whole = base_signature(query, labels)
+    return Shape(
+        user,
+        query,
+        names,
+        digest(whole.text()),
+        {a: f"{a} {base_signature(query, (a,)).digest()}" for a in labels},
+        filters,
+        {a: filter_text(filters[a]) for a in labels},
+        {s.alias: s.window.size for s in query.sources if s.window is not None},
+        {a: tuple(sorted({*stored_columns(query, a), *_asked(filters[a], a)})) for a in labels},
+    )
+
+
+def base_signature(query: Query, labels: tuple[str, ...]) -> Signature:
+    """The signature of the shared state over these sources, for whoever wants it."""
+    counted = sorted({s.stream for s in query.sources if s.window is not None and s.window.kind == "rows"})
+    clocks = "".join(f" {row_clock(stream)}" for stream in counted)
+    return signature(query, labels, SCOPE + clocks, "")
+
+
+def carrier(shapes: Mapping[str, Shape]) -> Query:
+    """The query that stands for all: their join, with the widest window on each source and no filter."""
+    first = next(iter(shapes.values()))
+    widest = {a: max(shape.sizes[a] for shape in shapes.values()) for a in first.query.aliases}
+    sources = tuple(replace(s, window=Window(first.kind(s.alias), widest[s.alias])) for s in first.query.sources)
+    return replace(first.query, text="", sources=sources, outputs=(), selections=())
+
+
+def _asked(conditions: tuple[Expression, ...], label: str) -> set[str]:
+    return {c.name for condition in conditions for c in condition.columns() if c.alias == label}
