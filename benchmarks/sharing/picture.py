@@ -1,0 +1,105 @@
+"""One picture of the benchmark: step times over the number of queries, state, and what a query more costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+from benchmarks.sharing.pace import MODES
+from benchmarks.sharing.record import Report
+from benchmarks.sharing.scaling import ALLOWED
+from benchmarks.sharing.spark import OURS, THEIRS
+from benchmarks.sharing.workload import DISTRIBUTIONS, FILTERS, Workload
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+COLORS = dict(zip(MODES, ("#9a9a9a", "#c0392b", "#e08e0b", "#4c956c", "#1f6f8b", "#7b5ea7"), strict=True))
+COLORS |= {OURS: "#1f6f8b", THEIRS: "#c0392b"}
+STATE_OF = 36
+
+
+def draw(report: Report, path: Path) -> None:
+    """Write the picture."""
+    figure, axes = plt.subplots(2, 3, figsize=(14, 8))
+    for axis, distribution in zip(axes[0], DISTRIBUTIONS, strict=True):
+        _times(axis, report, distribution)
+    _state(axes[1][0], report)
+    _scaling(axes[1][1], report)
+    _spark(axes[1][2], report)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def _times(axis: Any, report: Report, distribution: str) -> None:
+    for mode in MODES:
+        own = [
+            (r.queries, 1000 * r.typical)
+            for r in report.records
+            if r.mode == mode
+            and r.filters == "none"
+            and r.typical
+            and (r.distribution == distribution or r.queries == 1)
+        ]
+        if own:
+            axis.plot(*zip(*own, strict=True), marker="o", markersize=4, label=mode, color=COLORS[mode])
+    axis.set_xscale("log")
+    axis.set_yscale("log")
+    counts = sorted({r.queries for r in report.records})
+    axis.set_xticks(counts, [f"{count:,}" for count in counts])
+    axis.minorticks_off()
+    axis.set_title(f"embedded, {distribution} windows, no filters")
+    axis.set_xlabel("queries (1,000: at a quarter of the rate)")
+    axis.set_ylabel("milliseconds a step")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _state(axis: Any, report: Report) -> None:
+    shown = [(f, report.of(Workload(STATE_OF, "uniform", f))) for f in FILTERS]
+    modes = [mode for mode in MODES if any(mode in found and found[mode].seconds for _, found in shown)]
+    for place, mode in enumerate(modes):
+        at = [n + 0.8 * (place - (len(modes) - 1) / 2) / max(len(modes), 1) for n in range(len(shown))]
+        heights = [found[mode].state_rows if mode in found else 0 for _, found in shown]
+        axis.bar(at, heights, 0.75 / max(len(modes), 1), color=COLORS[mode], label=mode)
+    axis.set_xticks(range(len(shown)), [f"filters: {name}" for name, _ in shown])
+    axis.set_yscale("log")
+    axis.set_title(f"{STATE_OF} queries, uniform windows")
+    axis.set_ylabel("rows of state")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _scaling(axis: Any, report: Report) -> None:
+    for mode in dict.fromkeys(run.mode for run in report.scalings):
+        own = [(run.results[0], run.ratio) for run in report.scalings if run.mode == mode]
+        axis.plot(*zip(*own, strict=True), marker="o", markersize=4, label=mode, color=COLORS[mode])
+    axis.axhline(ALLOWED, color="#c0392b", linestyle="--", linewidth=0.8)
+    axis.set_xscale("log")
+    axis.set_ylim(bottom=0)
+    axis.set_title("1,000 queries against 10 that want as much")
+    axis.set_xlabel("results a step in total")
+    axis.set_ylabel("time of a step, ratio")
+    axis.legend(frameon=False, fontsize=8)
+
+
+def _spark(axis: Any, report: Report) -> None:
+    for contender in (OURS, THEIRS):
+        own = [(run.queries, run.typical) for run in report.spark if run.contender == contender and run.typical]
+        if own:
+            axis.plot(*zip(*own, strict=True), marker="o", markersize=4, label=contender, color=COLORS[contender])
+    if report.spark:
+        axis.axhline(report.spark[0].stream_seconds, color="#9a9a9a", linestyle=":", label="as fast as rows come")
+        counts = sorted({run.queries for run in report.spark})
+        axis.set_xscale("log")
+        axis.set_yscale("log")
+        axis.set_xticks(counts, [f"{count:,}" for count in counts])
+        axis.minorticks_off()
+        axis.legend(frameon=False, fontsize=8)
+    axis.set_title("on Spark, local[2]")
+    axis.set_xlabel("queries")
+    axis.set_ylabel("seconds a step")
