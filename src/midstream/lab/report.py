@@ -16,8 +16,8 @@ PAPERS: Mapping[str, str] = {
     "Continuous Queries, TKDE 2007",
     "JISC": "A. M. Aly, W. G. Aref, M. Ouzzani, H. M. Mahmoud: JISC: Adaptive Stream Processing Using Just-In-Time "
     "State Completion, EDBT 2014",
-    "Wang": "S. Wang: State-Slice: A New Stream Query Optimization Paradigm for Multi-query and Distributed Processing, "
-    "PhD dissertation, Worcester Polytechnic Institute 2008",
+    "Wang": "S. Wang: State-Slice: A New Stream Query Optimization Paradigm for Multi-query and Distributed "
+    "Processing, PhD dissertation, Worcester Polytechnic Institute 2008",
 }
 
 HEAD = """# The lab

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 GROWS = Claim("y grows | with x", "Sample §1")
 FALLS = Claim("y falls", "Sample §1")
 
+NOT_OF_MIGRATION = {"Wang"}
+"""Papers whose figures are no strategy's."""
+
 
 @pytest.fixture
 def sample(request: pytest.FixtureRequest) -> Figure:
@@ -51,7 +54,8 @@ def sample(request: pytest.FixtureRequest) -> Figure:
 def test_every_figure_says_what_it_is(name: str) -> None:
     found = figure(name)
     assert found.name == name == type(found).__module__.rpartition(".")[2], "one file per figure, named as it is"
-    assert all((found.title, found.setting, found.strategies))
+    assert all((found.title, found.setting))
+    assert found.strategies or found.paper in NOT_OF_MIGRATION
     assert found.source.startswith(found.paper) and found.paper in reporting.PAPERS
     assert found.strategies <= set(strategies())
 
