@@ -16,9 +16,9 @@ from midstream.model.manifest import Manifest
 from midstream.model.sharing import SHARING
 from midstream.spark import control
 from midstream.spark.run import Run
-from tests.spark.crash_job import STREAMS
+from tests.spark.crash_job import CASE, STREAMS
 from tests.spark.drive import Hooks, Place, finish, job, read_all
-from tests.spark.test_jobs import PAIRS, feed_step, jobs
+from tests.spark.test_jobs import PAIRS, feed_step, jobs, until
 
 SELF = "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 5 SECONDS"
 NOTHING = {"path": "/nowhere", "format": "parquet"}
@@ -101,3 +101,49 @@ def test_a_step_without_rows_does_what_was_asked(
     assert [event.rows_in for event in done] == [{"A": 1}, {"A": 0}, {"A": 1}]
     assert jobs(spark) - before == 3
     assert read_all(tmp_path / "out").num_rows == (1 if isinstance(command, DropQuery) else 1 + 3)
+
+
+def test_a_restart_with_another_window_and_mode(spark: SparkSession, tmp_path: Path) -> None:
+    """What the script changed is changed, what commands changed stays, and nothing is dropped."""
+    place, wider, widest = Place(tmp_path), PAIRS.replace("4 SECONDS", "6 SECONDS"), PAIRS.replace("4", "9")
+    feed_step(place, 0)
+    finish(job(spark, place, STREAMS, {"script": PAIRS, "told": PAIRS}))
+    second = {"script": wider, "told": PAIRS}
+    feed_step(place, 1)
+    run = finish(job(spark, place, STREAMS, second, sharing="mem_opt"))
+    assert kinds(run) >= {("query_changed", "script"), ("sharing_changed", "")}
+    assert ("query_dropped", "script") not in kinds(run)
+    run.change_query("told", widest)
+    run.reshare("cpu_opt")
+    for step in (2, 3):
+        feed_step(place, step)
+        run = finish(job(spark, place, STREAMS, second, sharing="mem_opt"))
+        assert (step == 2) == (("query_changed", "told") in kinds(run))
+        assert ("query_changed", "script") not in kinds(run)
+    manifest = place.manifest()
+    assert {name: entry.sql for name, entry in manifest.queries.items()} == {"script": wider, "told": widest}
+    assert manifest.sharing == "cpu_opt"
+
+
+def test_a_change_to_columns_that_the_running_union_lacks(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    run = job(spark, place, STREAMS, {"pairs": PAIRS}).start({"processingTime": "0 seconds"})
+    until(run, 0)
+    carried = run._driver.layout
+    run.change_query("pairs", PAIRS.replace("WHERE", "WHERE A.n > 1 AND"))
+    for step in (1, 2, 3):
+        feed_step(place, step)
+        until(run, step)
+    run.stop()
+    assert carried is not None and "n" not in carried.slots["A"]
+    assert run._driver.layout is not None and "n" in run._driver.layout.slots["A"]
+    rows = {row["u"]: row["n"] for step in CASE.steps for row in step["A"].to_pylist()}
+    answered = [place.by_step("pairs", step + 1)[step] for step in (1, 2, 3)]
+    found = [rows[u] for table in answered if table is not None for u in table.column("a").to_pylist()]
+    assert found and all(n is not None and n > 1 for n in found)
+
+
+def kinds(run: Run) -> set[tuple[str, str]]:
+    """What happened, and to which query."""
+    return {(event.kind, getattr(event, "query", "")) for event in run.events}
