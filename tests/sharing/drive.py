@@ -96,7 +96,8 @@ def _act(engine: ms.Engine, action: Action, step: Step, live: dict[str, Segment]
                     found.refused.append((action, str(error)))
                 else:
                     old = live[query]
-                    live[query] = Segment(query, number, asked, old.history, added=old.added and old.begin == number)
+                    # What a change asks for is looked for in all that is held, however the query began.
+                    live[query] = Segment(query, number, asked, True, added=old.added and old.begin == number)
         case Move(_, query, plan, strategy, options, together):
             if query in live:
                 try:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, Subtrahend
 from tests.property.queries import BANDS, COLUMNS, EQUALITIES, EXPRESSIONS, SELECTIONS, THETAS, TRIPLES, tree
+from tests.property.rows import TIME_TYPES, schema
 
 Window = tuple[str, int]
 """`("range", microseconds)` or `("rows", number)`."""
@@ -29,23 +31,31 @@ PAIRED = tuple(text for text in BANDS + THETAS if "IS NULL AND" not in text)
 
 NESTED = ("{a}.k > 0", "{a}.k > 1", "{a}.k > 2")
 TIMES = tuple(round(seconds * SECOND) for seconds in (0, 0.5, 1, 2, 2.000001, 2.999999, 3, 5, 8, 13))
+ALL = tuple(schema(TIME_TYPES[0]).names)
 NUMBERS = (1, 2, 3, 5, 8)
 PLANS = {"default": 3, "tree": 6, "orders": 1, "eddy": 1, "stairs": 1}
 
 
 @dataclass(frozen=True)
 class Want:
-    """What a member wants, over labels that hold across queries: equal `tie` is equal join."""
+    """What a member wants, over labels that hold across queries: equal `tie` is equal join; `reads` is all columns."""
 
     tie: tuple[tuple[str, ...], frozenset[str]]
     windows: Mapping[str, Window]
     filters: frozenset[str]
     plan: str
+    reads: frozenset[str] = frozenset()
 
     def passes(self, other: Want) -> bool:
-        """Whether it is the other's join by the other's plan, with windows of the same kinds and no filter less."""
+        """Whether it is the other's join by its plan and kinds of windows, with no filter less and no column more."""
         kinds = all(self.windows.get(label, ("", 0))[0] == kind for label, (kind, _) in other.windows.items())
-        return self.tie == other.tie and self.plan == other.plan and kinds and other.filters <= self.filters
+        return (
+            self.tie == other.tie
+            and self.plan == other.plan
+            and kinds
+            and other.filters <= self.filters
+            and self.reads <= other.reads
+        )
 
     def within(self, other: Want) -> bool:
         """Whether all that it wants the other wants too."""
@@ -79,7 +89,6 @@ class Family:
     filters: tuple[str, ...] = ()
     windows: tuple[Mapping[str, Window], ...] = ()
     plans: tuple[str | None, ...] = (None,)
-    _seen: dict[str, int] = field(default_factory=dict, repr=False)
 
     def member(self, rng: Random, manner: Manner | None = None, plan: str = "") -> tuple[Asked, Manner]:
         """A member; with a `manner` it is written like another, whose plan it keeps."""
@@ -91,7 +100,13 @@ class Family:
         chosen = plan if again and "{" in plan else None if again else rng.choice(self.plans)
         spec = self._spec(rng, manner, windows, filters)
         by = chosen or " ".join(manner.labels)  # The plan by default follows the order of FROM.
-        want = Want((tuple(sorted(self.labels)), frozenset(self.ties)), windows, frozenset(filters), by)
+        want = Want(
+            (tuple(sorted(self.labels)), frozenset(self.ties)),
+            windows,
+            frozenset(filters),
+            by,
+            reads(spec, manner.aliases),
+        )
         return Asked(spec, chosen and chosen.format(**manner.aliases), want), manner
 
     def _spec(self, rng: Random, manner: Manner, windows: Mapping[str, Window], filters: Sequence[str]) -> QuerySpec:
@@ -128,7 +143,16 @@ class Family:
                     items.append(Item(rng.choice(EXPRESSIONS).format(a=name, b=other), f"c{place}"))
         if rng.random() < 0.8:
             items.insert(rng.randrange(len(items) + 1), Item("_ts"))
-        return Manner(order, aliases, (Item("*"),) if rng.random() < 0.05 else tuple(items))
+        return Manner(order, aliases, (Item("*"),) if rng.random() < 0.1 else tuple(items))
+
+
+def reads(spec: QuerySpec, aliases: Mapping[str, str]) -> frozenset[str]:
+    """The columns that a query reads, as `label.column`; a time is one too."""
+    texts = [*(item.text for item in spec.select), *(condition.text for condition in spec.where)]
+    found = {
+        f"{label}.{c}" for label, alias in aliases.items() for t in texts for c in re.findall(rf"\b{alias}\.(\w+)", t)
+    }
+    return frozenset(found | ({f"{label}.{c}" for label in aliases for c in ALL} if "*" in texts else set()))
 
 
 def _source(alias: str, stream: str, window: Window) -> SourceSpec:

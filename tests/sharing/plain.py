@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.sharing.family import Asked, Want
+from tests.sharing.family import Asked, Want, reads
 
 
 def asked(names: str, seconds: float, *filters: str, plan: str | None = None) -> Asked:
@@ -20,4 +20,14 @@ def asked(names: str, seconds: float, *filters: str, plan: str | None = None) ->
     items = (*(Item(f"{name}.u", name.lower()) for name in names), Item("_ts"))
     spec = QuerySpec(tuple(SourceSpec(name, name) for name in names), items, tuple(where), window=size)
     windows = {name: ("range", size) for name in names}
-    return Asked(spec, plan, Want((tuple(names), frozenset(ties)), windows, frozenset(filters), plan or names))
+    return Asked(
+        spec,
+        plan,
+        Want(
+            (tuple(names), frozenset(ties)),
+            windows,
+            frozenset(filters),
+            plan or names,
+            reads(spec, {name: name for name in names}),
+        ),
+    )
