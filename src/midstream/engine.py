@@ -25,7 +25,7 @@ from midstream.state.store_memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.fold import step
 from midstream.step.letters import with_letters
-from midstream.step.plan_step import check_lanes, take
+from midstream.step.plan_step import check_lanes, plan_step, take
 
 
 class Engine:
@@ -191,8 +191,5 @@ class Engine:
     def _upcoming(self) -> Manifest:
         """The manifest as the commands waiting for the next step will leave it, each taken once."""
         if self._ahead is None:
-            ahead = replace(self._manifest, step=self._manifest.step + 1)
-            for command in self._manifest.pending:
-                ahead = take(ahead, command, {}, [])
-            self._ahead = ahead
+            self._ahead = plan_step(self._manifest, self._manifest.pending).manifest
         return self._ahead
