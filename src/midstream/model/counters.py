@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from operator import add
 
 
 @dataclass(frozen=True)
@@ -30,7 +29,18 @@ class Counters:
     state_bytes: int = 0
 
     def __add__(self, other: Counters) -> Counters:
-        return Counters(*map(add, vars(self).values(), vars(other).values()))
+        return Counters(
+            self.rows_in + other.rows_in,
+            self.comparisons + other.comparisons,
+            self.predicates + other.predicates,
+            self.rows_out + other.rows_out,
+            self.inserted + other.inserted,
+            self.purged + other.purged,
+            self.moved + other.moved,
+            self.hops + other.hops,
+            self.state_rows + other.state_rows,
+            self.state_bytes + other.state_bytes,
+        )
 
     def to_json(self) -> dict[str, int]:
         """The counters that are not zero."""

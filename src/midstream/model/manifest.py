@@ -142,6 +142,16 @@ class QueryEntry:
         """Whether the query runs in a chain."""
         return bool(self.wants)
 
+    def unit(self, name: str) -> str:
+        """What runs the query of this name: its chain, or itself."""
+        return self.chain if self.wants else name
+
+    def counted(self, counters: Counters) -> QueryEntry:
+        """The entry with other counters; every step does this for every query, and `replace` takes its time."""
+        entry = object.__new__(QueryEntry)
+        entry.__dict__.update(self.__dict__, counters=counters)
+        return entry
+
     def to_json(self) -> dict[str, Any]:
         """The entry as JSON values."""
         wants = {label: wanted.to_json() for label, wanted in self.wants.items()}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+WindowKind = Literal["range", "rows"]
+
 EVENT_TIME = "ts"
 """The clock of event time, in microseconds."""
 
@@ -22,7 +24,7 @@ class Window:
     Window(kind='rows', size=3)
     """
 
-    kind: Literal["range", "rows"]
+    kind: WindowKind
     size: int
 
 

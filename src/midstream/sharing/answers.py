@@ -14,7 +14,6 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from midstream.model.counters import Counters
 from midstream.model.window import EVENT_TIME
@@ -26,9 +25,13 @@ from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import stable_sort
 from midstream.state.lane import Lane
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
+from midstream.state.rows import take
 from midstream.state.specs import RowsSpec
 
 Mask = npt.NDArray[np.bool_]
+
+FEW = 16
+"""A prefix so many times shorter than all results is sorted; a longer one is found by looking at each result."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ def _climb(results: Results, ladder: Ladder) -> dict[str, Answer]:
     chosen: Words | None = None
     for rung, end in enumerate(ends.tolist()):
         if chosen is None or len(chosen) != end:
-            chosen = np.arange(end) if end == len(here) else np.sort(by_level[:end])
+            chosen = _up_to(rung, end, levels, by_level)
             shared: dict[str, Answer] = {}
         for member in ladder.rungs[rung]:
             if member.outputs not in tables:
@@ -199,9 +202,16 @@ def _climb(results: Results, ladder: Ladder) -> dict[str, Answer]:
     return given
 
 
+def _up_to(rung: int, end: int, levels: Words, by_level: Words) -> Words:
+    """The places of the results up to a rung, in order; looking at all is cheaper than sorting many."""
+    if end == len(levels):
+        return np.arange(end)
+    return np.sort(by_level[:end]) if end * FEW < len(levels) else np.flatnonzero(levels <= rung)
+
+
 def taken(answer: Answer, at: Words) -> Answer:
     """The rows of an answer at these places."""
-    return Answer(answer.table.take(pa.array(at)), answer.times[at])
+    return Answer(take(answer.table, at), answer.times[at])
 
 
 def _table(results: Results, member: Member, here: Words) -> Answer:

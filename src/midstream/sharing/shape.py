@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.model.window import Window, row_clock
+from midstream.model.window import Window, WindowKind, row_clock
 from midstream.operators.compile import stored_columns
 from midstream.plan.signature import Signature, canonical, digest, signature
 from midstream.state.lineage import filter_text
@@ -39,7 +39,7 @@ class Shape:
         """The streams it joins, each once, in FROM order."""
         return tuple(dict.fromkeys(s.stream for s in self.query.sources))
 
-    def kind(self, label: str) -> str:
+    def kind(self, label: str) -> WindowKind:
         """What the window on a source is measured in."""
         window = self.query.source(label).window
         assert window is not None

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from midstream.model.manifest import ChunkRef
 from midstream.state.combinations import Words
@@ -43,6 +44,23 @@ def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     here = set(batch.schema.names)
     columns = [batch.column(f.name) if f.name in here else pa.nulls(batch.num_rows, f.type) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def take(table: pa.Table, places: Words) -> pa.Table:
+    """The rows of a table of one chunk at these places."""
+    columns = [_taken(column.chunk(0), places) if column.num_chunks == 1 else column.take(pa.array(places))
+               for column in table.columns]  # fmt: skip
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+def _taken(column: pa.Array, places: Words) -> pa.Array:
+    """What Arrow's `take` gives; for words without NULLs several times faster."""
+    kind = column.type
+    if column.null_count or not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind)):
+        return _take(column, places)
+    width = kind.bit_width // 8
+    words = np.frombuffer(column.buffers()[1], f"i{width}")[column.offset : column.offset + len(column)]
+    return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words[places])])
 
 
 def _take(column: pa.Array, places: Words) -> pa.Array:

@@ -20,7 +20,9 @@ from midstream.step.program import parsed
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
     """How far each stream has come once the step's rows are counted."""
     manifest = plan.manifest
-    queries = [frozenset(s.stream for s in parsed(manifest, entry.sql).sources) for entry in manifest.queries.values()]
+    alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
+    queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
+    queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
     return advance(manifest.streams, manifest.progress, seen, queries)
 
 
@@ -37,8 +39,12 @@ def conclude(
     if plan.lanes_before != manifest.lanes:
         counted = _sum([counted, _dropped(before, outputs, counted)])
     queries, moved = dict[str, QueryEntry](), list[Event]()
+    work = _work_of(outputs)
+    rows_out = _rows_out(manifest, outputs)
     for name, entry in manifest.queries.items():
-        queries[name], happened = account(plan, name, _counted(entry, name, outputs), outputs)
+        did = work.get(entry.unit(name), Counters())
+        entry = entry.counted(entry.counters + did + Counters(rows_out=rows_out[name]))
+        queries[name], happened = account(plan, name, entry, outputs)
         moved += happened
     states = {lane: output.state for lane, output in outputs.items()}
     totals = manifest.totals + _sum_all(counted)
@@ -47,7 +53,6 @@ def conclude(
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
-    rows_out = {name: sum(o.rows_out.get(name, 0) for o in outputs.values()) for name in queries}
     marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,
@@ -90,16 +95,27 @@ def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
-def _counted(entry: QueryEntry, name: str, outputs: Mapping[str, LaneOutput]) -> QueryEntry:
-    """The query's entry with the step counted: rows in are its sources', rows out its results."""
-    total = entry.counters
+def _rows_out(manifest: Manifest, outputs: Mapping[str, LaneOutput]) -> dict[str, int]:
+    found = dict.fromkeys(manifest.queries, 0)
     for output in outputs.values():
-        for operator in output.uses.get(name, ()):
-            counters = output.counters.get(operator, Counters())
-            arrived = counters.rows_in if operator.startswith("source ") else 0
-            total += replace(counters, rows_in=arrived, rows_out=0)
-        total += Counters(rows_out=output.rows_out.get(name, 0))
-    return replace(entry, counters=total)
+        for name, rows in output.rows_out.items():
+            if rows and name in found:
+                found[name] += rows
+    return found
+
+
+def _work_of(outputs: Mapping[str, LaneOutput]) -> dict[str, Counters]:
+    """What each unit's operators did in the step: rows in are its sources', results are counted by query."""
+    found: dict[str, Counters] = {}
+    for output in outputs.values():
+        for unit, operators in output.uses.items():
+            total = found.get(unit, Counters())
+            for operator in operators:
+                if (counters := output.counters.get(operator)) is not None:
+                    arrived = counters.rows_in if operator.startswith("source ") else 0
+                    total += replace(counters, rows_in=arrived, rows_out=0)
+            found[unit] = total
+    return found
 
 
 def _named(lane: str, counters: Mapping[str, Counters]) -> dict[str, Counters]:

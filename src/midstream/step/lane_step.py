@@ -36,8 +36,8 @@ from midstream.step.program import Program, Unit
 class LaneOutput:
     """What a lane gives back: its next state, the results of each query, and what was counted.
 
-    `counters` are by operator, `uses` names each query's operators, `migrations` has for each query and mark what its
-    migrations did: `comparisons`, and how they stand where they are still under way.
+    `counters` are by operator, `uses` names the operators of each unit (a query by itself, or a chain), `migrations`
+    has for each unit and mark what its migrations did: `comparisons`, and how they stand where they are still under way.
     """
 
     state: LaneState
@@ -121,9 +121,7 @@ def lane_step(
     settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
     needed = held.union(*(_needed(unit, settled[unit.name]) for unit in program.units))
     after = lane.finish(needed, {query: box.snapshot() for query, box in settled.items()})
-    uses: dict[str, tuple[str, ...]] = {}
-    for unit in program.units:
-        uses.update(dict.fromkeys(unit.queries, _uses(unit, [*everything[unit.name], settled[unit.name]])))
+    uses = {unit.name: _uses(unit, [*everything[unit.name], settled[unit.name]]) for unit in program.units}
     rows_out = {query: len(answer.times) for query, answer in results.items()}
     return LaneOutput(after, results, lane.counters, uses, moves, tuple(lane.events), rows_out)
 

@@ -23,7 +23,7 @@ def account(
     A migration is over once it is under way in no lane any more.
     """
     step = plan.manifest.step
-    unit = entry.chain if entry.shares else name
+    unit = entry.unit(name)
     known = {**entry.migrations, **_begun(plan, name, unit)}
     if not known:
         return entry, []
@@ -75,6 +75,8 @@ def summary(pieces: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _begun(plan: StepPlan, name: str, unit: str) -> dict[str, Mapping[str, Any]]:
     """What a query's own commands began, by mark; in a chain others' commands may have begun more."""
+    if unit not in plan.migrations:
+        return {}
     own = iter(e for e in plan.events if isinstance(e, MigrationBegun) and e.query == name)
     commands = enumerate(plan.migrations.get(unit, ()))
     begun = {at: next(own) for at, command in commands if command.query == name}

@@ -61,7 +61,7 @@ class StepPlan:
     @property
     def needs_watermarks(self) -> bool:
         """Whether a query asks about instants, or has an operator to tell: lanes must know the watermarks after."""
-        queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values()]
+        queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values() if not e.shares]
         operated = any(e.operator is not None for e in self.manifest.queries.values())
         return operated or any(q.aggregate is not None or q.difference is not None for q in queries)
 
@@ -111,7 +111,7 @@ def take(
             entry = entry_of(manifest, name)
             manifest = release(manifest, name)
             if not entry.shares or entry.chain not in manifest.chains:
-                migrations.pop(entry.chain if entry.shares else name, None)
+                migrations.pop(entry.unit(name), None)
                 events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
             events.append(QueryDropped(manifest.step, name))
             return manifest

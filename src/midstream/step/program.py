@@ -139,7 +139,7 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
 def unit_of(manifest: Manifest, name: str) -> Unit:
     """What runs a query of a manifest: itself or its chain, compiled."""
     entry = manifest.queries[name]
-    wanted = entry.chain if entry.shares else name
+    wanted = entry.unit(name)
     return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == wanted)
 
 
