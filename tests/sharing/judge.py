@@ -96,7 +96,7 @@ class Judge:
         if isinstance(sees, int) and exact_from is not None and all(s.rows is None for s in segment.asked.spec.sources):
             widest = max(size for _, size in segment.asked.want.windows.values())
             assert exact_from <= sees + widest, f"{label}: sees {sees}, exact from {exact_from} only"
-        latest = self._latest(segment)
+        latest = self._latest(segment) if sees == "new" else None
         if latest is not None and exact_from is not None:
             assert exact_from <= latest, f"{label}: exact from {exact_from} only, though from {latest} nothing is old"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -35,17 +36,22 @@ def fails(case: Case, by: Check = check) -> str:
 
 def reduced(case: Case, by: Check = check) -> Case:
     """A case that fails in the same manner, with less in it."""
-    kind, tried, again = fails(case, by).split(":")[0], 0, True
+    kind, tried, again = _kind(fails(case, by)), 0, True
     while again and tried < PATIENCE:
         again = False
         for candidate in _lesser(case):
             tried += 1
-            if fails(candidate, by).split(":")[0] == kind:
+            if _kind(fails(candidate, by)) == kind:
                 case, again = candidate, True
                 break
             if tried >= PATIENCE:
                 break
     return case
+
+
+def _kind(problem: str) -> str:
+    """What goes wrong without its figures."""
+    return re.sub(r"\d+|\bin part\b", "", problem.splitlines()[0] if problem else "").split("[")[0]
 
 
 def told(case: Case, by: Check = check) -> str:
