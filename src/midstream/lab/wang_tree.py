@@ -17,6 +17,10 @@ TABLE_6_2 = "Table 6.2, in full"
 """The case of one point: the values of the text's worked numbers."""
 
 
+SIGNIFICANT = 0.1
+"""A saving of CPU that may be called significant."""
+
+
 class OfTree(Map):
     """A figure of this family: `printed` and `in_full` over the ratios m and n, and the worked example's saving."""
 

@@ -54,6 +54,13 @@ def test_equal_costs_go_to_fewer_slices() -> None:
     assert cheapest_cuts([1, 2, 3], lambda i: np.arange(1.0, 4 - i)) == (3,)
 
 
+def test_of_two_cheapest_chains_the_shorter_one_though_it_is_found_later() -> None:
+    """0-1-2-4 and 0-3-4 cost four each."""
+    edges = {(i, j): float("inf") for i, j in combinations(range(5), 2)}
+    edges |= {(0, 1): 1.0, (1, 2): 1.0, (2, 4): 2.0, (0, 3): 3.0, (3, 4): 1.0}
+    assert cheapest_cuts([1, 2, 3, 4], rows(4, edges).__getitem__) == (3, 4)
+
+
 def test_a_boundary_that_costs_nothing_but_saves_something_is_made() -> None:
     assert cheapest_cuts([1, 2, 3], lambda i: np.arange(1.0, 4 - i) ** 2) == (1, 2, 3)
 

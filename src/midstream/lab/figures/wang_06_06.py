@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.lab.figure import Claim, Verdict
 from midstream.lab.tidy import column
 from midstream.lab.wang_settings import percent
-from midstream.lab.wang_tree import OfTree
+from midstream.lab.wang_tree import SIGNIFICANT, OfTree
 from midstream.sharing.costs.join_tree import JoinTree
 from midstream.sharing.costs.join_tree_ratios import Ratios, cpu_over_pull_up_as_printed
 
@@ -19,8 +19,6 @@ SOURCE = "Wang §6.4.4, Fig. 6.6"
 CLOSED = Claim("Equation 6.8 is the comparison of Equations 6.6 and 6.7.", SOURCE)
 MOST = Claim("State-slice achieves significant savings of CPU for most of the situations.", SOURCE)
 EXAMPLE = Claim("Pull-up consumes about five times the CPU of the others (Table 6.2).", SOURCE)
-
-SIGNIFICANT = 0.1
 
 
 class Wang0606(OfTree):
