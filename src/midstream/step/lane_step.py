@@ -37,7 +37,7 @@ class LaneOutput:
     """What a lane gives back: its next state, the results of each query, and what was counted.
 
     `counters` are by operator, `uses` names the operators of each unit (a query by itself, or a chain), `migrations`
-    has for each unit and mark what its migrations did: `comparisons`, and how they stand where they are still under way.
+    has for each unit and mark what its migrations did: `comparisons`, and how they stand while they are under way.
     """
 
     state: LaneState

@@ -40,19 +40,20 @@ def enrol(
     this step on. Where a source has no bit left for one more filter, the query runs by itself.
     """
     shape = shape_in(manifest, entry.sql)
-    if any(_is_full(manifest, shape, label) for label in shape.query.aliases):
+    if any(_is_full(manifest, shape, label, f"{entry.group} {base}") for label, base in shape.bases.items()):
         return unshared(manifest, name, entry)
-    reaches = {label: _reach(manifest, shape, label, history) for label in shape.query.aliases}
+    names = {label: f"{entry.group} {base}" for label, base in shape.bases.items()}
+    reaches = {label: _reach(manifest, shape, label, names[label], history) for label in names}
     holdings = {**manifest.holdings}
     for label, reach in reaches.items():
-        holdings[shape.bases[label]] = _taken_in(manifest, shape, label, reach)
+        holdings[names[label]] = _taken_in(manifest, shape, label, names[label], reach)
     sees, exact_from = _sees(manifest, shape, reaches, history)
     chain = chain or _chain_for(manifest, shape, entry, name)
     notation = canonical_plan(manifest, entry.sql, entry.plan)
     chains = {**manifest.chains}
     if chain not in chains:
-        chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, shape.bases, founded=manifest.step)
-    wants = {a: Wanted(shape.bases[a], shape.texts[a], shape.sizes[a]) for a in shape.query.aliases}
+        chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, names, founded=manifest.step)
+    wants = {a: Wanted(names[a], shape.texts[a], shape.sizes[a]) for a in names}
     joined = replace(entry, chain=chain, wants=wants, joined=manifest.step, sees=sees, exact_from=exact_from)
     return replace(manifest, holdings=holdings, chains=chains).with_query(name, joined)
 
@@ -202,12 +203,12 @@ def _chain_for(manifest: Manifest, shape: Shape, entry: QueryEntry, name: str) -
     return new_chain_name(manifest, name)
 
 
-def _reach(manifest: Manifest, shape: Shape, label: str, history: bool) -> Reach:
+def _reach(manifest: Manifest, shape: Shape, label: str, name: str, history: bool) -> Reach:
     """What of a source's held rows a query can begin with."""
     stream, text, size = shape.query.source(label).stream, shape.texts[label], shape.sizes[label]
     fresh = _after(manifest, stream)
-    holding = manifest.holdings.get(shape.bases[label], Holding(stream, shape.kind(label), manifest.step))
-    bound, parts = _bound(manifest, shape.bases[label]), tuple(sorted(c.text() for c in shape.filters[label]))
+    holding = manifest.holdings.get(name, Holding(stream, shape.kind(label), manifest.step))
+    bound, parts = _bound(manifest, name), tuple(sorted(c.text() for c in shape.filters[label]))
     columns = [holding.columns.get(c, fresh) for c in shape.reads[label]]
     best: int | None = None
     for held in holding.filters.values():
@@ -223,7 +224,10 @@ def _reach(manifest: Manifest, shape: Shape, label: str, history: bool) -> Reach
         floor = ALWAYS if blind else complete
         return Reach(best if history else None, Held(bit, parts, size, manifest.step, complete, floor, blind))
     grown = known
-    if size > known.size and holding.kind == "range":
+    if history and best is not None and best < max(_start(known, bound, holding.kind, size), *columns):
+        # Other filters hold what this one has not been asked for yet: their rows are told now.
+        grown = Held(known.bit, parts, known.size, manifest.step, best, best)
+    elif size > known.size and holding.kind == "range":
         young = _less(bound, known.size)
         grown = replace(known, complete=max(known.complete, young), floor=max(known.floor, young))
     elif size > known.size:
@@ -238,9 +242,9 @@ def _start(held: Held, bound: int, kind: str, size: int) -> int:
     return max(held.complete, _less(bound, held.size))
 
 
-def _taken_in(manifest: Manifest, shape: Shape, label: str, reach: Reach) -> Holding:
+def _taken_in(manifest: Manifest, shape: Shape, label: str, name: str, reach: Reach) -> Holding:
     stream = shape.query.source(label).stream
-    holding = manifest.holdings.get(shape.bases[label], Holding(stream, shape.kind(label), manifest.step))
+    holding = manifest.holdings.get(name, Holding(stream, shape.kind(label), manifest.step))
     fresh = _after(manifest, stream)
     columns = {**dict.fromkeys(shape.reads[label], fresh), **holding.columns}
     return replace(holding, filters={**holding.filters, shape.texts[label]: reach.held}, columns=columns)
@@ -299,6 +303,6 @@ def _less(time: int, size: int) -> int:
     return ALWAYS if time <= ALWAYS + size else time - size
 
 
-def _is_full(manifest: Manifest, shape: Shape, label: str) -> bool:
-    holding = manifest.holdings.get(shape.bases[label])
+def _is_full(manifest: Manifest, shape: Shape, label: str, name: str) -> bool:
+    holding = manifest.holdings.get(name)
     return holding is not None and shape.texts[label] not in holding.filters and len(holding.filters) >= MOST_FILTERS

@@ -222,10 +222,10 @@ def chain_units(manifest: Manifest, group: str) -> list[Unit]:
     shapes = {name: shape_in(manifest, manifest.queries[name].sql) for held in names.values() for name in held}
     columns: dict[str, set[str]] = {}
     conditions: dict[tuple[str, str], tuple[Expression, ...]] = {}
-    for shape in shapes.values():
-        for label, base in shape.bases.items():
-            columns.setdefault(base, set()).update(shape.reads[label])
-            conditions[base, shape.texts[label]] = shape.filters[label]
+    for name, shape in shapes.items():
+        for label, wanted in manifest.queries[name].wants.items():
+            columns.setdefault(wanted.holding, set()).update(shape.reads[label])
+            conditions[wanted.holding, wanted.filter] = shape.filters[label]
     stored = {base: tuple(sorted(read)) for base, read in columns.items()}
     return [
         _chain_unit(manifest, chain, {name: shapes[name] for name in held}, stored, conditions)
@@ -247,7 +247,7 @@ def _chain_unit(
         for label, holding in chain.holdings.items()
     }  # fmt: skip
     kept = {label: columns[holding] for label, holding in chain.holdings.items()}
-    wants = {member: _want(manifest, member, shape) for member, shape in shapes.items()}
+    wants = {member: _want(manifest, member) for member in shapes}
     binding = Binding(
         query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(wants.values())
     )
@@ -261,9 +261,10 @@ def _chain_unit(
     )
 
 
-def _want(manifest: Manifest, name: str, shape: Shape) -> Want:
-    bits = {label: manifest.holdings[shape.bases[label]].filters[text].bit for label, text in shape.texts.items()}
-    return Want(bits, shape.sizes)
+def _want(manifest: Manifest, name: str) -> Want:
+    wants = manifest.queries[name].wants
+    bits = {label: manifest.holdings[w.holding].filters[w.filter].bit for label, w in wants.items()}
+    return Want(bits, {label: w.size for label, w in wants.items()})
 
 
 def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mapping[str, RowsSpec]) -> Member:
