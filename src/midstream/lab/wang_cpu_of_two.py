@@ -87,8 +87,8 @@ class CpuOfTwo(Map):
                 below == 0,
                 f"at {SLOW:.0f} rows a second the saving is less by up to {100 * less:.1f} points; it is not positive "
                 f"at {below} of {points} settings, {least:.2%} at the least",
-                "state-slice has 7 lambda of such terms, push-down 4 lambda: small as the difference is, it turns a "
-                "saving into a loss where lambda W_2 S_sigma S_join is below 3/2",
+                "state-slice has 7 lambda of such terms, push-down 4 lambda: it turns a saving "
+                "into a loss where lambda W_2 S_sigma S_join is below 3/2",
             ),
             Claim("The CPU savings increase with lambda.", self.source).judged(
                 all(bool((np.asarray(fast[case]) > slow[case]).all()) for case in CASES),

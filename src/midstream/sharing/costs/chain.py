@@ -111,8 +111,8 @@ def edge_lengths(load: ChainLoad, units: UnitCosts, i: int) -> Numbers:
     An edge carries what belongs to its slice alone, so that Lemma 4 holds: probing, purging and passing the operator by
     the rows that enter; a comparison per result with each window inside it (the router), and with the filter of each
     query that takes the result and whose filter is not the slice's own; the filter at its end; and a union for each of
-    its queries. Slice and union are the paper's (Fig. 7.1): queries that end in the chain's first slice need no union,
-    which §7.2 overlooks where it takes unions as equal on both sides of a merge.
+    its queries. Queries that end in the chain's first slice need no union (Fig. 7.1); §7.2 overlooks it where it takes
+    unions as equal on both sides of a merge.
 
     >>> load = ChainLoad(w=(10, 30), lambda_a=20, lambda_b=20, s_join=0.1)
     >>> edge_lengths(load, UnitCosts(), 0).tolist(), edge_lengths(load, UnitCosts(), 1).tolist()
