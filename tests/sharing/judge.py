@@ -107,6 +107,9 @@ class Judge:
             assert exact_from is None, f"{label}: before the first row, yet exact from {exact_from}"
             return
         if segment.asked.want is None:
+            several = len(segment.asked.spec.all_sources) > 1
+            event: Any = segment.event
+            assert event.sees == "new" or not several, f"{label}: no member, yet sees {event.sees}"
             return
         reshared = any(isinstance(action, Reshare) for action in self.case.actions)
         if not segment.history or (self.case.sharing == "off" and not reshared):
@@ -171,10 +174,6 @@ def said(segment: Segment) -> tuple[Sees, int | None]:
     assert event is not None, f"{segment.query}: nobody said that it began with step {segment.begin}"
     assert event.query == segment.query
     if segment.asked.want is None:
-        several = len(segment.asked.spec.all_sources) > 1
-        assert event.sees == "new" or not (several and segment.begin), (
-            f"{segment.query}: sees {event.sees}, for no member"
-        )
         return "new", None
     return event.sees, event.exact_from
 
