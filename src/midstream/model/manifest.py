@@ -25,7 +25,7 @@ class ChunkRef:
 
     `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each
     clock the least and the greatest end of a row's lifetime, so that a chunk is purged or kept whole without a look
-    inside.
+    inside. In a chain, `born` are the least and the greatest time of its rows, and `slice` is where it is listed.
     """
 
     name: str
@@ -34,19 +34,26 @@ class ChunkRef:
     checksum: int
     first: int = 0
     lifetimes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    born: tuple[int, int] | None = None
+    slice: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The reference as JSON values."""
-        return {
+        told = {
             "name": self.name, "rows": self.rows, "bytes": self.bytes, "checksum": self.checksum, "first": self.first,
             "lifetimes": {clock: list(ends) for clock, ends in self.lifetimes.items()},
         }  # fmt: skip
+        return told if self.born is None else {**told, "born": list(self.born), "slice": self.slice}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> ChunkRef:
         """The reference that `to_json` wrote."""
         ends = {clock: (low, high) for clock, (low, high) in value["lifetimes"].items()}
-        return ChunkRef(value["name"], value["rows"], value["bytes"], value["checksum"], value["first"], ends)
+        born = (value["born"][0], value["born"][1]) if "born" in value else None
+        return ChunkRef(
+            value["name"], value["rows"], value["bytes"], value["checksum"], value["first"], ends, born,
+            value.get("slice", 0),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

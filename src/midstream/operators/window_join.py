@@ -21,7 +21,9 @@ from midstream.operators.match import keyed, match
 from midstream.operators.need import Need
 from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.join_state import born_in
 from midstream.state.lane import Lane
+from midstream.state.parts import Part
 from midstream.state.specs import StateSpec
 
 
@@ -57,13 +59,27 @@ class WindowJoin(Operator):
         arrived = (self.left.delta(lane), self.right.delta(lane))
         new_left = keyed(lane, self.rows, arrived[0], self.edge.index, self.edge.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.edge.index, self.edge.right_key)
-        found = [match(lane, self.rows, self.id, self.edge, new_left, part) for part in right.old]
-        found += [match(lane, self.rows, self.id, self.edge, part, new_right) for part in left.old]
-        found.append(match(lane, self.rows, self.id, self.edge, new_left, new_right))
+        pairs = [(new_left, part) for part in right.old] + [(part, new_right) for part in left.old]
+        pairs.append((new_left, new_right))
+        found = [match(lane, self.rows, self.id, self.edge, one, other) for one, other in pairs]
+        if self.sliced:
+            lane.notes[self.id] = [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)]
         left.insert(new_left)
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
+
+    @property
+    def clock(self) -> str:
+        """The clock of the windows that its states share."""
+        lineage = self.left_state.lineage
+        return lineage.clock if lineage else ""
+
+    @property
+    def sliced(self) -> bool:
+        """Whether it joins base rows on both sides, whose results' ages follow from the chunks they are in."""
+        left, right = self.left_state.lineage, self.right_state.lineage
+        return left is not None and right is not None and left.kind == right.kind == "range" and self.need is None
 
     @override
     def content(self, lane: Lane) -> Combinations:
@@ -98,3 +114,11 @@ class WindowJoin(Operator):
     @override
     def describe(self) -> str:
         return f"window_join {self.edge.describe()}"
+
+
+def ages_of(one: Part, other: Part, clock: str) -> tuple[int, int]:
+    """Between which ages all results of two parts of single rows are."""
+    if not len(one) or not len(other):
+        return 0, 0
+    (low, high), (least, greatest) = born_in(one, clock), born_in(other, clock)
+    return max(low - greatest, least - high, 0), max(high - least, greatest - low)

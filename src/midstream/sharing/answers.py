@@ -13,22 +13,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from midstream.model.counters import Counters
-from midstream.model.window import EVENT_TIME
-from midstream.operators.need import column, need_of
-from midstream.operators.outlet import Answer, with_time
+from midstream.operators.need import need_of
+from midstream.operators.outlet import Answer
 from midstream.sharing.member import Member
-from midstream.state.base_state import TIME, count_column
+from midstream.sharing.results import Pieces, Results, in_order, table_of
+from midstream.sharing.router import routed
+from midstream.sharing.schemes.base import Delivery
 from midstream.state.combinations import Combinations, Words
-from midstream.state.keys import stable_sort
 from midstream.state.lane import Lane
-from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
+from midstream.state.lineage import Lineage
 from midstream.state.rows import take
 from midstream.state.specs import RowsSpec
-
-Mask = npt.NDArray[np.bool_]
 
 FEW = 16
 """A prefix so many times shorter than all results is sorted; a longer one is found by looking at each result."""
@@ -51,6 +48,7 @@ class Answers:
     rows: Mapping[str, RowsSpec]
     lineages: Mapping[str, Lineage]
     members: tuple[Member, ...]
+    delivery: Delivery = "prefix"
 
     @cached_property
     def ladders(self) -> tuple[Ladder, ...]:
@@ -65,24 +63,34 @@ class Answers:
         want = self.members[0].want
         return need_of([want], frozenset(want.sizes), self.lineages) is None
 
-    def give(self, lane: Lane, found: Combinations) -> dict[str, Answer]:
-        """Each member's part of the step's answer, in order of time."""
+    def give(self, lane: Lane, found: Combinations, pieces: Pieces = ()) -> dict[str, Answer]:
+        """Each member's part of the step's answer, in order of time.
+
+        `pieces` say of runs of results, as many as there are, between which ages they are.
+        """
         if self.plain and (not len(found) or self._sees_all(lane, self.members[0], found)):
             return {member.name: member.outlet.emit(lane, (found,)) for member in self.members}
         if not len(found):
             return self._nothing(lane, found)
-        times = found.now[EVENT_TIME]
-        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
-            found = found.take(stable_sort(times)[0])
+        results = in_order(lane, self.rows, self.lineages, found, pieces)
         given: dict[str, Answer] = {}
-        results = Results(lane, self.rows, self.lineages, found)
-        for ladder in self.ladders:
-            given.update(_climb(results, ladder))
+        if self.delivery == "router":
+            for member in self.members:
+                given[member.name] = routed(results, member)
+        else:
+            for ladder in self.ladders:
+                given.update(_climb(results, ladder))
+        lane.count(f"route {self.chain}", Counters(predicates=results.decided))
         lane.count(
             f"union {self.chain}",
             Counters(rows_in=len(found), rows_out=sum(len(a.times) for a in given.values())),
         )
         return given
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The ids that its counters bear."""
+        return (f"route {self.chain}", f"union {self.chain}")
 
     def _nothing(self, lane: Lane, found: Combinations) -> dict[str, Answer]:
         """No rows for anybody; members of one select list get one table."""
@@ -94,65 +102,6 @@ class Answers:
 
     def _sees_all(self, lane: Lane, member: Member, found: Combinations) -> bool:
         return Results(lane, self.rows, self.lineages, found).seen_by(member) is None
-
-
-class Results:
-    """The results of a step, with what is asked of their rows fetched once."""
-
-    def __init__(
-        self, lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations
-    ) -> None:
-        self.lane, self.rows, self.lineages, self.found = lane, rows, lineages, found
-        self._columns: dict[tuple[str, str], Words] = {}
-        self._ages: dict[str, Words] = {}
-
-    def column(self, label: str, name: str) -> Words:
-        """An internal column of a source's rows, by result."""
-        if (label, name) not in self._columns:
-            self._columns[label, name] = column(self.lane, self.rows[label], name, self.found)
-        return self._columns[label, name]
-
-    def passed(self, bits: Mapping[str, int]) -> Mask | None:
-        """The results whose rows pass these filters; None for all of them."""
-        mask: Mask | None = None
-        for label, bit in bits.items():
-            if len(self.lineages[label].filters) > 1:
-                here = (self.column(label, LINEAGE) >> bit) & 1 != 0
-                mask = here if mask is None else mask & here
-        return None if mask is None or bool(mask.all()) else mask
-
-    def age(self, label: str) -> Words:
-        """How old the row of a source is when the last row of each result has come, in the units of its window."""
-        if label not in self._ages:
-            lineage = self.lineages[label]
-            name = TIME if lineage.clock == EVENT_TIME else count_column(lineage.stream)
-            past = self.found.now[lineage.clock] - self.column(label, name)
-            self._ages[label] = past if lineage.kind == "range" else past + 1
-        return self._ages[label]
-
-    def levels(self, sizes: Sequence[Mapping[str, int]]) -> Words:
-        """The first of nested windows that each result is within, by its place; the number of windows if none."""
-        found: Words | None = None
-        for label in sizes[0]:
-            ends = np.array([size[label] for size in sizes], np.int64)
-            here = np.searchsorted(ends, self.age(label), "left")
-            found = here if found is None else np.maximum(found, here)
-        assert found is not None
-        return found
-
-    def seen_by(self, member: Member) -> Mask | None:
-        """The results of rows that a member sees; None for all."""
-        if member.sees == "all" or (member.past is not None and int(self.found.now[EVENT_TIME].min()) >= member.past):
-            return None
-        mask: Mask | None = None
-        for label in self.found.labels:
-            if isinstance(member.sees, int):
-                here = self.column(label, TIME) >= member.sees
-            else:
-                here = self.column(label, ARRIVED) >= member.joined
-            if not here.all():
-                mask = here if mask is None else mask & here
-        return mask
 
 
 def ladders(members: Sequence[Member]) -> list[Ladder]:
@@ -190,7 +139,7 @@ def _climb(results: Results, ladder: Ladder) -> dict[str, Answer]:
             shared: dict[str, Answer] = {}
         for member in ladder.rungs[rung]:
             if member.outputs not in tables:
-                tables[member.outputs] = _table(results, member, here)
+                tables[member.outputs] = table_of(results, member, here)
             whole = tables[member.outputs]
             seen = results.seen_by(member)
             if seen is not None:
@@ -212,12 +161,3 @@ def _up_to(rung: int, end: int, levels: Words, by_level: Words) -> Words:
 def taken(answer: Answer, at: Words) -> Answer:
     """The rows of an answer at these places."""
     return Answer(take(answer.table, at), answer.times[at])
-
-
-def _table(results: Results, member: Member, here: Words) -> Answer:
-    """A select list over the results at these places."""
-    found = results.found.take(here)
-    times, outlet = found.now[EVENT_TIME], member.outlet
-    refs = Combinations(found.refs, {}, {})
-    read = with_time(results.lane.reader(results.rows, refs), times)
-    return outlet.answer(outlet.values(read, len(found)), times)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from midstream.language.expression import Expression
 from midstream.model.holding import Chain, Held
 from midstream.model.manifest import Manifest
-from midstream.state.lineage import Filter, Lineage
+from midstream.sharing.discovery import scheme
+from midstream.state.lineage import MOST_FILTERS, Filter, Lineage
 
 
 def lineage_of(
@@ -18,6 +19,10 @@ def lineage_of(
     `conditions` are the filters by their text.
     """
     holding = manifest.holdings[name]
+    if not scheme(manifest.sharing).filtered:
+        widest = max(held.size for held in holding.filters.values())
+        everything = Filter(MOST_FILTERS, (), widest, manifest.reshared)
+        return Lineage((everything,), holding.stream, holding.kind, (), holding.founded)
     filters = [_filter(manifest, held, conditions[text]) for text, held in holding.filters.items()]
     ordered = tuple(sorted(filters, key=lambda f: (-f.size, f.bit)))
     return Lineage(ordered, holding.stream, holding.kind, chain.cuts, holding.founded)

@@ -9,7 +9,7 @@ MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
 
 
-def choose_run(sizes: Sequence[int]) -> tuple[int, int] | None:
+def choose_run(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
     Takes the balanced run with the fewest rows. In a balanced run no chunk has more than half of the rows, so each
@@ -21,7 +21,7 @@ def choose_run(sizes: Sequence[int]) -> tuple[int, int] | None:
     >>> choose_run([1, 2, 3]) is None
     True
     """
-    if len(sizes) <= MOST_CHUNKS:
+    if len(sizes) <= most:
         return None
     total = [0, *accumulate(sizes)]
     runs = [

@@ -199,9 +199,10 @@ class Lane:
                 states[name] = self._finish_base(base, f"{step}-{name}")
         for name, join in self._joins.items():
             if name in needed:
-                states[name] = join.finish(self.store, f"{step}-{name}")
+                clock = join.spec.lineage.clock if join.spec.lineage else ""
+                states[name] = join.finish(self.store, f"{step}-{name}", self.bounds.get(name, {}).get(clock))
                 delta = len(join.delta) if join.delta else 0
-                self.count(f"state {name}", Counters(inserted=delta, purged=join.purged))
+                self.count(f"state {name}", Counters(inserted=delta, purged=join.purged, moved=join.moved))
         return LaneState(states, dict(boxes))
 
     def _finish_table(self, name: str, chunk: str) -> StateListing:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.migration.base import Box, comparisons, ensure, states_of
+from midstream.migration.base import Box, PlanBox, comparisons, ensure, states_of
 from midstream.migration.discovery import strategy
 from midstream.migration.under_way.hand_over import hand_over
 from midstream.migration.under_way.lasting import maker
@@ -24,6 +24,7 @@ from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
 from midstream.operators.user import UserOutlet
 from midstream.operators.user_operator import OperatorSpec
+from midstream.sharing.results import Pieces
 from midstream.state.combinations import Combinations
 from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
@@ -137,7 +138,9 @@ def mark_of(query: str, step: int, number: int) -> str:
 
 def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
     """The step's part of each query's answer, without what is held back, and with what is no longer."""
-    found, kept_back = _given(unit, box.advance(lane), lane), box.withheld(lane)
+    deltas = box.advance(lane)
+    pieces = lane.notes.get(box.roots[0].id, ()) if isinstance(box, PlanBox) else ()
+    found, kept_back = _given(unit, deltas, lane, pieces), box.withheld(lane)
     tables = dict(zip(unit.queries, _held_ids(unit), strict=True))
     if kept_back is None:
         return {query: released(lane, tables[query], answer) for query, answer in found.items()}
@@ -146,10 +149,10 @@ def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
     return found
 
 
-def _given(unit: Unit, deltas: Sequence[Combinations], lane: Lane) -> dict[str, Answer]:
+def _given(unit: Unit, deltas: Sequence[Combinations], lane: Lane, pieces: Pieces = ()) -> dict[str, Answer]:
     if unit.answers is None:
         return {unit.name: unit.outlet.emit(lane, deltas)}
-    return unit.answers.give(lane, deltas[0])
+    return unit.answers.give(lane, deltas[0], pieces)
 
 
 def _held_ids(unit: Unit) -> tuple[str, ...]:
@@ -227,4 +230,5 @@ def _needed(unit: Unit, box: Box) -> set[str]:
 def _uses(unit: Unit, boxes: list[Box]) -> tuple[str, ...]:
     ids = {op.id for box in boxes for op in _operators(box)}
     ids |= {f"state {state}" for box in boxes for state in _needed(unit, box)}
+    ids |= set(unit.answers.operators) if unit.answers is not None else set()
     return tuple(sorted(ids))

@@ -31,6 +31,7 @@ from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
 from midstream.step.membership import change, enrol, move, release, united, unshared
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
+from midstream.step.recut import recut
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             current = take(current, command, migrations, events)
         except MidstreamError as error:
             events.append(CommandRefused(step, command.to_json(), str(error)))
+    current = recut(current, events, changed=bool(commands) or current.chains.keys() != manifest.chains.keys())
     return StepPlan(current, manifest.lanes, migrations, tuple(events))
 
 

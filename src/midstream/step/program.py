@@ -29,9 +29,11 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.signature import Signature, canonical, relabel_plan
 from midstream.plan.tree import Plan
 from midstream.sharing.answers import Answers
+from midstream.sharing.discovery import scheme
 from midstream.sharing.lineages import lineage_of
 from midstream.sharing.member import Member
 from midstream.sharing.shape import SCOPE, Shape, carrier, shape_of
+from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
 from midstream.step.lane_key import is_ordered
 
@@ -247,13 +249,13 @@ def _chain_unit(
         for label, holding in chain.holdings.items()
     }  # fmt: skip
     kept = {label: columns[holding] for label, holding in chain.holdings.items()}
-    wants = {member: _want(manifest, member) for member in shapes}
+    wants = {member: _want(manifest, member, lineages) for member in shapes}
     binding = Binding(
         query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(wants.values())
     )
     rows = binding.rows()
     members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
-    answers = Answers(name, rows, lineages, members)
+    answers = Answers(name, rows, lineages, members, scheme(manifest.sharing).delivery)
     identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
     return Unit(
@@ -261,9 +263,11 @@ def _chain_unit(
     )
 
 
-def _want(manifest: Manifest, name: str) -> Want:
+def _want(manifest: Manifest, name: str, lineages: Mapping[str, Lineage]) -> Want:
     wants = manifest.queries[name].wants
     bits = {label: manifest.holdings[w.holding].filters[w.filter].bit for label, w in wants.items()}
+    if not scheme(manifest.sharing).filtered:
+        bits = {label: lineage.filters[0].bit for label, lineage in lineages.items()}
     return Want(bits, {label: w.size for label, w in wants.items()})
 
 

@@ -1,0 +1,141 @@
+"""The results of a chain in a step, with what is asked of their rows fetched once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.model.window import EVENT_TIME
+from midstream.operators.need import column
+from midstream.operators.outlet import Answer, with_time
+from midstream.sharing.member import Member
+from midstream.state.base_state import TIME, count_column
+from midstream.state.combinations import Combinations, Words
+from midstream.state.keys import stable_sort
+from midstream.state.lane import Lane
+from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
+from midstream.state.specs import RowsSpec
+
+Mask = npt.NDArray[np.bool_]
+
+Pieces = Sequence[tuple[int, tuple[int, int]]]
+"""Runs of results: how many, and between which ages all of them are."""
+
+
+class Results:
+    """The results of a step in order of time.
+
+    `pieces` and `piece` say between which ages each result is, where that is known. `decided` counts the tests of a
+    result against a window or a filter.
+    """
+
+    def __init__(
+        self,
+        lane: Lane,
+        rows: Mapping[str, RowsSpec],
+        lineages: Mapping[str, Lineage],
+        found: Combinations,
+        pieces: Pieces = (),
+        piece: Words | None = None,
+    ) -> None:
+        self.lane, self.rows, self.lineages, self.found = lane, rows, lineages, found
+        self.pieces, self.piece, self.decided = pieces, piece, 0
+        self._columns: dict[tuple[str, str], Words] = {}
+        self._ages: dict[str, Words] = {}
+
+    def column(self, label: str, name: str) -> Words:
+        """An internal column of a source's rows, by result."""
+        if (label, name) not in self._columns:
+            self._columns[label, name] = column(self.lane, self.rows[label], name, self.found)
+        return self._columns[label, name]
+
+    def passed(self, bits: Mapping[str, int]) -> Mask | None:
+        """The results whose rows pass these filters; None for all of them."""
+        mask: Mask | None = None
+        for label, bit in bits.items():
+            if len(self.lineages[label].filters) > 1:
+                here = (self.column(label, LINEAGE) >> bit) & 1 != 0
+                mask = here if mask is None else mask & here
+        return None if mask is None or bool(mask.all()) else mask
+
+    def age(self, label: str) -> Words:
+        """How old the row of a source is when the last row of each result has come, in the units of its window."""
+        if label not in self._ages:
+            lineage = self.lineages[label]
+            name = TIME if lineage.clock == EVENT_TIME else count_column(lineage.stream)
+            past = self.found.now[lineage.clock] - self.column(label, name)
+            self._ages[label] = past if lineage.kind == "range" else past + 1
+        return self._ages[label]
+
+    def levels(self, sizes: Sequence[Mapping[str, int]]) -> Words:
+        """The first of nested windows that each result is within, by its place; the number of windows if none.
+
+        Results of a chunk that is in one slice as a whole are placed by their chunk: a route that was determined before
+        (Wang §5.3), without a look at the result.
+        """
+        ends = {label: np.array([size[label] for size in sizes], np.int64) for label in sizes[0]}
+        one = next(iter(ends.values()))
+        if self.piece is None or not all(np.array_equal(one, other) for other in ends.values()):
+            self.decided += len(self.found)
+            return _placed(ends, {label: self.age(label) for label in ends})
+        least = np.searchsorted(one, [low for _, (low, _) in self.pieces], "left")
+        greatest = np.searchsorted(one, [high for _, (_, high) in self.pieces], "left")
+        levels = least[self.piece]
+        open_ = np.flatnonzero((least != greatest)[self.piece])
+        if len(open_):
+            self.decided += len(open_)
+            part = self if len(open_) == len(levels) else self.part(open_)
+            levels[open_] = _placed(ends, {label: part.age(label) for label in ends})
+        return levels
+
+    def part(self, at: Words) -> Results:
+        """The results at these places."""
+        return Results(self.lane, self.rows, self.lineages, self.found.take(at))
+
+    def seen_by(self, member: Member) -> Mask | None:
+        """The results of rows that a member sees; None for all."""
+        if member.sees == "all" or (member.past is not None and int(self.found.now[EVENT_TIME].min()) >= member.past):
+            return None
+        mask: Mask | None = None
+        for label in self.found.labels:
+            if isinstance(member.sees, int):
+                here = self.column(label, TIME) >= member.sees
+            else:
+                here = self.column(label, ARRIVED) >= member.joined
+            if not here.all():
+                mask = here if mask is None else mask & here
+        return mask
+
+
+def in_order(
+    lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations, pieces: Pieces
+) -> Results:
+    """The results in order of time."""
+    piece: Words | None = None
+    if pieces and sum(count for count, _ in pieces) == len(found):
+        piece = np.repeat(np.arange(len(pieces)), [count for count, _ in pieces])
+    times = found.now[EVENT_TIME]
+    if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
+        order = stable_sort(times)[0]
+        found, piece = found.take(order), None if piece is None else piece[order]
+    return Results(lane, rows, lineages, found, pieces, piece)
+
+
+def _placed(ends: Mapping[str, Words], ages: Mapping[str, Words]) -> Words:
+    found: Words | None = None
+    for label, limits in ends.items():
+        here = np.searchsorted(limits, ages[label], "left")
+        found = here if found is None else np.maximum(found, here)
+    assert found is not None
+    return found
+
+
+def table_of(results: Results, member: Member, here: Words) -> Answer:
+    """A select list over the results at these places."""
+    found = results.found.take(here)
+    times, outlet = found.now[EVENT_TIME], member.outlet
+    refs = Combinations(found.refs, {}, {})
+    read = with_time(results.lane.reader(results.rows, refs), times)
+    return outlet.answer(outlet.values(read, len(found)), times)

@@ -1,0 +1,1 @@
+"""The ways of sharing a chain, one file each."""
