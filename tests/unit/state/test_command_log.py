@@ -7,6 +7,7 @@ import pytest
 
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.manifest import FORMAT_VERSION
 from midstream.state import command_log, disk
 from midstream.state.command_log import CommandLog
 
@@ -95,10 +96,10 @@ def test_any_flipped_byte_is_found(log: CommandLog) -> None:
 
 
 def test_another_format_version(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(disk, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(disk, "FORMAT_VERSION", FORMAT_VERSION + 1)
     log.append(COMMANDS[0])
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=r"format version 2, this midstream reads version 1.*Remedy"):
+    with pytest.raises(CheckpointError, match=rf"version {FORMAT_VERSION + 1}, this midstream reads version {FORMAT_VERSION}.*Remedy"):
         log.after(0)
 
 
