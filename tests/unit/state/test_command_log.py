@@ -99,7 +99,9 @@ def test_another_format_version(log: CommandLog, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(disk, "FORMAT_VERSION", FORMAT_VERSION + 1)
     log.append(COMMANDS[0])
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=rf"version {FORMAT_VERSION + 1}, this midstream reads version {FORMAT_VERSION}.*Remedy"):
+    with pytest.raises(
+        CheckpointError, match=rf"version {FORMAT_VERSION + 1}, this midstream reads version {FORMAT_VERSION}.*Remedy"
+    ):
         log.after(0)
 
 
