@@ -127,7 +127,8 @@ class QueryEntry:
 
     A query that shares states runs in a `chain`; `wants` says by label what it wants of them. It joined its chain, as
     it is now, in step `joined`, and `sees` what the chain held then: "all", rows from an event time on, or "new" ones;
-    from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning).
+    from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or that
+    nobody can tell). A query that is `apart` has states of its own even where another's are equal.
     """
 
     sql: str
@@ -143,6 +144,7 @@ class QueryEntry:
     joined: int = 0
     sees: str | int = "all"
     exact_from: int | None = None
+    apart: bool = False
 
     @property
     def shares(self) -> bool:

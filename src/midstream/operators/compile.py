@@ -77,6 +77,10 @@ class Binding:
         base = self.rows()[ordered[0]] if len(ordered) == 1 and self.lineages else None
         return StateSpec(self.signature(ordered), ordered, self.clocks, index, key, base)
 
+    def leaf(self, label: str) -> Operator:
+        """The operator of a leaf."""
+        return compile_source(self, label)
+
     def need(self, labels: Iterable[str]) -> Need | None:
         """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
         return need_of(self.wants, frozenset(labels), self.lineages) if self.lineages else None
@@ -106,7 +110,7 @@ def compile_plan(binding: Binding, plan: Plan) -> Operator:
     rows = binding.rows()
     match plan:
         case Leaf(label):
-            return compile_source(binding, label)
+            return binding.leaf(label)
         case Join(left, right):
             return _compile_join(binding, rows, compile_plan(binding, left), compile_plan(binding, right))
         case MultiJoin(orders):
@@ -129,9 +133,7 @@ def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
 
 def labels_of(operator: Operator) -> frozenset[str]:
     """The sources below an operator."""
-    if isinstance(operator, SourceOperator):
-        return frozenset({operator.spec.label})
-    return frozenset[str]().union(*(labels_of(child) for child in operator.children()))
+    return operator.labels
 
 
 def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator) -> WindowJoin:

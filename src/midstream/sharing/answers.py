@@ -18,8 +18,9 @@ from midstream.model.counters import Counters
 from midstream.operators.need import need_of
 from midstream.operators.outlet import Answer
 from midstream.sharing.member import Member
+from midstream.sharing.partition import Choice
 from midstream.sharing.results import Pieces, Results, in_order, table_of
-from midstream.sharing.router import routed
+from midstream.sharing.router import merged, routed, within
 from midstream.sharing.schemes.base import Delivery
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lane import Lane
@@ -49,6 +50,7 @@ class Answers:
     lineages: Mapping[str, Lineage]
     members: tuple[Member, ...]
     delivery: Delivery = "prefix"
+    choices: tuple[Choice, ...] = ()
 
     @cached_property
     def ladders(self) -> tuple[Ladder, ...]:
@@ -63,11 +65,14 @@ class Answers:
         want = self.members[0].want
         return need_of([want], frozenset(want.sizes), self.lineages) is None
 
-    def give(self, lane: Lane, found: Combinations, pieces: Pieces = ()) -> dict[str, Answer]:
+    def give(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
         """Each member's part of the step's answer, in order of time.
 
         `pieces` say of runs of results, as many as there are, between which ages they are.
         """
+        if self.choices:
+            return self._merged(lane, deltas)
+        (found,) = deltas
         if self.plain and (not len(found) or self._sees_all(lane, self.members[0], found)):
             return {member.name: member.outlet.emit(lane, (found,)) for member in self.members}
         if not len(found):
@@ -80,11 +85,24 @@ class Answers:
         else:
             for ladder in self.ladders:
                 given.update(_climb(results, ladder))
-        lane.count(f"route {self.chain}", Counters(predicates=results.decided))
-        lane.count(
-            f"union {self.chain}",
-            Counters(rows_in=len(found), rows_out=sum(len(a.times) for a in given.values())),
-        )
+        return self._counted(lane, given, len(found), results.decided)
+
+    def _merged(self, lane: Lane, deltas: Sequence[Combinations]) -> dict[str, Answer]:
+        """What the joins of all parts give, to each member by a router, and merged."""
+        pieces: dict[str, list[Answer]] = {member.name: [] for member in self.members}
+        decided = 0
+        for choice, found in zip(self.choices, deltas, strict=True):
+            results = in_order(lane, self.rows, self.lineages, found, ())
+            for member in choice.members:
+                pieces[member.name].append(table_of(results, member, within(results, member)))
+            decided += results.decided
+        given = {name: merged(answers) for name, answers in pieces.items()}
+        return self._counted(lane, given, sum(map(len, deltas)), decided)
+
+    def _counted(self, lane: Lane, given: dict[str, Answer], found: int, decided: int) -> dict[str, Answer]:
+        rows_out = sum(len(answer.times) for answer in given.values())
+        lane.count(f"route {self.chain}", Counters(predicates=decided))
+        lane.count(f"union {self.chain}", Counters(rows_in=found, rows_out=rows_out))
         return given
 
     @property

@@ -96,7 +96,9 @@ class Results:
 
     def seen_by(self, member: Member) -> Mask | None:
         """The results of rows that a member sees; None for all."""
-        if member.sees == "all" or (member.past is not None and int(self.found.now[EVENT_TIME].min()) >= member.past):
+        if member.sees == "all" or not len(self.found):
+            return None
+        if member.past is not None and int(self.found.now[EVENT_TIME].min()) >= member.past:
             return None
         mask: Mask | None = None
         for label in self.found.labels:

@@ -24,6 +24,7 @@ from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
 from midstream.operators.user import UserOutlet
 from midstream.operators.user_operator import OperatorSpec
+from midstream.plan.signature import Signature
 from midstream.sharing.results import Pieces
 from midstream.state.combinations import Combinations
 from midstream.state.lane import BEGINNING, Lane, StepClock
@@ -142,6 +143,8 @@ def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
     pieces = lane.notes.get(box.roots[0].id, ()) if isinstance(box, PlanBox) else ()
     found, kept_back = _given(unit, deltas, lane, pieces), box.withheld(lane)
     tables = dict(zip(unit.queries, _held_ids(unit), strict=True))
+    if kept_back is None and not any(table in lane.before.states for table in tables.values()):
+        return found
     if kept_back is None:
         return {query: released(lane, tables[query], answer) for query, answer in found.items()}
     for query, answer in _given(unit, (kept_back,), lane).items():
@@ -152,7 +155,7 @@ def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
 def _given(unit: Unit, deltas: Sequence[Combinations], lane: Lane, pieces: Pieces = ()) -> dict[str, Answer]:
     if unit.answers is None:
         return {unit.name: unit.outlet.emit(lane, deltas)}
-    return unit.answers.give(lane, deltas[0], pieces)
+    return unit.answers.give(lane, deltas, pieces)
 
 
 def _held_ids(unit: Unit) -> tuple[str, ...]:
@@ -180,6 +183,8 @@ def _restore(unit: Unit, state: LaneState, step: int) -> Box:
     # A snapshot may be of a query of the same name that this step dropped.
     if snapshot is None or unit.since == step:
         return unit.box(unit.plan)
+    if unit.answers is not None and unit.answers.choices:
+        return unit.box(snapshot["plan"])  # Parts do not migrate: what was on its way has arrived.
     return restored(snapshot, unit.box, maker)
 
 
@@ -189,13 +194,32 @@ def _bounds(lane: Lane, program: Program, boxes: Mapping[str, list[Box]]) -> dic
     A query counts also where its present plan has no such state, for it may migrate to one that has.
     """
     own = {unit.name: _query_bounds(lane, unit) for unit in program.units}
+    readers = _Readers(program, own)
     bounds: dict[str, dict[str, int]] = {}
     for unit in program.units:
         for spec in _specs(unit, boxes[unit.name]):
             if spec.id not in bounds:
-                readers = [own[u.name] for u in program.units if u.may_read(spec.signature.whole(), spec.labels)]
-                bounds[spec.id] = {clock: min(r[clock] for r in readers) for clock in own[unit.name]}
+                bounds[spec.id] = readers.least(spec.signature.whole(), spec.labels, own[unit.name])
     return bounds
+
+
+class _Readers:
+    """Which queries could read a state in some plan, found once for each set of sources."""
+
+    def __init__(self, program: Program, own: Mapping[str, dict[str, int]]) -> None:
+        self._units, self._own = program.units, own
+        self._by_labels: dict[tuple[str, ...], dict[Signature, list[dict[str, int]]]] = {}
+
+    def least(self, signature: Signature, labels: tuple[str, ...], own: dict[str, int]) -> dict[str, int]:
+        """On each clock the least bound of those that could read the state; `own` is that of its only reader."""
+        if labels not in self._by_labels:
+            found: dict[Signature, list[dict[str, int]]] = {}
+            for unit in self._units:
+                if set(labels) <= set(unit.query.aliases):
+                    found.setdefault(unit.binding.signature(labels), []).append(self._own[unit.name])
+            self._by_labels[labels] = found
+        readers = self._by_labels[labels].get(signature, [own])
+        return {clock: min(reader[clock] for reader in readers) for clock in own}
 
 
 def _specs(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
@@ -209,7 +233,8 @@ def _specs(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
 
 def _query_bounds(lane: Lane, unit: Unit) -> dict[str, int]:
     before = min(lane.clock.before[stream] for stream in unit.streams)
-    bounds = {EVENT_TIME: max(before - unit.outlet.slack, BEGINNING)}
+    # A row that nobody wants has ended before all time, and is dead before the watermark has moved.
+    bounds = {EVENT_TIME: max(before - unit.outlet.slack, BEGINNING + 1)}
     for stream in unit.counted:
         bounds[row_clock(stream)] = lane.counts[unit.binding.inputs[stream]]
     return bounds

@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from midstream.model.errors import QueryError
+from midstream.language.query import Query
+from midstream.model.errors import QueryError, StrategyError
 from midstream.model.holding import ALWAYS, Chain, Held, Holding, Wanted
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.sharing.partition import MOST_JOINS
 from midstream.sharing.shape import Shape, can_share
 from midstream.state.lineage import MOST_FILTERS
 from midstream.step.clock import watermarks
@@ -56,6 +58,34 @@ def enrol(
     wants = {a: Wanted(names[a], shape.texts[a], shape.sizes[a]) for a in names}
     joined = replace(entry, chain=chain, wants=wants, joined=manifest.step, sees=sees, exact_from=exact_from)
     return replace(manifest, holdings=holdings, chains=chains).with_query(name, joined)
+
+
+def check_parts(manifest: Manifest, name: str) -> None:
+    """Raise where push-down would need too many joins for a query's chain."""
+    chain = manifest.chains[manifest.queries[name].chain]
+    joins = 1
+    for holding in chain.holdings.values():
+        joins *= 1 << sum(bool(text) for text in manifest.holdings[holding].filters)
+    if manifest.sharing == "push_down" and joins > MOST_JOINS:
+        raise QueryError(
+            f"push_down would need {joins} joins for the filters on the sources of query {name!r}",
+            place=f"query {name}",
+            remedy=f"{MOST_JOINS} are the most: share by mem_opt or cpu_opt, which need one",
+        )
+
+
+def check_whole(manifest: Manifest, name: str) -> None:
+    """Raise where the joins of a query's chain are in parts: strategies move the state of one plan."""
+    entry = manifest.queries[name]
+    if manifest.sharing != "push_down" or not entry.shares:
+        return
+    held = [manifest.holdings[wanted.holding] for wanted in entry.wants.values()]
+    if any(any(holding.filters) for holding in held):
+        raise StrategyError(
+            f"push_down runs query {name!r} as several joins, one for each part of its streams",
+            place=f"query {name}",
+            remedy="share by mem_opt first (reshare), which runs it as one",
+        )
 
 
 def release(manifest: Manifest, name: str) -> Manifest:
@@ -169,16 +199,15 @@ def united(manifest: Manifest) -> Manifest:
 def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
     """The manifest with a query that runs by itself: it sees what comes from this step on."""
     query = parsed(manifest, entry.sql)
-    ends = [
-        _after(manifest, s.stream) + s.window.size
-        for s in query.sources
-        if s.window is not None and s.window.kind == "range" and _after(manifest, s.stream) != ALWAYS
-    ]
     spoke = any(_after(manifest, s.stream) != ALWAYS for s in query.sources)
-    sees = "new" if spoke else "all"
-    return manifest.with_query(
-        name, replace(entry, joined=manifest.step, sees=sees, exact_from=max(ends) if ends else None)
+    joined = replace(
+        entry,
+        joined=manifest.step,
+        sees="new" if spoke else "all",
+        exact_from=_horizon(manifest, query),
+        apart=manifest.sharing == "off",
     )
+    return manifest.with_query(name, joined)
 
 
 def _columns_of(shape: Shape) -> list[tuple[str, object]]:
@@ -267,17 +296,15 @@ def _sees(
             return "all", None
         if all(shape.kind(label) == "range" for label in reaches):
             return max(far), max(far) + max(shape.sizes.values())
-    return "new", _horizon(manifest, shape)
+    return "new", _horizon(manifest, shape.query)
 
 
-def _horizon(manifest: Manifest, shape: Shape) -> int | None:
-    """The event time from which on no row that has come so far is in a window."""
-    ends = [
-        _after(manifest, s.stream) + shape.sizes[s.alias]
-        for s in shape.query.sources
-        if _after(manifest, s.stream) != ALWAYS and shape.kind(s.alias) == "range"
-    ]
-    return max(ends) if ends else None
+def _horizon(manifest: Manifest, query: Query) -> int | None:
+    """The event time from which on no row that has come so far is in a window; None where windows count rows."""
+    if any(s.window is None or s.window.kind == "rows" for s in query.sources):
+        return None
+    spoke = [s for s in query.sources if _after(manifest, s.stream) != ALWAYS]
+    return max((_after(manifest, s.stream) + s.window.size for s in spoke if s.window is not None), default=None)
 
 
 def _enough(shape: Shape, label: str, start: int, own: int) -> bool:

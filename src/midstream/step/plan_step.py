@@ -28,7 +28,7 @@ from midstream.plan.tree import Plan
 from midstream.sharing.shape import can_share
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
-from midstream.step.membership import change, enrol, move, release, united, unshared
+from midstream.step.membership import change, check_parts, check_whole, enrol, move, release, united, unshared
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
 from midstream.step.recut import recut
@@ -98,6 +98,8 @@ def take(
             entry = new_entry(manifest, sql, plan, sink, operator)
             if manifest.sharing != "off" and operator is None and can_share(parsed(manifest, sql)):
                 manifest = enrol(manifest, name, entry, history=history)
+                if manifest.queries[name].shares:
+                    check_parts(manifest, name)
             else:
                 manifest = unshared(manifest, name, entry)
             entry = manifest.queries[name]
@@ -106,6 +108,7 @@ def take(
         case ChangeQuery(name, sql):
             entry_of(manifest, name)
             manifest = change(manifest, name, sql)
+            check_parts(manifest, name)
             entry = manifest.queries[name]
             events.append(QueryChanged(manifest.step, name, sql, entry.sees, entry.exact_from))
             return manifest
@@ -129,6 +132,7 @@ def take(
                 command, predicted, considered = resolve(manifest, command)
                 detail = {"predicted": predicted, "considered": considered}
             plan_ = check_migration(manifest, command)
+            check_whole(manifest, name)
             detail = {**foreseen(manifest, command), **detail}
             events.append(_begun(manifest, command, plan_, detail))
             unit, notation = name, plan_.notation()
@@ -145,7 +149,11 @@ def take(
             if sharing == manifest.sharing:
                 return manifest
             events.append(SharingChanged(manifest.step, manifest.sharing, sharing))
-            return replace(manifest, sharing=sharing, reshared=manifest.step)
+            manifest = replace(manifest, sharing=sharing, reshared=manifest.step)
+            for name, entry in manifest.queries.items():
+                if entry.shares:
+                    check_parts(manifest, name)
+            return manifest
         case Rescale(lanes):
             check_lanes(lanes)
             if lanes != manifest.lanes:

@@ -15,7 +15,7 @@ from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.migration.base import PlanBox
 from midstream.model.commands import Migrate
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.schema import StreamSchema
 from midstream.operators.aggregate import AggregateOutlet
 from midstream.operators.base import Operator
@@ -26,12 +26,13 @@ from midstream.operators.outlet import Outlet
 from midstream.operators.project import Project
 from midstream.operators.user import UserOutlet
 from midstream.operators.user_operator import OperatorSpec
-from midstream.plan.signature import Signature, canonical, relabel_plan
+from midstream.plan.signature import canonical, relabel_plan
 from midstream.plan.tree import Plan
 from midstream.sharing.answers import Answers
 from midstream.sharing.discovery import scheme
 from midstream.sharing.lineages import lineage_of
 from midstream.sharing.member import Member
+from midstream.sharing.partition import can_part, choices
 from midstream.sharing.shape import SCOPE, Shape, carrier, shape_of
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
@@ -69,6 +70,8 @@ class Unit:
     def _roots(self, plan: Plan) -> tuple[Operator, ...]:
         if isinstance(self.outlet, DifferenceOutlet):
             return self.outlet.roots
+        if self.answers is not None and self.answers.choices:
+            return tuple(compile_plan(choice.binding(self.binding), plan) for choice in self.answers.choices)
         return (compile_plan(self.binding, plan),)
 
     def columns(self) -> dict[str, frozenset[str]]:
@@ -82,10 +85,6 @@ class Unit:
             )
             for stream in self.streams
         }
-
-    def may_read(self, signature: Signature, labels: tuple[str, ...]) -> bool:
-        """Whether some plan of the query has a state of this signature over these sources."""
-        return set(labels) <= set(self.query.aliases) and self.binding.signature(labels) == signature
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -150,11 +149,7 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
 
     `migrations` are by unit.
     """
-    chosen = tuple(
-        (name, entry.sql, entry.plan, entry.since, _text(entry.operator), entry.chain, entry.joined, entry.sees)
-        for name, entry in sorted(manifest.queries.items())
-        if entry.group == group
-    )
+    chosen = tuple(_asked(name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
     units = _units(manifest, group, chosen)
     return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
@@ -199,8 +194,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
     alone = [name for name, *_ in chosen if not manifest.queries[name].shares]
     users = {name: parsed(manifest, manifest.queries[name].sql) for name in alone}
     known = {name: canonical(query) for name, query in users.items()}
-    sinces = {name: manifest.queries[name].since for name in alone}
-    scopes = {name: _scope(name, sinces[name], known[name][0], manifest.sharing) for name in alone}
+    scopes = {name: _scope(name, manifest.queries[name], known[name][0]) for name in alone}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
     units = []
     for name in alone:
@@ -255,7 +249,10 @@ def _chain_unit(
     )
     rows = binding.rows()
     members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
-    answers = Answers(name, rows, lineages, members, scheme(manifest.sharing).delivery)
+    delivery = scheme(manifest.sharing).delivery
+    parted = delivery == "partition" and can_part(parse_plan(chain.plan, query))
+    parts = choices(members, lineages) if parted else ()
+    answers = Answers(name, rows, lineages, members, delivery, parts if len(parts) > 1 else ())
     identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
     return Unit(
@@ -280,8 +277,8 @@ def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mappi
     return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, outlet, outputs)
 
 
-def _scope(name: str, since: int, query: Query, sharing: str) -> str:
-    return f"{since}" if sharing != "off" and not is_ordered(query) else f"{since} {name}"
+def _scope(name: str, entry: QueryEntry, query: Query) -> str:
+    return f"{entry.since} {name}" if entry.apart or is_ordered(query) else f"{entry.since}"
 
 
 def _inputs(name: str, query: Query) -> dict[str, str]:
@@ -297,6 +294,12 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
             sign = binding.signature((source.alias,)).digest()
             found.setdefault(sign, set()).update(stored_columns(query, source.alias))
     return {sign: tuple(sorted(names)) for sign, names in found.items()}
+
+
+def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
+    """Everything about a query that a program depends on, but for what it shares."""
+    own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
+    return (*own, entry.chain, entry.joined, entry.sees, entry.apart)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:

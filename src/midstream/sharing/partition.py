@@ -1,0 +1,153 @@
+"""Selection push-down: streams in parts by the filters rows pass, and a join for each choice of parts (Wang §4.2).
+
+Base rows are held once, as in every scheme; a part is a look at their lineage. What the joins keep is theirs alone:
+"the state memory B_1 cannot be saved", so a part is held once for each choice it is in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from typing_extensions import override
+
+from midstream.language.query import Query
+from midstream.model.window import FOREVER, Window
+from midstream.operators.base import Operator
+from midstream.operators.compile import Binding, compile_source
+from midstream.operators.need import column
+from midstream.operators.source import SourceOperator
+from midstream.plan.tree import Join, Leaf, Plan
+from midstream.sharing.member import Member
+from midstream.state.combinations import Combinations
+from midstream.state.lane import Lane
+from midstream.state.lineage import LINEAGE, Lineage
+from midstream.state.specs import RowsSpec, StateSpec
+
+MOST_JOINS = 64
+"""Choices of parts, each with a join of its own; their number doubles with each filter."""
+
+
+@dataclass(frozen=True)
+class Part(Operator):
+    """The rows of a source that pass these filters and no others, for as long as a query of the join wants them."""
+
+    source: SourceOperator
+    lineage: Lineage
+    word: int
+    size: int
+
+    @override
+    @cached_property
+    def id(self) -> str:
+        return f"part {part_text(self.lineage, self.word)} {self.size} {self.source.id}"
+
+    @override
+    def children(self) -> tuple[Operator, ...]:
+        return (self.source,)
+
+    @override
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        return ()
+
+    @override
+    def advance(self, lane: Lane) -> Combinations:
+        return self._chosen(lane, self.source.delta(lane))
+
+    @override
+    def content(self, lane: Lane) -> Combinations:
+        return self._chosen(lane, self.source.content(lane))
+
+    @override
+    def describe(self) -> str:
+        passed = [f.text() or "all rows" for f in self.lineage.filters if f.mask & self.word]
+        return f"part of {self.source.spec.label} that passes {', '.join(passed)} for {self.size}"
+
+    def _chosen(self, lane: Lane, rows: Combinations) -> Combinations:
+        every = sum(f.mask for f in self.lineage.filters)
+        words = column(lane, self.source.spec, LINEAGE, rows) & every
+        chosen = rows.take(words == self.word)
+        clock = self.lineage.clock
+        reach = self.size if self.lineage.kind == "range" else self.size - 1
+        here = chosen.now[clock]
+        ends = np.where(here > FOREVER - reach, FOREVER, here + reach)
+        return Combinations(chosen.refs, chosen.now, {**chosen.until, clock: ends})
+
+
+@dataclass(frozen=True)
+class PartBinding(Binding):
+    """How the join of one choice of parts is compiled: over the shared base rows, with states of its own."""
+
+    base: Binding | None = None
+    words: Mapping[str, int] | None = None
+
+    @override
+    def rows(self) -> Mapping[str, RowsSpec]:
+        assert self.base is not None
+        return self.base.rows()
+
+    @override
+    def leaf(self, label: str) -> Operator:
+        assert self.base is not None and self.words is not None
+        source = compile_source(self.base, label)
+        window = self.query.source(label).window
+        assert window is not None
+        lineage = self.base.lineages[label]
+        return Part(self.signature((label,)), self.rows(), source, lineage, self.words[label], window.size)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part of each source, and the members that want what they join to."""
+
+    words: Mapping[str, int]
+    members: tuple[Member, ...]
+
+    def binding(self, base: Binding) -> PartBinding:
+        """How its join is compiled."""
+        told = ((a, base.lineages[a], word) for a, word in sorted(self.words.items()))
+        scope = "; ".join(f"{a}@{lineage.founded} {part_text(lineage, word)}" for a, lineage, word in told)
+        return PartBinding(
+            self.query(base.query), f"{base.scope} {scope}", base.columns, base.inputs, base=base, words=self.words
+        )
+
+    def query(self, carrier: Query) -> Query:
+        """The join with the widest windows among its members."""
+        widest = {a: max(m.want.sizes[a] for m in self.members) for a in self.words}
+        sources = tuple(replace(s, window=s.window and Window(s.window.kind, widest[s.alias])) for s in carrier.sources)
+        return replace(carrier, sources=sources)
+
+
+def part_text(lineage: Lineage, word: int) -> str:
+    """What tells a part from others: the filters its rows pass, and those they do not."""
+    told = ((f.text(), "passes" if f.mask & word else "fails") for f in lineage.filters)
+    return ", ".join(f"{how} {{{text}}}" for text, how in sorted(told))
+
+
+def choices(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple[Choice, ...]:
+    """The choices of parts that some member wants."""
+    found = []
+    for words in product(*(tuple(words_of(lineage)) for lineage in lineages.values())):
+        chosen = dict(zip(lineages, words, strict=True))
+        takers = tuple(m for m in members if all(chosen[a] >> bit & 1 for a, bit in m.want.bits.items()))
+        if takers:
+            found.append(Choice(chosen, takers))
+    return tuple(found)
+
+
+def words_of(lineage: Lineage) -> Iterator[int]:
+    """The lineages that a row may have: the filter that all rows pass, with any others."""
+    open_ = sum(f.mask for f in lineage.filters if not f.conditions)
+    closed = [f.mask for f in lineage.filters if f.conditions]
+    for passed in product((False, True), repeat=len(closed)):
+        word = open_ + sum(mask for mask, holds in zip(closed, passed, strict=True) if holds)
+        if word:
+            yield word
+
+
+def can_part(plan: Plan) -> bool:
+    """Whether a plan is a tree of joins, whose leaves can be parts."""
+    return isinstance(plan, Leaf) or (isinstance(plan, Join) and can_part(plan.left) and can_part(plan.right))
