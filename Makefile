@@ -21,7 +21,7 @@ check: venv ## lint and types
 	$(bin)/mypy
 
 test: check ## lint, types and all tests that take minutes (Spark included)
-	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest $(PYTEST_ARGS)
+	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
 
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, and changes of plan in mid-run
 	@$(with_java) $(bin)/python -m benchmarks.run

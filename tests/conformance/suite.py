@@ -20,6 +20,7 @@ from tests.conformance.cases import Drawn, beside, cases
 from tests.conformance.course import Course
 from tests.conformance.forms import Rehearsal
 from tests.conformance.trips import Trip, disturbances, strategies, trip
+from tests.garbage import look_seldom
 from tests.oracle.arrival import Lifetime
 from tests.property.drive import Run
 
@@ -113,4 +114,5 @@ def features(name: str, one: Trip, found: Run) -> list[str]:
 
 
 if __name__ == "__main__":
+    look_seldom()
     print(json.dumps(share(int(sys.argv[1]), int(sys.argv[2]))))

@@ -1,0 +1,40 @@
+"""How the tests are spread over processes (`pytest -n 2`), and how often each looks for garbage."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+from tests.garbage import look_seldom
+
+FIRST = ("tests/spark/", "tests/conformance/", "tests/unit/cli/test_run_on_spark.py", "tests/property/")
+"""What takes long is begun first, so that at the end no process waits for another."""
+
+
+class ByFile(LoadScopeScheduling):
+    """A file's tests run in one process, for they may share what is dear; all that share a Spark session too."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return FIRST[0] if file.startswith(FIRST[0]) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    config.option.loadscopereorder = False  # The order of the collection counts, not how many tests a file has.
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=turn)
+
+
+def turn(item: pytest.Item) -> int:
+    return next((turn for turn, begin in enumerate(FIRST) if item.nodeid.startswith(begin)), len(FIRST))
+
+
+def pytest_collection_finish() -> None:
+    look_seldom()
