@@ -24,6 +24,8 @@ from tests.sharing.family import Want
 
 Sees = str | int
 
+NEVER = 2**62
+
 
 @dataclass(frozen=True)
 class Due:
@@ -125,17 +127,20 @@ class Judge:
                     f"{label}: sees {sees}, and {other.query} of step {other.begin} is wider and whole"
                 )
                 self.told["covered"] += 1
-            else:
+            elif far < NEVER:
                 enough = sees == "all" or (isinstance(sees, int) and sees <= far)
                 assert enough, f"{label}: sees {sees}, and {other.query} of step {other.begin} holds all from {far}"
                 self.told["covered in part"] += 1
 
     def _reach(self, want: Want, segment: Segment) -> int | None:
-        """The time from which a member that has seen everything holds all rows; None is from the beginning."""
+        """The time from which a member that has seen everything holds all rows; None is from the beginning.
+
+        Where a window counts rows there is no such time.
+        """
         watermark = self.arrivals.query_watermark(segment.asked.spec.streams, segment.begin - 1)
         if watermark is None:
             return None
-        return max(watermark - size if kind == "range" else 2**62 for kind, size in want.windows.values())
+        return max(watermark - size if kind == "range" else NEVER for kind, size in want.windows.values())
 
     def _stands_by(self, other: Segment, segment: Segment) -> bool:
         """Whether another member with no filter more ran before and runs on, and has itself seen everything."""
