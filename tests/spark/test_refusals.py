@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.model.manifest import FORMAT_VERSION
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, finish, job
 
@@ -131,10 +132,10 @@ def test_damaged_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
     whole = newest.read_text()
     newest.write_text(whole[: len(whole) // 2])
     refused(ms.CheckpointError, make().start, newest.name, "damaged")
-    newest.write_text(whole.replace('{"format":1', '{"format":99', 1))
+    newest.write_text(whole.replace(f'{{"format":{FORMAT_VERSION}', '{"format":99', 1))
     refused(ms.CheckpointError, make().start, "99")
     newest.write_text(whole)
-    assert json.loads(whole)["format"] == 1
+    assert json.loads(whole)["format"] == FORMAT_VERSION
     kept = tmp_path / "kept"
     manifests.rename(kept)
     refused(ms.CheckpointError, make().start, "no manifest")

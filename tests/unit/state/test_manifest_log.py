@@ -21,6 +21,7 @@ from midstream.model.schema import StreamSchema
 from midstream.state import disk, manifest_log
 from midstream.state.manifest_log import ManifestLog
 
+OURS = f"this midstream reads version {manifest_model.FORMAT_VERSION}"
 A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts", 5, 7)
 
 
@@ -367,19 +368,19 @@ def test_a_damaged_turn(log: ManifestLog) -> None:
 
 def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(log, 0)
-    monkeypatch.setattr(disk, "FORMAT_VERSION", 2)
-    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 2)
+    monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
     publish(log, 1)
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match=r"format version 2, this midstream reads version 1.*use the version"):
+    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}.*use the version"):
         log.latest()
 
 
 def test_another_format_version_inside(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 7)
+    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
     publish(log, 0)
     monkeypatch.undo()
-    with pytest.raises(CheckpointError, match="format version 7, this midstream reads version 1"):
+    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}"):
         log.latest()
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.manifest import ChunkRef
+from midstream.model.manifest import FORMAT_VERSION, ChunkRef
 from midstream.state import disk, store_files
 from midstream.state.store_files import FileStore
 
@@ -351,11 +351,12 @@ def as_file(rows: pa.RecordBatch, times: int = 1) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("rows", "version"), [(batch(), "unknown"), (batch().replace_schema_metadata({"midstream.format": "2"}), "2")]
+    ("rows", "version"), [(batch(), "unknown"), (batch().replace_schema_metadata({"midstream.format": "99"}), "99")]
 )
 def test_a_chunk_of_another_format_version(store: FileStore, rows: pa.RecordBatch, version: str) -> None:
     ref = rewritten(store, as_file(rows))
-    with pytest.raises(CheckpointError, match=f"format version {version}, this midstream reads version 1.*Remedy"):
+    ours = f"this midstream reads version {FORMAT_VERSION}"
+    with pytest.raises(CheckpointError, match=f"format version {version}, {ours}.*Remedy"):
         store.get(ref)
 
 
