@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal
 from typing_extensions import override
 
 from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, is_once_more
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
 from midstream.operators.base import Operator
@@ -183,4 +183,4 @@ def states_of(roots: Sequence[Operator]) -> list[tuple[Operator, StateSpec]]:
 
 def comparisons(lane: Lane) -> int:
     """The comparisons of the step so far."""
-    return sum(c.comparisons for c in lane.counters.values())
+    return sum(c.comparisons for id, c in lane.counters.items() if not is_once_more(id))

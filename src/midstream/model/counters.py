@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+SLICE = "slice "
+
 
 @dataclass(frozen=True)
 class Counters:
@@ -45,3 +47,21 @@ class Counters:
     def to_json(self) -> dict[str, int]:
         """The counters that are not zero."""
         return {name: value for name, value in asdict(self).items() if value}
+
+
+def in_slice(end: int, operator: str) -> str:
+    """The id that an operator's work in the slice which ends at this age is counted by, once more.
+
+    >>> in_slice(5_000_000, "join A B")
+    'slice 5000000 of join A B'
+    """
+    return f"{SLICE}{end} of {operator}"
+
+
+def is_once_more(operator: str) -> bool:
+    """Whether what is counted by this id is part of what another one counts: sums leave it out.
+
+    >>> is_once_more("slice 5000000 of join A B"), is_once_more("join A B")
+    (True, False)
+    """
+    return operator.startswith(SLICE)

@@ -27,6 +27,11 @@ class Operator(ABC):
     def id(self) -> str:
         """Equal ids do equal work, so a step does it once."""
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The ids that its counters bear."""
+        return (self.id,)
+
     @abstractmethod
     def children(self) -> tuple[Operator, ...]:
         """The operators below."""

@@ -14,14 +14,14 @@ from typing import Self
 
 from typing_extensions import override
 
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, in_slice
 from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need
 from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.join_state import born_in
+from midstream.state.join_state import born_in, slice_of
 from midstream.state.lane import Lane
 from midstream.state.parts import Part
 from midstream.state.specs import StateSpec
@@ -46,6 +46,11 @@ class WindowJoin(Operator):
         return f"join {one} {other} {self.signature.digest()}"
 
     @override
+    @property
+    def counted(self) -> tuple[str, ...]:
+        return (self.id, *(in_slice(cut, self.id) for cut in self.cuts))
+
+    @override
     def children(self) -> tuple[Operator, ...]:
         return (self.left, self.right)
 
@@ -61,7 +66,7 @@ class WindowJoin(Operator):
         new_right = keyed(lane, self.rows, arrived[1], self.edge.index, self.edge.right_key)
         pairs = [(new_left, part) for part in right.old] + [(part, new_right) for part in left.old]
         pairs.append((new_left, new_right))
-        found = [match(lane, self.rows, self.id, self.edge, one, other) for one, other in pairs]
+        found = self._matched(lane, pairs)
         if self.sliced:
             lane.notes[self.id] = [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)]
         left.insert(new_left)
@@ -76,6 +81,12 @@ class WindowJoin(Operator):
         return lineage.clock if lineage else ""
 
     @property
+    def cuts(self) -> tuple[int, ...]:
+        """The ends of the slices that it joins; none where its states are not cut alike."""
+        left, right = self.left_state.lineage, self.right_state.lineage
+        return left.cuts if left and right and left.cuts == right.cuts else ()
+
+    @property
     def sliced(self) -> bool:
         """Whether it joins base rows on both sides, whose results' ages follow from the chunks they are in."""
         left, right = self.left_state.lineage, self.right_state.lineage
@@ -83,11 +94,8 @@ class WindowJoin(Operator):
 
     @override
     def content(self, lane: Lane) -> Combinations:
-        found = [
-            match(lane, self.rows, self.id, self.edge, left, right)
-            for left in lane.join(self.left_state).old
-            for right in lane.join(self.right_state).old
-        ]
+        pairs = [(left, right) for left in lane.join(self.left_state).old for right in lane.join(self.right_state).old]
+        found = self._matched(lane, pairs)
         labels = (*self.left_state.labels, *self.right_state.labels)
         return self._wanted(lane, concatenate(found)) if found else empty(labels, self.left_state.clocks)
 
@@ -107,6 +115,28 @@ class WindowJoin(Operator):
             left_state=view.state(self.left_state),
             right_state=view.state(self.right_state),
         )
+
+    def _matched(self, lane: Lane, pairs: Sequence[tuple[Part, Part]]) -> list[Combinations]:
+        """What each pair of parts joins to; where states are cut, comparisons are counted by slice once more.
+
+        A pair is examined in the slice of the older part (Wang §5.1).
+        """
+        now = lane.bounds.get(self.left_state.id, {}).get(self.clock)
+        if not self.cuts or now is None:
+            return [match(lane, self.rows, self.id, self.edge, one, other) for one, other in pairs]
+        found, compared = [], [0] * len(self.cuts)
+        for pair in pairs:
+            before = self._comparisons(lane)
+            found.append(match(lane, self.rows, self.id, self.edge, *pair))
+            at = max(slice_of(born_in(part, self.clock), self.cuts, now) if len(part) else 0 for part in pair)
+            compared[at] += self._comparisons(lane) - before
+        for cut, count in zip(self.cuts, compared, strict=True):
+            if count:
+                lane.count(in_slice(cut, self.id), Counters(comparisons=count))
+        return found
+
+    def _comparisons(self, lane: Lane) -> int:
+        return lane.counters[self.id].comparisons if self.id in lane.counters else 0
 
     def _wanted(self, lane: Lane, found: Combinations) -> Combinations:
         return found if self.need is None or not len(found) else self.need.keep(lane, self.rows, found)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, is_once_more
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.state.lane import BEGINNING
 from midstream.step.clock import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
-from midstream.step.names import operator_name
+from midstream.step.names import operator_id, operator_name
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import parsed
 
@@ -47,7 +47,8 @@ def conclude(
         queries[name], happened = account(plan, name, entry, outputs)
         moved += happened
     states = {lane: output.state for lane, output in outputs.items()}
-    totals = manifest.totals + _sum_all(counted)
+    done_in_all = _sum_all(counted)
+    totals = manifest.totals + done_in_all
     used = {operator_name(lane, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
     operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
     after = replace(
@@ -58,7 +59,7 @@ def conclude(
         step,
         {name: s.rows for name, s in seen.items()},
         rows_out,
-        sum(c.comparisons for c in counted.values()),
+        done_in_all.comparisons,
         state_rows(after),
         {name: None if mark == BEGINNING else mark for name, mark in marks.items()},
     )
@@ -111,7 +112,7 @@ def _work_of(outputs: Mapping[str, LaneOutput]) -> dict[str, Counters]:
         for unit, operators in output.uses.items():
             total = found.get(unit, Counters())
             for operator in operators:
-                if (counters := output.counters.get(operator)) is not None:
+                if (counters := output.counters.get(operator)) is not None and not is_once_more(operator):
                     arrived = counters.rows_in if operator.startswith("source ") else 0
                     total += replace(counters, rows_in=arrived, rows_out=0)
             found[unit] = total
@@ -156,4 +157,4 @@ def _sum(pieces: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
 
 
 def _sum_all(counters: Mapping[str, Counters]) -> Counters:
-    return sum(counters.values(), Counters())
+    return sum((c for name, c in counters.items() if not is_once_more(operator_id(name))), Counters())

@@ -253,7 +253,7 @@ def _needed(unit: Unit, box: Box) -> set[str]:
 
 
 def _uses(unit: Unit, boxes: list[Box]) -> tuple[str, ...]:
-    ids = {op.id for box in boxes for op in _operators(box)}
+    ids = {id for box in boxes for op in _operators(box) for id in op.counted}
     ids |= {f"state {state}" for box in boxes for state in _needed(unit, box)}
     ids |= set(unit.answers.operators) if unit.answers is not None else set()
     return tuple(sorted(ids))
