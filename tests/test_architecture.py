@@ -17,7 +17,7 @@ LAYERS = (
     {"model"},
     {"language", "plan", "state"},
     {"operators"},
-    {"migration", "eddy"},
+    {"migration", "eddy", "sharing"},
     {"step"},
     {"explain", "checkpoint"},
     {"engine"},
@@ -29,7 +29,7 @@ LAYERS = (
 
 MOST_LINES = 400
 
-PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "step", "lab"}
+PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "sharing", "step", "lab"}
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 

@@ -1,4 +1,4 @@
-"""Sharing: states of equal content are one, unless it is off; states of other content never are."""
+"""Sharing: queries of one join share its rows, whatever their windows and filters, unless sharing is off."""
 
 from __future__ import annotations
 
@@ -16,6 +16,10 @@ def chunks(made: Any) -> list[str]:
     return [
         ref.name for lane in made.manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks
     ]  # fmt: skip
+
+
+def bases(made: Any) -> list[str]:
+    return sorted({i for lane in made.manifest.lane_states.values() for i in lane.states if i.endswith(".rows")})
 
 
 def pushed(sharing: str, **queries: str) -> Any:
@@ -44,24 +48,31 @@ def test_equal_queries_share_all_their_chunks() -> None:
     [
         ONE.replace("9 SECONDS], B", "8 SECONDS], B"),
         ONE.replace("A.v > 0", "A.v > 1"),
-        ONE.replace("[RANGE 9 SECONDS], B", "[ROWS 9], B"),
         ONE.replace(" AND A.v > 0", ""),
     ],
 )
-def test_other_content_is_kept_apart(other: str) -> None:
+def test_other_windows_and_filters_share_their_rows(other: str) -> None:
     both_of, one, two = pushed("auto", a=ONE, b=other), pushed("auto", a=ONE), pushed("auto", b=other)
-    mine = {name.split("-", 1)[1].split(".rows")[0] for name in chunks(both_of) if "-A." in name}
-    assert len(mine) >= 2
+    assert len(bases(both_of)) == 2, "one for each stream"
+    assert both_of.metrics()["state_rows"] == max(one.metrics()["state_rows"], two.metrics()["state_rows"])
+
+
+def test_windows_of_another_kind_are_kept_apart() -> None:
+    other = ONE.replace("[RANGE 9 SECONDS], B", "[ROWS 9], B")
+    both_of, one, two = pushed("auto", a=ONE, b=other), pushed("auto", a=ONE), pushed("auto", b=other)
+    assert len(bases(both_of)) == 4
     total = both_of.metrics()["queries"]
     assert total["a"]["state_rows"] == one.metrics()["state_rows"]
     assert total["b"]["state_rows"] == two.metrics()["state_rows"]
 
 
-def test_a_query_that_began_later_has_states_of_its_own() -> None:
+def test_a_query_that_began_later_meets_what_is_held() -> None:
     made = pushed("auto", a=ONE)
     made.add_query("b", ONE)
+    made.add_query("c", ONE, history=False)
     out = made.push(both("ABC", table([3], k=[1], j=[3], v=[1.0])))
-    assert (out["a"].num_rows, out["b"].num_rows) == (7, 1)
+    assert [out[name].num_rows for name in "abc"] == [7, 7, 1]
+    assert len(bases(made)) == 2
 
 
 def test_what_nobody_reads_any_more_is_let_go() -> None:
