@@ -62,7 +62,9 @@ class Answers:
         """Whether one member is all there is, so that what the chain finds is its answer."""
         if len(self.members) != 1:
             return False
-        want = self.members[0].want
+        want, filters = self.members[0].want, self.members[0].filters
+        if any(filters[a] and not self.lineages[a].filters[0].conditions for a in filters):
+            return False
         return need_of([want], frozenset(want.sizes), self.lineages) is None
 
     def give(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:

@@ -242,7 +242,7 @@ def _reach(manifest: Manifest, shape: Shape, label: str, name: str, history: boo
     best: int | None = None
     for held in holding.filters.values():
         if set(held.parts) <= set(parts):
-            start = max(_start(held, bound, holding.kind, size), *columns, ALWAYS)
+            start = max((_start(held, bound, holding.kind, size), *columns))
             best = start if best is None else min(best, start)
     known = holding.filters.get(text)
     if known is None:
@@ -253,7 +253,7 @@ def _reach(manifest: Manifest, shape: Shape, label: str, name: str, history: boo
         floor = ALWAYS if blind else complete
         return Reach(best if history else None, Held(bit, parts, size, manifest.step, complete, floor, blind))
     grown = known
-    if history and best is not None and best < max(_start(known, bound, holding.kind, size), *columns):
+    if history and best is not None and best < max((_start(known, bound, holding.kind, size), *columns)):
         # Other filters hold what this one has not been asked for yet: their rows are told now.
         grown = Held(known.bit, parts, known.size, manifest.step, best, best)
     elif size > known.size and holding.kind == "range":
