@@ -138,9 +138,11 @@ class Judge:
         Where a window counts rows there is no such time.
         """
         watermark = self.arrivals.query_watermark(segment.asked.spec.streams, segment.begin - 1)
+        if any(kind == "rows" for kind, _ in want.windows.values()):
+            return NEVER
         if watermark is None:
             return None
-        return max(watermark - size if kind == "range" else NEVER for kind, size in want.windows.values())
+        return max(watermark - size for _, size in want.windows.values())
 
     def _stands_by(self, other: Segment, segment: Segment) -> bool:
         """Whether another member with no filter more ran before and runs on, and has itself seen everything."""
