@@ -41,12 +41,14 @@ class Held:
 class Holding:
     """The base rows of a source that queries share: by filter text for whom, by column from which event time on.
 
-    They were first held in step `founded`; once nobody wants them any more, another holding begins with nothing.
+    They were first held in step `founded`; once nobody wants them any more, another holding begins with nothing. Rows
+    that had ended by `bound` may be gone, whoever reads the holding now.
     """
 
     stream: str
     kind: str
     founded: int
+    bound: int = ALWAYS
     filters: Mapping[str, Held] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)
 
@@ -79,7 +81,7 @@ class Chain:
 
     `family` tells what joins by what, `plan` is in terms of labels, `holdings` names the base rows by label. `cuts` are
     the ages between its slices. It was `founded` in that step, by a query that left a chain which ran by the plan
-    `origin`, if there is one.
+    `origin`, if there is one. `formerly` is the name it had while the query lived that it is named after.
     """
 
     family: str
@@ -90,6 +92,7 @@ class Chain:
     cuts: tuple[int, ...] = ()
     founded: int = 0
     origin: str = ""
+    formerly: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The chain as JSON values."""

@@ -122,9 +122,9 @@ class Choice:
 
 
 def part_text(lineage: Lineage, word: int) -> str:
-    """What tells a part from others: the filters its rows pass, and those they do not."""
-    told = ((f.text(), "passes" if f.mask & word else "fails") for f in lineage.filters)
-    return ", ".join(f"{how} {{{text}}}" for text, how in sorted(told))
+    """What tells a part from others: the filters its rows pass and those they do not, and since when they are asked."""
+    told = ((f"{{{f.text()}}}@{f.since}", "passes" if f.mask & word else "fails") for f in lineage.filters)
+    return ", ".join(f"{how} {text}" for text, how in sorted(told))
 
 
 def choices(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple[Choice, ...]:

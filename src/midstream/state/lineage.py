@@ -87,7 +87,8 @@ class Lineage:
     @cached_property
     def digest(self) -> str:
         """What lifetimes were reckoned by: they change where it changes."""
-        return digest("|".join(f"{f.bit} {f.text()} {f.size} {f.floor}" for f in self.filters))
+        told = (f"{f.bit} {f.text()} {f.size} {f.floor} {f.since} {f.blind}" for f in self.filters)
+        return digest("|".join(told))
 
     @property
     def clock(self) -> str:

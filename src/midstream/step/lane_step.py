@@ -179,7 +179,7 @@ def _moves(unit: Unit, box: Box, begun: Mapping[str, int], lane: Lane) -> dict[s
 
 
 def _restore(unit: Unit, state: LaneState, step: int) -> Box:
-    snapshot = state.boxes.get(unit.name)
+    snapshot = state.boxes.get(unit.name) or (state.boxes.get(unit.formerly) if unit.formerly else None)
     # A snapshot may be of a query of the same name that this step dropped.
     if snapshot is None or unit.since == step:
         return unit.box(unit.plan)

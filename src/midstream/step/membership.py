@@ -91,8 +91,23 @@ def check_whole(manifest: Manifest, name: str) -> None:
 def release(manifest: Manifest, name: str) -> Manifest:
     """The manifest without a query; what nobody else wants is no longer held."""
     gone = manifest.queries[name]
-    left = replace(manifest, queries={k: v for k, v in manifest.queries.items() if k != name})
-    return settled(left, gone.wants.values()) if gone.shares else left
+    queries = {k: v for k, v in manifest.queries.items() if k != name}
+    if not gone.shares:
+        return replace(manifest, queries=queries)
+    holdings = {**manifest.holdings}
+    for wanted in gone.wants.values():
+        holdings[wanted.holding] = replace(holdings[wanted.holding], bound=_bound(manifest, wanted.holding))
+    left = settled(replace(manifest, queries=queries, holdings=holdings), gone.wants.values())
+    return _renamed(left, name) if name in left.chains else left
+
+
+def _renamed(manifest: Manifest, name: str) -> Manifest:
+    """The manifest whose chain gives back the name of a query that is gone: another query may bear it."""
+    given = given_name(name, manifest.step)
+    chains = {given if k == name else k: v for k, v in manifest.chains.items()}
+    chains[given] = replace(chains[given], formerly=name)
+    queries = {k: replace(v, chain=given) if v.chain == name else v for k, v in manifest.queries.items()}
+    return replace(manifest, chains=chains, queries=queries)
 
 
 def settled(manifest: Manifest, touched: Iterable[Wanted]) -> Manifest:
@@ -215,8 +230,13 @@ def _columns_of(shape: Shape) -> list[tuple[str, object]]:
 
 
 def new_chain_name(manifest: Manifest, name: str) -> str:
-    """A name for the chain that a query founds: its own, unless another chain bears it."""
-    return name if name not in manifest.chains else f"{name}.{manifest.step}"
+    """A name for the chain that a query founds: its own, unless a chain bears it that another query founded."""
+    return name if name not in manifest.chains else given_name(name, manifest.step)
+
+
+def given_name(name: str, step: int) -> str:
+    """What a chain is called that cannot be called after a query."""
+    return f"{name}.{step}"
 
 
 def members(manifest: Manifest, chain: str) -> list[str]:
@@ -276,7 +296,8 @@ def _taken_in(manifest: Manifest, shape: Shape, label: str, name: str, reach: Re
     holding = manifest.holdings.get(name, Holding(stream, shape.kind(label), manifest.step))
     fresh = _after(manifest, stream)
     columns = {**dict.fromkeys(shape.reads[label], fresh), **holding.columns}
-    return replace(holding, filters={**holding.filters, shape.texts[label]: reach.held}, columns=columns)
+    filters = {**holding.filters, shape.texts[label]: reach.held}
+    return replace(holding, filters=filters, columns=columns, bound=_bound(manifest, name))
 
 
 def _sees(
@@ -313,11 +334,12 @@ def _enough(shape: Shape, label: str, start: int, own: int) -> bool:
     return shape.kind(label) == "range" and start <= _less(own, shape.sizes[label])
 
 
-def _bound(manifest: Manifest, holding: str) -> int:
-    """The least event time that may still come to any query that reads these rows."""
+def _bound(manifest: Manifest, name: str) -> int:
+    """The event time by which rows of a holding that had ended may be gone, for whoever has read it so far."""
     marks = watermarks(manifest.streams, manifest.progress)
-    readers = [chain for chain in manifest.chains.values() if holding in chain.holdings.values()]
-    return min((min(marks[stream] for stream in chain.streams) for chain in readers), default=ALWAYS)
+    readers = [chain for chain in manifest.chains.values() if name in chain.holdings.values()]
+    now = min((min(marks[stream] for stream in chain.streams) for chain in readers), default=ALWAYS)
+    return max(now, manifest.holdings[name].bound) if name in manifest.holdings else now
 
 
 def _after(manifest: Manifest, stream: str) -> int:

@@ -28,7 +28,17 @@ from midstream.plan.tree import Plan
 from midstream.sharing.shape import can_share
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
-from midstream.step.membership import change, check_parts, check_whole, enrol, move, release, united, unshared
+from midstream.step.membership import (
+    change,
+    check_parts,
+    check_whole,
+    enrol,
+    given_name,
+    move,
+    release,
+    united,
+    unshared,
+)
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program, parsed
 from midstream.step.recut import recut
@@ -115,8 +125,13 @@ def take(
         case DropQuery(name):
             entry = entry_of(manifest, name)
             manifest = release(manifest, name)
-            if not entry.shares or entry.chain not in manifest.chains:
-                migrations.pop(entry.unit(name), None)
+            unit = entry.unit(name)
+            heir = next((k for k in (unit, given_name(unit, manifest.step)) if k in manifest.chains), None)
+            if entry.shares and heir is not None:
+                if unit in migrations:
+                    migrations[heir] = migrations.pop(unit)
+            else:
+                migrations.pop(unit, None)
                 events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
             events.append(QueryDropped(manifest.step, name))
             return manifest

@@ -57,6 +57,7 @@ class Unit:
     outlet: Outlet
     ordered: bool
     answers: Answers | None = None
+    formerly: str = ""
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False)
 
     def box(self, notation: str) -> PlanBox:
@@ -256,7 +257,18 @@ def _chain_unit(
     identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
     return Unit(
-        name, came, chain.founded, chain.group, query, query, identity, binding, members[0].outlet, False, answers
+        name,
+        came,
+        chain.founded,
+        chain.group,
+        query,
+        query,
+        identity,
+        binding,
+        members[0].outlet,
+        False,
+        answers,
+        chain.formerly,
     )
 
 
@@ -299,7 +311,7 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
 def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
     """Everything about a query that a program depends on, but for what it shares."""
     own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
-    return (*own, entry.chain, entry.joined, entry.sees, entry.apart)
+    return (*own, entry.chain, entry.joined, entry.sees, entry.exact_from, entry.apart)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:
