@@ -1,31 +1,22 @@
-"""What a manifest says of its queries: plans, states, counters, migrations.
-
-Read-only; the engine and the command line show it.
-"""
+"""What serves a query: its plan, operators, lanes and states, its chain and its migrations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from midstream.migration.base import Box, states_of
-from midstream.migration.under_way.lasting import maker
-from midstream.migration.under_way.running import restored
+from midstream.explain.running import live_rows, migration_progress, running_boxes
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.base import Operator
-from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
-from midstream.step.conclude import state_bytes, state_rows
 from midstream.step.lane_key import SINGLE
 from midstream.step.names import operator_name
 from midstream.step.plan_step import entry_of, lanes_of
-from midstream.step.program import Unit, unit_of
+from midstream.step.program import unit_of
 
 
 def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str = "text") -> Any:
@@ -49,7 +40,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         value["on_top"] = OperatorSpec.from_json(entry.operator).describe()
     if analyze:
         value["counters"] = entry.counters.to_json()
-        value["states"] = _states(manifest, unit, boxes)
+        value["states"] = live_rows(manifest, unit, boxes)
     return value if format == "json" else _text(value)
 
 
@@ -57,64 +48,6 @@ def _spread(entry: QueryEntry) -> str:
     if entry.operator is not None:
         return "one lane: a user's operator is on top"
     return "one lane: no common key" if entry.group == SINGLE else "by the common key"
-
-
-def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
-    """The running migration of a query, or None: strategy, phase, what old and new plan serve, progress, predicted end.
-
-    The end is in event time, in microseconds; it is None where only row counts or spare time decide it. `under_way` has
-    all migrations of the query, oldest first: the newest began while the others ran.
-    """
-    records = entry_of(manifest, name).migrations
-    if not records:
-        return None
-    under_way = [{"mark": mark, **record} for mark, record in records.items()]
-    return {"query": name, **under_way[-1], "under_way": under_way}
-
-
-def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
-    """What runs a query in its lanes, alike ones once; a migration may be over in some of them."""
-    snapshots = [state.boxes[unit.name] for state in manifest.lane_states.values() if unit.name in state.boxes]
-    begun = [snapshot for snapshot in snapshots if snapshot["box"] != "plan"]
-    # What waits for the next step has not begun yet; the plan is shown that it leads to.
-    return [restored(snapshot, unit.box, maker) for snapshot in begun] or [unit.box(unit.plan)]
-
-
-def metrics(manifest: Manifest) -> dict[str, Any]:
-    """The engine's and each query's counters, and the size of the state now."""
-    queries = {}
-    for name, entry in manifest.queries.items():
-        unit = unit_of(manifest, name)
-        wanted = set[str]().union(*(_state_ids(unit, box) for box in running_boxes(manifest, unit)))
-        own = {
-            lane: replace(state, states={k: v for k, v in state.states.items() if k in wanted})
-            for lane, state in manifest.lane_states.items()
-            if lane.rpartition(".")[0] == entry.group
-        }
-        part = replace(manifest, lane_states=own)
-        queries[name] = _counters(replace(entry.counters, state_rows=state_rows(part), state_bytes=state_bytes(part)))
-    whole = replace(manifest.totals, state_rows=state_rows(manifest), state_bytes=state_bytes(manifest))
-    return {**_counters(whole), "queries": queries}
-
-
-def _counters(counters: Counters) -> dict[str, Any]:
-    return dict(vars(counters))
-
-
-def _state_ids(unit: Unit, box: Box) -> set[str]:
-    operators = [op for root in box.operators() for op in root.walk()]
-    ids = {spec.id for _, spec in states_of(box.operators())} | {spec.id for spec in unit.outlet.kept}
-    return ids | {op.spec.id for op in operators if isinstance(op, SourceOperator)}
-
-
-def _states(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> dict[str, int]:
-    wanted = set[str]().union(*(_state_ids(unit, box) for box in boxes))
-    found: dict[str, int] = {}
-    for name, lane in manifest.lane_states.items():
-        for state_id, listing in lane.states.items():
-            if state_id in wanted and name.rpartition(".")[0] == unit.group:
-                found[state_id] = found.get(state_id, 0) + listing.live
-    return found
 
 
 def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:

@@ -1,0 +1,60 @@
+"""Times and durations as a reader wants them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+
+
+def time_text(microseconds: int | None) -> str | None:
+    """An event time, to be read.
+
+    >>> time_text(1357023600000000)
+    '2013-01-01 07:00:00'
+    """
+    if microseconds is None:
+        return None
+    try:
+        moment = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(microseconds)
+    return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{moment:%f}".rstrip("0") if moment.microsecond else "")
+
+
+def span_text(microseconds: int) -> str:
+    """A length of time in the greatest unit that gives a whole number.
+
+    >>> span_text(0), span_text(5_000_000), span_text(90_000_000), span_text(7_200_000_000), span_text(1_500)
+    ('0 s', '5 s', '90 s', '2 h', '1500 us')
+    """
+    if not microseconds:
+        return "0 s"
+    return next(f"{microseconds // size} {unit}" for unit, size in UNITS if microseconds % size == 0)
+
+
+def sight(sees: str | int, exact_from: int | None, step: int | None = None) -> str:
+    """The rows that a query's answers are made of, and the event time from which on they are exact.
+
+    >>> sight("all", None)
+    'all rows'
+    >>> sight("new", 1357023600000000, step=7)
+    'rows from step 7 on, exact from 2013-01-01 07:00:00'
+    >>> sight(1357020000000000, 1357023600000000)
+    'rows from 2013-01-01 06:00:00 on, exact from 2013-01-01 07:00:00'
+    """
+    begun = "that step" if step is None else f"step {step}"
+    words = {"all": "all rows", "new": f"rows from {begun} on"}
+    rows = words[sees] if isinstance(sees, str) else f"rows from {time_text(sees)} on"
+    return rows if exact_from is None else f"{rows}, exact from {time_text(exact_from)}"
+
+
+def some(names: list[str], few: int = 3) -> str:
+    """The first few of many names, and how many more there are.
+
+    >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"])
+    ('a, b', 'a, b, c and 2 more')
+    """
+    if len(names) <= few + 1:
+        return ", ".join(names)
+    return f"{', '.join(names[:few])} and {len(names) - few:,} more"
