@@ -141,10 +141,11 @@ def choices(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple
 def words_of(lineage: Lineage) -> Iterator[int]:
     """The lineages that a row may have: the filter that all rows pass, with any others.
 
-    Rows from before a filter that is blind to them do not pass it, even if all others do.
+    Rows from before a filter that is blind to them do not pass it, even if all others do; none are from before the
+    filter for which rows were first held.
     """
-    open_ = sum(f.mask for f in lineage.filters if not f.conditions and not f.blind)
-    closed = [f.mask for f in lineage.filters if f.conditions or f.blind]
+    closed = [f.mask for f in lineage.filters if f.conditions or (f.blind and f.since > lineage.founded)]
+    open_ = sum(f.mask for f in lineage.filters) - sum(closed)
     for passed in product((False, True), repeat=len(closed)):
         word = open_ + sum(mask for mask, holds in zip(closed, passed, strict=True) if holds)
         if word:
