@@ -14,7 +14,6 @@ from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
-from midstream.plan.signature import canonical
 from midstream.spark.exchange import Exchange, Group, wanted_rows
 from midstream.spark.prepass import glance, look, number, seen_at_a_glance
 from midstream.spark.sources import Layout
@@ -23,7 +22,6 @@ from midstream.spark.unpack import Carried
 from midstream.state.lane import StepClock
 from midstream.step.clock import Seen, watermarks
 from midstream.step.conclude import progress_after
-from midstream.step.lane_key import lane_key
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
@@ -114,8 +112,7 @@ def run_step(
 
 def _group(plan: StepPlan, layout: Layout, name: str, program: Program, filtered: bool) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
-    keys = lane_key(canonical(program.units[0].user)[0])
-    return Group(name, plan.lanes(name), streams, keys, wanted_rows(program, layout) if filtered else {})
+    return Group(name, plan.lanes(name), streams, program.lane_key, wanted_rows(program, layout) if filtered else {})
 
 
 def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:

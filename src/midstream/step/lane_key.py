@@ -6,6 +6,8 @@ can run the whole plan. Otherwise one lane runs it: always correct.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -44,6 +46,19 @@ def group_name(key: dict[str, Expression] | None) -> str:
         return SINGLE
     text = "; ".join(f"{stream}: {e.text()}::{e.type}" for stream, e in sorted(key.items()))
     return f"key-{digest(text)}"
+
+
+def fits(key: Mapping[str, Expression], other: Mapping[str, Expression]) -> bool:
+    """Whether rows spread by one key are where the other wants them: they agree on the streams that both have.
+
+    A key of one stream fits nothing: NULL may be one of its groups, and is no key of a join.
+    """
+    common = key.keys() & other.keys()
+    return (
+        min(len(key), len(other)) > 1
+        and bool(common)
+        and all((key[s].text(), key[s].type) == (other[s].text(), other[s].type) for s in common)
+    )
 
 
 def is_ordered(query: Query) -> bool:

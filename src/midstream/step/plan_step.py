@@ -23,11 +23,10 @@ from midstream.model.events import (
 )
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import check_sharing
-from midstream.plan.signature import canonical
 from midstream.plan.tree import Plan
 from midstream.sharing.shape import can_share
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
-from midstream.step.lane_key import SINGLE, SLOTS, group_name, lane_key
+from midstream.step.lane_key import SINGLE, SLOTS
 from midstream.step.membership import (
     change,
     check_parts,
@@ -40,7 +39,7 @@ from midstream.step.membership import (
     unshared,
 )
 from midstream.step.operators import check_hand_over, check_named, check_operator
-from midstream.step.program import Program, compile_program, parsed
+from midstream.step.program import Program, compile_program, group_for, parsed
 from midstream.step.recut import recut
 
 
@@ -196,7 +195,7 @@ def new_entry(
     query = parsed(manifest, sql)
     chosen = parse_plan(plan, query) if plan else default_plan(query)
     if operator is None:
-        group = group_name(lane_key(canonical(query)[0]))
+        group = group_for(manifest, query)
         return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
     check_operator(query, operator, "add_query")
     return QueryEntry(sql, chosen.notation(), manifest.step, SINGLE, sink, operator=operator)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 from midstream.eddy.compile import compile_plan
@@ -36,7 +36,7 @@ from midstream.sharing.partition import can_part, choices
 from midstream.sharing.shape import SCOPE, Shape, carrier, shape_of
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
-from midstream.step.lane_key import is_ordered
+from midstream.step.lane_key import SINGLE, fits, group_name, is_ordered, lane_key
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,11 @@ class Unit:
             for stream in self.streams
         }
 
+    @cached_property
+    def lane_key(self) -> dict[str, Expression] | None:
+        """What its rows may be spread by."""
+        return lane_key(canonical(self.user)[0])
+
     @property
     def queries(self) -> tuple[str, ...]:
         """The names of the queries it answers."""
@@ -110,6 +115,12 @@ class Program:
 
     units: tuple[Unit, ...]
     migrations: Mapping[str, tuple[Migrate, ...]]
+
+    @property
+    def lane_key(self) -> dict[str, Expression] | None:
+        """For each stream what spreads its rows: the queries of a group agree on it. None: one lane."""
+        keys = [key for unit in self.units if (key := unit.lane_key) is not None]
+        return {stream: expression for key in keys for stream, expression in key.items()} or None
 
 
 Streams = tuple[StreamSchema, ...]
@@ -136,6 +147,20 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
     shape = shape_in(manifest, sql)
     back = {label: alias for alias, label in shape.names.items()}
     return relabel_plan(parse_plan(notation, shape.query), back).notation()
+
+
+def group_for(manifest: Manifest, query: Query) -> str:
+    """The lane group of a query: one whose rows are where it wants them, so that it can share them, or its own."""
+    key = lane_key(canonical(query)[0])
+    own = group_name(key)
+    others = {entry.group for entry in manifest.queries.values()}
+    if key is None or own in others:
+        return own
+    for group in sorted(others - {SINGLE}):
+        theirs = compile_program(manifest, group, {}).lane_key
+        if theirs is not None and fits(key, theirs):
+            return group
+    return own
 
 
 def unit_of(manifest: Manifest, name: str) -> Unit:

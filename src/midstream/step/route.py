@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.operators.number import number
-from midstream.plan.signature import canonical
 from midstream.state.base_state import SLOT
-from midstream.step.lane_key import SINGLE, lane_key, slots
+from midstream.step.lane_key import SINGLE, slots
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
@@ -45,7 +44,7 @@ def spread(
     streams = {stream for unit in program.units for stream in unit.streams}
     if group == SINGLE:
         return {lane_name(group, 0): {s: rows[s] for s in streams}}
-    key = lane_key(canonical(program.units[0].user)[0])
+    key = program.lane_key
     assert key is not None
     slotted = {
         s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1))) for s in streams
