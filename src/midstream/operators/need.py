@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,13 @@ class Need:
 
     wants: tuple[Want, ...]
     lineages: Mapping[str, Lineage]
+
+    @cached_property
+    def reach(self) -> int | None:
+        """The widest window of all, in event time; None where windows count rows."""
+        if any(lineage.kind != "range" for lineage in self.lineages.values()):
+            return None
+        return max(size for want in self.wants for size in want.sizes.values())
 
     def keep(self, lane: Lane, rows: Mapping[str, RowsSpec], found: Combinations) -> Combinations:
         """The combinations that somebody wants, each living as long as the last who does."""

@@ -15,6 +15,7 @@ from typing import Self
 from typing_extensions import override
 
 from midstream.model.counters import Counters, in_slice
+from midstream.model.window import EVENT_TIME
 from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
@@ -66,6 +67,7 @@ class WindowJoin(Operator):
         new_right = keyed(lane, self.rows, arrived[1], self.edge.index, self.edge.right_key)
         pairs = [(new_left, part) for part in right.old] + [(part, new_right) for part in left.old]
         pairs.append((new_left, new_right))
+        pairs = [pair for pair in pairs[:-1] if self._in_reach(*pair)] + pairs[-1:]
         found = self._matched(lane, pairs)
         if self.sliced:
             lane.notes[self.id] = [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)]
@@ -73,6 +75,12 @@ class WindowJoin(Operator):
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
+
+    def _in_reach(self, one: Part, other: Part) -> bool:
+        """Whether rows of two parts can be in one window of a query of this plan; others keep some for longer."""
+        if self.need is None or self.need.reach is None:
+            return True
+        return not len(one) or not len(other) or ages_of(one, other, EVENT_TIME)[0] <= self.need.reach
 
     @property
     def clock(self) -> str:

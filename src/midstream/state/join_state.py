@@ -65,8 +65,11 @@ class JoinState:
             return self._finish_slices(store, name, parts, self.spec.lineage, now)
         while run := choose_run([len(p) for p in parts]):
             parts[run[0] : run[1]] = [merge_parts(parts[run[0] : run[1]])]
-        chunks = tuple(part.ref or _stored(store, f"{name}-{at}", part) for at, part in enumerate(parts))
-        return self._listing(chunks, parts)
+        chunks = [part.ref or _stored(store, f"{name}-{at}", part) for at, part in enumerate(parts)]
+        if self.spec.lineage is not None:
+            clock = self.spec.lineage.clock
+            chunks = [replace(ref, born=born_in(part, clock)) for ref, part in zip(chunks, parts, strict=True)]
+        return self._listing(tuple(chunks), parts)
 
     def _finish_slices(
         self, store: ChunkStore, name: str, parts: list[Part], lineage: Lineage, now: int
