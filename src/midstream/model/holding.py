@@ -64,15 +64,21 @@ class Holding:
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a query wants of a source: the holding's name, the filter's text and the size of its window."""
+    """What a query wants of a source: the holding's name, the filter's text, the size of its window, the columns."""
 
     holding: str
     filter: str
     size: int
+    reads: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The want as JSON values."""
-        return dict(vars(self))
+        return {**vars(self), "reads": list(self.reads)}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Wanted:
+        """The want that `to_json` wrote."""
+        return Wanted(**{**value, "reads": tuple(value["reads"])})
 
 
 @dataclass(frozen=True)

@@ -169,7 +169,7 @@ class QueryEntry:
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> QueryEntry:
         """The entry that `to_json` wrote."""
-        wants = {label: Wanted(**wanted) for label, wanted in value["wants"].items()}
+        wants = {label: Wanted.from_json(wanted) for label, wanted in value["wants"].items()}
         return QueryEntry(**{**value, "counters": Counters(**value["counters"]), "wants": wants})
 
 

@@ -1,10 +1,15 @@
-"""Times and durations as a reader wants them."""
+"""Times, durations, names and numbers as a reader wants them."""
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
+
+FEW = 3
+"""Names of which all are told, but for one more."""
 
 
 def time_text(microseconds: int | None) -> str | None:
@@ -49,12 +54,32 @@ def sight(sees: str | int, exact_from: int | None, step: int | None = None) -> s
     return rows if exact_from is None else f"{rows}, exact from {time_text(exact_from)}"
 
 
-def some(names: list[str], few: int = 3) -> str:
-    """The first few of many names, and how many more there are.
+def some(names: Sequence[str], count: int | None = None) -> str:
+    """The first few of many names, and how many more there are; `count` is how many there are if not all are given.
 
-    >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"])
-    ('a, b', 'a, b, c and 2 more')
+    >>> some(["a", "b"]), some(["a", "b", "c", "d", "e"]), some(["a", "b", "c", "d"], 1000)
+    ('a, b', 'a, b, c and 2 more', 'a, b, c and 997 more')
     """
-    if len(names) <= few + 1:
-        return ", ".join(names)
-    return f"{', '.join(names[:few])} and {len(names) - few:,} more"
+    total = len(names) if count is None else count
+    return ", ".join(names) if total <= FEW + 1 else f"{', '.join(names[:FEW])} and {total - FEW:,} more"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "query"), counted(1000, "query"), counted(0, "row")
+    ('1 query', '1,000 queries', '0 rows')
+    """
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def wrapped(head: str, text: str, wide: int = 80) -> str:
+    """A text behind its head, broken between words; its further lines are set in as deep.
+
+    >>> print(wrapped("filter  ", "A.v > 3 or A.v > 5", 20))
+    filter  A.v > 3 or
+            A.v > 5
+    """
+    kept = textwrap.wrap(text, wide, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False)
+    return "\n".join(kept) or head.rstrip()

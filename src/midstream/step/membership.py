@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
+from math import prod
 
 from midstream.language.query import Query
 from midstream.model.errors import QueryError, StrategyError
@@ -55,18 +57,22 @@ def enrol(
     chains = {**manifest.chains}
     if chain not in chains:
         chains[chain] = Chain(shape.family, entry.group, notation, shape.streams, names, founded=manifest.step)
-    wants = {a: Wanted(names[a], shape.texts[a], shape.sizes[a]) for a in names}
+    wants = {a: Wanted(names[a], shape.texts[a], shape.sizes[a], shape.reads[a]) for a in names}
     joined = replace(entry, chain=chain, wants=wants, joined=manifest.step, sees=sees, exact_from=exact_from)
     return replace(manifest, holdings=holdings, chains=chains).with_query(name, joined)
 
 
 def check_parts(manifest: Manifest, name: str) -> None:
-    """Raise where push-down would need too many joins for a query's chain."""
-    chain = manifest.chains[manifest.queries[name].chain]
-    joins = 1
-    for holding in chain.holdings.values():
-        joins *= 1 << sum(bool(text) for text in manifest.holdings[holding].filters)
-    if manifest.sharing == "push_down" and joins > MOST_JOINS:
+    """Raise where push-down would need too many joins for a chain that reads what a query reads."""
+    if manifest.sharing != "push_down":
+        return
+    touched = {wanted.holding for wanted in manifest.queries[name].wants.values()}
+    chains = [chain for chain in manifest.chains.values() if touched & set(chain.holdings.values())]
+    joins = max(
+        prod(1 << sum(map(bool, manifest.holdings[holding].filters)) for holding in chain.holdings.values())
+        for chain in chains
+    )
+    if joins > MOST_JOINS:
         raise QueryError(
             f"push_down would need {joins} joins for the filters on the sources of query {name!r}",
             place=f"query {name}",
@@ -98,12 +104,12 @@ def release(manifest: Manifest, name: str) -> Manifest:
     for wanted in gone.wants.values():
         holdings[wanted.holding] = replace(holdings[wanted.holding], bound=_bound(manifest, wanted.holding))
     left = settled(replace(manifest, queries=queries, holdings=holdings), gone.wants.values())
-    return _renamed(left, name) if name in left.chains else left
+    return renamed(left, name) if name in left.chains else left
 
 
-def _renamed(manifest: Manifest, name: str) -> Manifest:
+def renamed(manifest: Manifest, name: str) -> Manifest:
     """The manifest whose chain gives back the name of a query that is gone: another query may bear it."""
-    given = given_name(name, manifest.step)
+    given = free_name(manifest, name)
     chains = {given if k == name else k: v for k, v in manifest.chains.items()}
     chains[given] = replace(chains[given], formerly=name)
     queries = {k: replace(v, chain=given) if v.chain == name else v for k, v in manifest.queries.items()}
@@ -118,11 +124,11 @@ def settled(manifest: Manifest, touched: Iterable[Wanted]) -> Manifest:
     chains = set()
     for entry in manifest.queries.values():
         chains.add(entry.chain)
-        for label, wanted in entry.wants.items():
+        for wanted in entry.wants.values():
             if wanted.holding in names:
                 key = (wanted.holding, wanted.filter)
                 sizes[key] = max(sizes.get(key, -1), wanted.size)
-                columns.setdefault(wanted.holding, set()).update(shape_in(manifest, entry.sql).reads[label])
+                columns.setdefault(wanted.holding, set()).update(wanted.reads)
     holdings = dict[str, Holding]()
     for name, holding in manifest.holdings.items():
         if name not in names:
@@ -222,7 +228,8 @@ def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
         exact_from=_horizon(manifest, query),
         apart=manifest.sharing == "off",
     )
-    return manifest.with_query(name, joined)
+    free = renamed(manifest, name) if name in manifest.chains else manifest
+    return free.with_query(name, joined)
 
 
 def _columns_of(shape: Shape) -> list[tuple[str, object]]:
@@ -231,12 +238,17 @@ def _columns_of(shape: Shape) -> list[tuple[str, object]]:
 
 def new_chain_name(manifest: Manifest, name: str) -> str:
     """A name for the chain that a query founds: its own, unless a chain bears it that another query founded."""
-    return name if name not in manifest.chains else given_name(name, manifest.step)
+    return name if name not in manifest.chains else free_name(manifest, name)
 
 
-def given_name(name: str, step: int) -> str:
-    """What a chain is called that cannot be called after a query."""
-    return f"{name}.{step}"
+def free_name(manifest: Manifest, name: str) -> str:
+    """A name like this one that neither a chain nor a query bears.
+
+    >>> free_name(Manifest(), "q")
+    'q.1'
+    """
+    names = (f"{name}.{number}" for number in count(1))
+    return next(n for n in names if n not in manifest.chains and n not in manifest.queries)
 
 
 def members(manifest: Manifest, chain: str) -> list[str]:

@@ -32,7 +32,7 @@ from midstream.step.membership import (
     check_parts,
     check_whole,
     enrol,
-    given_name,
+    members,
     move,
     release,
     united,
@@ -123,12 +123,12 @@ def take(
             return manifest
         case DropQuery(name):
             entry = entry_of(manifest, name)
-            manifest = release(manifest, name)
             unit = entry.unit(name)
-            heir = next((k for k in (unit, given_name(unit, manifest.step)) if k in manifest.chains), None)
-            if entry.shares and heir is not None:
+            heirs = [mate for mate in members(manifest, unit) if mate != name]
+            manifest = release(manifest, name)
+            if heirs:
                 if unit in migrations:
-                    migrations[heir] = migrations.pop(unit)
+                    migrations[manifest.queries[heirs[0]].chain] = migrations.pop(unit)
             else:
                 migrations.pop(unit, None)
                 events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
@@ -162,11 +162,11 @@ def take(
             check_sharing(sharing, "reshare")
             if sharing == manifest.sharing:
                 return manifest
-            events.append(SharingChanged(manifest.step, manifest.sharing, sharing))
-            manifest = replace(manifest, sharing=sharing, reshared=manifest.step)
+            before, manifest = manifest.sharing, replace(manifest, sharing=sharing, reshared=manifest.step)
             for name, entry in manifest.queries.items():
                 if entry.shares:
                     check_parts(manifest, name)
+            events.append(SharingChanged(manifest.step, before, sharing))
             return manifest
         case Rescale(lanes):
             check_lanes(lanes)
