@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 
+from midstream.explain.chain import chain_values
+from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.running import live_rows, migration_progress, running_boxes
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.words import sight, time_text, wrapped
 from midstream.operators.base import Operator
+from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
 from midstream.step.lane_key import SINGLE
@@ -31,6 +34,9 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "sql": entry.sql,
         "plan": entry.plan,
         "since": entry.since,
+        "joined": entry.joined,
+        "sees": entry.sees,
+        "exact_from": entry.exact_from,
         "lanes": lanes_of(entry.group, manifest.lanes),
         "spread": _spread(entry),
         "migration": migration_progress(manifest, name),
@@ -38,6 +44,8 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     }
     if entry.operator is not None:
         value["on_top"] = OperatorSpec.from_json(entry.operator).describe()
+    if entry.shares:
+        value["chain"] = chain_values(manifest, unit, boxes, analyze=analyze)
     if analyze:
         value["counters"] = entry.counters.to_json()
         value["states"] = live_rows(manifest, unit, boxes)
@@ -51,7 +59,7 @@ def _spread(entry: QueryEntry) -> str:
 
 
 def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
-    value: dict[str, Any] = {"operator": operator.describe()}
+    value: dict[str, Any] = {"operator": _described(operator)}
     if analyze:
         value["counters"] = manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()).to_json()
     value["inputs"] = [_operator(manifest, group, child, analyze) for child in operator.children()]
@@ -63,21 +71,44 @@ def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool)
     return value
 
 
+def _described(operator: Operator) -> str:
+    """An operator in a line; of the many filters on a shared source the chain's lineage tells."""
+    if isinstance(operator, SourceOperator) and operator.spec.lineage and len(operator.spec.lineage.filters) > 1:
+        return f"source {operator.spec.label} by lineage"
+    return operator.describe()
+
+
 def _text(value: dict[str, Any]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
+    chain = value.get("chain")
+    if chain is not None and _is_worth_it(value):
+        lines.append(wrapped("sees  ", sight(value["sees"], value["exact_from"], value["joined"])))
+        lines.append(wrapped("reads ", reads_text(chain, value["query"])))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
-    lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
+    if chain is not None:
+        others = {name: records for name, records in chain["migrations"].items() if name != value["query"]}
+        lines += [f"with {name}: {_migration(record)}" for name, of in others.items() for record in of.values()]
+    if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.
+        lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
+    if chain is not None and _is_worth_it(value):
+        lines.append(draw_chain(chain, value["query"]))
     if "states" in value:
         lines.append("states")
         lines += [f"  {state_id}: {rows} rows" for state_id, rows in sorted(value["states"].items())]
     return "\n".join(lines)
 
 
+def _is_worth_it(value: dict[str, Any]) -> bool:
+    """Whether a chain is to be drawn: not for a query that is alone in one slice and sees everything."""
+    chain = value["chain"]
+    return len(chain["queries"]) > 1 or len(chain["slices"]) > 1 or value["sees"] != "all"
+
+
 def _migration(record: dict[str, Any]) -> str:
     end = record.get("predicted_end")
-    when = f", over when event time passes {datetime.fromtimestamp(end / 1e6, UTC):%Y-%m-%d %H:%M:%S}" if end else ""
+    when = f", over when event time passes {time_text(end)}" if end else ""
     return (
         f"migration by {record['strategy']} to {record['plan']} since step {record['begun']}: {record.get('phase')}, "
         f"{record.get('progress', 0):.0%} done{when}\n  old plan: {record.get('old_serves')}\n"

@@ -16,7 +16,10 @@ from midstream.step.program import Unit
 
 def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
     """What runs a query in its lanes, alike ones once; a migration may be over in some of them."""
-    snapshots = [state.boxes[unit.name] for state in manifest.lane_states.values() if unit.name in state.boxes]
+    if unit.answers is not None and unit.answers.choices:
+        return [unit.box(unit.plan)]  # Parts do not migrate.
+    lanes = manifest.lane_states.values()
+    snapshots = [state.boxes[name] for state in lanes for name in (unit.name, unit.formerly) if name in state.boxes]
     begun = [snapshot for snapshot in snapshots if snapshot["box"] != "plan"]
     # What waits for the next step has not begun yet; the plan is shown that it leads to.
     return [restored(snapshot, unit.box, maker) for snapshot in begun] or [unit.box(unit.plan)]

@@ -30,6 +30,8 @@ def infix(expression: Expression) -> str:
             return f"{_inner(left, own)} {SIGNS[function]} {_inner(right, own + 1)}"
         case Call(_, "not", (inner,)):
             return f"not {_inner(inner, len(LEVELS))}"
+        case Call(_, "in", (value, *among)):
+            return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
             return f"{function}({', '.join(map(infix, arguments))})"
     return expression.text()
@@ -41,7 +43,7 @@ def conjunction(conditions: tuple[Expression, ...]) -> str:
     >>> conjunction(())
     ''
     """
-    return " and ".join(sorted(_inner(c, _level("and")) for c in conditions))
+    return " and ".join(sorted(_inner(c, _level("and") if len(conditions) > 1 else 0) for c in conditions))
 
 
 def _level(function: str) -> int:

@@ -1,0 +1,134 @@
+"""The chain that a query runs in, as values: slices, the filters between them, who reads what (Wang Figs. 5.4, 7.6).
+
+Between two slices Wang draws a filter, the disjunction of the predicates of all queries that read beyond (§7.4.1). Here
+each filter is evaluated once, when a row comes, and the outcome is kept as the row's lineage; so the disjunctions say
+what rows are kept, and no operator stands there.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from midstream.explain.chain_view import ChainView, widest
+from midstream.explain.running import live_rows
+from midstream.explain.slices import compared, counter, elsewhere, listed
+from midstream.language.infix import conjunction
+from midstream.migration.base import Box
+from midstream.model.manifest import Manifest
+from midstream.sharing.discovery import scheme
+from midstream.state.lineage import Lineage
+from midstream.step.program import Unit
+
+
+def chain_values(manifest: Manifest, unit: Unit, boxes: Sequence[Box], *, analyze: bool) -> dict[str, Any]:
+    """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
+
+    `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
+    filters are in `queries`. With `analyze` there are `rows` (those that chunks of the slice list), `comparisons` and
+    the counters of route and union; `elsewhere` are the comparisons that no slice of now made.
+    """
+    view, chain = ChainView(manifest, unit, boxes), manifest.chains[unit.name]
+    value: dict[str, Any] = {
+        "chain": unit.name,
+        "sharing": manifest.sharing,
+        "delivery": _delivery(view),
+        "plan": chain.plan,
+        "timed": view.timed(),
+        "windows": len({tuple(wanted.size for wanted in entry.wants.values()) for entry in view.members.values()}),
+        "queries": {
+            name: {"reads": view.read_as(entry), "sees": entry.sees, "exact_from": entry.exact_from}
+            for name, entry in view.members.items()
+        },
+        "migrations": {name: dict(entry.migrations) for name, entry in view.members.items() if entry.migrations},
+        "slices": _slices(view, analyze),
+        "lineage": {label: _lineage(view, label) for label in view.labels},
+    }
+    if not value["timed"]:
+        value["slices"][0]["to"] = None  # Rows are counted, by each source's own window.
+    if unit.answers is not None and unit.answers.choices:
+        value["joins"] = _joins(view, analyze)
+    if analyze:
+        alive = live_rows(manifest, unit, boxes)
+        for label, told in value["lineage"].items():
+            told["rows"] = alive.get(unit.binding.rows()[label].id, 0)
+        value["elsewhere"] = elsewhere(
+            view.manifest, view.unit, view.boxes, [s["comparisons"] for s in value["slices"]]
+        )
+        value["route"] = counter(manifest, unit, f"route {unit.name}")
+        value["union"] = counter(manifest, unit, f"union {unit.name}")
+    return value
+
+
+def _slices(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
+    names, ends = list(view.members), [widest(entry) for entry in view.members.values()]
+    rows = listed(view.manifest, view.unit, view.boxes) if analyze else {}
+    found, first = list[dict[str, Any]](), 0
+    for at, (low, high) in enumerate(pairwise((0, *view.cuts))):
+        last = len(names) if at + 1 == len(view.cuts) else bisect_right(ends, high)
+        value: dict[str, Any] = {"from": low, "to": high, "queries": len(names) - first, "ending": names[first:last]}
+        value["filter"] = view.beyond(low if at else -1)
+        if analyze:
+            value["rows"] = {label: held.get(at, 0) for label, held in rows.items()}
+            value["comparisons"] = compared(view.manifest, view.unit, view.boxes, high)
+        found.append(value)
+        first = last
+    return found
+
+
+def _lineage(view: ChainView, label: str) -> dict[str, Any]:
+    """The filters on a source, whichever chain's queries put them, by bit."""
+    assert view.unit.answers is not None
+    manifest, lineage = view.manifest, view.unit.answers.lineages[label]
+    holding = manifest.chains[view.name].holdings[label]
+    asked: dict[str, int] = {}
+    for entry in manifest.queries.values():
+        for wanted in entry.wants.values():
+            if wanted.holding == holding:
+                asked[wanted.filter] = asked.get(wanted.filter, 0) + 1
+    every = not scheme(manifest.sharing).filtered
+    filters = [
+        {
+            "bit": one.bit,
+            "filter": conjunction(one.conditions) or None,
+            "window": one.size,
+            "since": one.since,
+            "queries": sum(asked.values()) if every else asked.get(one.text(), 0),
+        }
+        for one in sorted(lineage.filters, key=lambda one: one.bit)
+    ]
+    return {"stream": lineage.stream, "kind": lineage.kind, "filters": filters}
+
+
+def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
+    """The joins of push-down: one for each choice of parts, with the queries that want it."""
+    answers, roots = view.unit.answers, view.boxes[0].operators()
+    assert answers is not None
+    found = []
+    for choice, root in zip(answers.choices, roots, strict=True):
+        parts = {label: _part(answers.lineages[label], word) for label, word in choice.words.items()}
+        windows = {label: max(m.want.sizes[label] for m in choice.members) for label in choice.words}
+        value = {"parts": parts, "windows": windows, "queries": [member.name for member in choice.members]}
+        if analyze:
+            value["counters"] = counter(view.manifest, view.unit, root.id)
+        found.append(value)
+    return found
+
+
+def _part(lineage: Lineage, word: int) -> dict[str, list[str]]:
+    """Of the filters that not all rows pass, those that a part's rows pass, and those they do not."""
+    passes = [conjunction(f.conditions) for f in lineage.filters if f.conditions and f.mask & word]
+    return {"passes": passes, "fails": [conjunction(f.conditions) for f in lineage.filters if not f.mask & word]}
+
+
+def _delivery(view: ChainView) -> str:
+    """How results reach queries: by `slice`, by `router`, by a join for each choice of `parts`, or as they `come`."""
+    answers = view.unit.answers
+    assert answers is not None
+    if answers.choices:
+        return "parts"
+    if answers.plain:
+        return "come"
+    return "router" if answers.delivery == "router" else "slice"

@@ -1,0 +1,95 @@
+"""A chain of a manifest, with what is asked of its members."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from midstream.language.infix import conjunction
+from midstream.migration.base import Box
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.sharing.discovery import scheme
+from midstream.step.program import Unit, shape_in
+
+
+@dataclass(frozen=True)
+class ChainView:
+    """A chain of a manifest, with what is asked of its members."""
+
+    manifest: Manifest
+    unit: Unit
+    boxes: Sequence[Box]
+
+    @property
+    def name(self) -> str:
+        """The chain's name."""
+        return self.unit.name
+
+    @cached_property
+    def members(self) -> dict[str, QueryEntry]:
+        """Its queries, in rising order of their widest window."""
+        entries = {name: self.manifest.queries[name] for name in self.unit.queries}
+        return dict(sorted(entries.items(), key=lambda item: (widest(item[1]), item[0])))
+
+    @cached_property
+    def filters(self) -> dict[str, dict[str, tuple[frozenset[str], str, int]]]:
+        """By label and text of a filter: its conjuncts, how it is read, and the widest window of its queries."""
+        found: dict[str, dict[str, tuple[frozenset[str], str, int]]] = {label: {} for label in self.labels}
+        for entry in self.members.values():
+            for label, wanted in entry.wants.items():
+                known = found[label].get(wanted.filter)
+                if known is None or known[2] < wanted.size:
+                    conditions = shape_in(self.manifest, entry.sql).filters[label]
+                    parts = frozenset(condition.text() for condition in conditions)
+                    found[label][wanted.filter] = parts, conjunction(conditions), wanted.size
+        return found
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Its sources."""
+        return tuple(self.unit.query.aliases)
+
+    @property
+    def cuts(self) -> tuple[int, ...]:
+        """The ends of its slices; one end where it is not cut.
+
+        The last one reaches as far as a query that has come since it was cut.
+        """
+        cuts = self.manifest.chains[self.name].cuts
+        return (*cuts[:-1], max(*cuts[-1:], *map(widest, self.members.values()), 0))
+
+    def timed(self) -> bool:
+        """Whether ages are times: all windows are RANGE."""
+        return all(self.kind(label) == "range" for label in self.labels)
+
+    def kind(self, label: str) -> str:
+        """What the windows on a source are measured in."""
+        return self.manifest.holdings[self.manifest.chains[self.name].holdings[label]].kind
+
+    def beyond(self, age: int) -> dict[str, list[str] | None]:
+        """By label the filters whose disjunction rows older than this pass; None where all rows do."""
+        if not scheme(self.manifest.sharing).filtered:
+            return dict.fromkeys(self.labels)
+        return {label: _disjunction(held, age) for label, held in self.filters.items()}
+
+    def read_as(self, entry: QueryEntry) -> dict[str, dict[str, Any]]:
+        """By label the window and the filter of a query."""
+        return {
+            label: {"window": wanted.size, "filter": self.filters[label][wanted.filter][1] or None}
+            for label, wanted in sorted(entry.wants.items())
+        }
+
+
+def widest(entry: QueryEntry) -> int:
+    """The widest of a query's windows."""
+    return max(wanted.size for wanted in entry.wants.values())
+
+
+def _disjunction(held: Mapping[str, tuple[frozenset[str], str, int]], age: int) -> list[str] | None:
+    """Filters that reach beyond an age, without those that another one implies."""
+    beyond = [(parts, text) for parts, text, size in held.values() if size > age]
+    if any(not parts for parts, _ in beyond):
+        return None
+    return sorted(text for parts, text in beyond if not any(other < parts for other, _ in beyond))
