@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 
 
@@ -12,4 +13,5 @@ def look_seldom() -> None:
     """
     gc.collect()
     gc.freeze()
+    atexit.register(gc.unfreeze)  # DuckDB's binding complains of what is not freed in the end.
     gc.set_threshold(100_000, 20, 50)
