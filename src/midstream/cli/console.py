@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -125,21 +124,6 @@ def cell_text(value: Any) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def time_text(microseconds: int | None) -> str | None:
-    """An event time, to be read.
-
-    >>> time_text(1357023600000000)
-    '2013-01-01 07:00:00'
-    """
-    if microseconds is None:
-        return None
-    try:
-        moment = datetime.fromtimestamp(microseconds / 1_000_000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(microseconds)
-    return f"{moment:%Y-%m-%d %H:%M:%S}" + (f".{moment:%f}".rstrip("0") if moment.microsecond else "")
 
 
 @contextmanager

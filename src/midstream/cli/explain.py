@@ -13,10 +13,10 @@ from midstream.cli.console import AsJson, print_json, say
 def explain(
     path: CheckpointPath,
     query: QueryName,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Add each operator's counters and the states.")] = False,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Add counters and states.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The plan of a running query, the operators that serve it, and how it is spread."""
+    """The plan of a running query, the operators that serve it, and the chain it shares with others."""
     from midstream.explain import explain as explain_query
 
     manifest = Checkpoint.at(path).manifest()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from midstream.cli.checkpoint import Checkpoint, CheckpointPath
-from midstream.cli.console import AsJson, print_json, print_table, say, time_text
-from midstream.cli.sight import in_words, sight
+from midstream.cli.console import AsJson, print_json, print_table, say
+from midstream.cli.sight import in_words
+from midstream.model.words import sight, time_text
 
 if TYPE_CHECKING:
     from midstream.model.manifest import Manifest, QueryEntry
@@ -52,6 +54,7 @@ def job_report(checkpoint: Checkpoint) -> dict[str, Any]:
         },
         "streams": [_stream(manifest, name) for name in manifest.streams],
         "queries": [_query(name, entry) for name, entry in manifest.queries.items()],
+        "chains": _chains(manifest),
         "migrations": _migrations(manifest),
         "waiting": [{"id": number, **command.to_json()} for number, command in checkpoint.waiting(manifest)]
         + [{"id": None, **command.to_json()} for command in manifest.pending],
@@ -102,6 +105,25 @@ def _query(name: str, entry: QueryEntry) -> dict[str, Any]:
     }
 
 
+def _chains(manifest: Manifest) -> list[dict[str, Any]]:
+    """The chains that queries share: how many queries, in how many slices, and how much they keep."""
+    if not manifest.chains:
+        return []
+    from midstream.explain import chain_states
+
+    rows, queries = chain_states(manifest), Counter(entry.chain for entry in manifest.queries.values() if entry.shares)
+    return [
+        {
+            "chain": name,
+            "plan": chain.plan,
+            "queries": queries[name],
+            "slices": max(len(chain.cuts), 1),
+            "state_rows": rows.get(name, 0),
+        }
+        for name, chain in manifest.chains.items()
+    ]
+
+
 def _migrations(manifest: Manifest) -> list[dict[str, Any]]:
     """The migrations under way, oldest first."""
     return [
@@ -130,6 +152,11 @@ def _show(report: dict[str, Any]) -> None:
         "queries",
         ("query", "plan", "since step", "sees", "rows out", "comparisons", "results"),
         [_query_row(q) for q in report["queries"]],
+    )
+    print_table(
+        "chains",
+        ("chain", "plan", "queries", "slices", "state rows"),
+        [tuple(chain.values()) for chain in report["chains"]],
     )
     print_table(
         "migrations under way",
