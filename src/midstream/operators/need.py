@@ -18,7 +18,7 @@ from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lane import Lane
-from midstream.state.lineage import LINEAGE, Lineage
+from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec
 
 BEFORE = -(2**63)
@@ -81,7 +81,7 @@ class Need:
         for label, lineage in self.lineages.items():
             reach = want.sizes[label] if lineage.kind == "range" else want.sizes[label] - 1
             here = times[label]
-            own = np.where(here > FOREVER - reach, FOREVER, here + reach)
+            own = later(here, reach)
             ends[lineage.clock] = np.minimum(ends[lineage.clock], own)
         return ends
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
-import numpy as np
 from typing_extensions import override
 
 from midstream.language.query import Query
-from midstream.model.window import FOREVER, Window
+from midstream.model.window import Window
 from midstream.operators.base import Operator
 from midstream.operators.compile import Binding, compile_source
 from midstream.operators.need import column
@@ -24,7 +23,7 @@ from midstream.plan.tree import Join, Leaf, Plan
 from midstream.sharing.member import Member
 from midstream.state.combinations import Combinations
 from midstream.state.lane import Lane
-from midstream.state.lineage import LINEAGE, Lineage
+from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec, StateSpec
 
 MOST_JOINS = 64
@@ -73,7 +72,7 @@ class Part(Operator):
         clock = self.lineage.clock
         reach = self.size if self.lineage.kind == "range" else self.size - 1
         here = chosen.now[clock]
-        ends = np.where(here > FOREVER - reach, FOREVER, here + reach)
+        ends = later(here, reach)
         return Combinations(chosen.refs, chosen.now, {**chosen.until, clock: ends})
 
 

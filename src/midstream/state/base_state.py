@@ -14,7 +14,7 @@ from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, row_clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_run, is_sparse
-from midstream.state.lineage import LINEAGE, Lineage
+from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.parts import is_dead
 from midstream.state.rows import BaseRows, Segment, united
 from midstream.state.specs import RowsSpec
@@ -145,9 +145,9 @@ class BaseState:
     def _until(self, clock: str, now: Words) -> Words:
         window = self.spec.window
         if window is not None and window.kind == "range" and clock == EVENT_TIME:
-            return _later(now, window.size)
+            return later(now, window.size)
         if window is not None and window.kind == "rows" and clock == row_clock(self.spec.stream):
-            return _later(now, window.size - 1)
+            return later(now, window.size - 1)
         return np.full(len(now), FOREVER, np.int64)
 
 
@@ -170,13 +170,6 @@ def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordB
 
 def _clock_column(clock: str) -> str:
     return TIME if clock == EVENT_TIME else count_column(clock.removeprefix("rows:"))
-
-
-def _later(now: Words, size: int) -> Words:
-    """`now + size`, held at FOREVER instead of wrapping."""
-    if len(now) and int(now.max()) > FOREVER - size:
-        return np.where(now > FOREVER - size, FOREVER, now + size)
-    return now + size
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:

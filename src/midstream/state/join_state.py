@@ -89,7 +89,7 @@ class JoinState:
                 ref = part.ref or _stored(store, f"{name}-{len(chunks)}", part)
                 if part.ref is not None and part.ref.slice != at:
                     self.moved += len(part)
-                chunks.append(replace(ref, slice=at, born=born_in(part, lineage.clock)))
+                chunks.append(replace(ref, slice=at, born=born_in(part, lineage.clock), alive=len(part)))
             kept += inside
         return self._listing(tuple(chunks), kept)
 

@@ -98,14 +98,21 @@ class Lineage:
     def ends(self, now: Mapping[str, Words], bits: Words) -> dict[str, Words]:
         """The last moment of each row on each clock; one that no query wants any more has passed it long ago."""
         count = len(bits)
-        ends = {clock: np.full(count, FOREVER, np.int64) for clock in now}
+        ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}
         here = now[self.clock]
         found = np.full(count, BEFORE, np.int64)
         for one in reversed(self.filters):
             held = (bits & one.mask) != 0
             if one.floor != BEFORE and self.kind == "range":
                 held &= here >= one.floor
-            reach = one.size if self.kind == "range" else one.size - 1
-            found = np.where(held, np.where(here > FOREVER - reach, FOREVER, here + reach), found)
+            own = later(here, one.size if self.kind == "range" else one.size - 1)
+            found = own if held.all() else np.where(held, own, found)
         ends[self.clock] = found
         return ends
+
+
+def later(now: Words, size: int) -> Words:
+    """`now + size`, held at FOREVER instead of wrapping."""
+    if len(now) and int(now.max()) > FOREVER - size:
+        return np.where(now > FOREVER - size, FOREVER, now + size)
+    return now + size
