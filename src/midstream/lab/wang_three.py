@@ -1,0 +1,65 @@
+"""Wang's first experiment (§8.2): three queries, three ways to share them, over rates, windows and selectivities."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.figure import Figure, Scale
+from midstream.lab.wang_engine import Tally, tally
+from midstream.lab.wang_grid import PANEL, RATE, draw_panels
+from midstream.lab.wang_operators import mem_opt, pull_up, push_down
+from midstream.lab.wang_queries import RATES, THREE, Setting
+from midstream.sharing.costs.cost import Cost
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+MEM_OPT, PULL_UP, PUSH_DOWN = "mem_opt", "pull_up", "push_down"
+RIVALS = (PULL_UP, PUSH_DOWN)
+
+MIDDLE = 0.5
+
+
+class OfThree(Figure, ABC):
+    """A figure of this family: `drawn` over the rate, in `panels` by name: windows, S_sigma and S_join."""
+
+    paper: ClassVar[str] = "Wang"
+    strategies: ClassVar[frozenset[str]] = frozenset()
+    drawn: ClassVar[str]
+    panels: ClassVar[Mapping[str, tuple[str, float, float]]]
+
+    def runs(self, scale: Scale) -> Iterator[tuple[dict[str, Any], Setting]]:
+        """Every setting, with what it is called in the data."""
+        for panel, (windows, s_sigma, s_join) in self.panels.items():
+            for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES):
+                pace = scale.pick(quick=1 / 3, full=1.0)
+                yield {PANEL: panel, RATE: rate}, Setting(THREE[windows], rate, s_sigma, s_join, pace)
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        draw_panels(canvas, data, self.panels, self.drawn)
+
+
+def shared(setting: Setting) -> dict[str, tuple[Tally, Cost]]:
+    """What each way of sharing took, by its name."""
+    runs = {case: tally(setting, case) for case in (MEM_OPT, PULL_UP, PUSH_DOWN)}
+    costs = {
+        MEM_OPT: mem_opt(runs[MEM_OPT], setting.filtered, runs[PUSH_DOWN].probed),
+        PULL_UP: pull_up(runs[PULL_UP], setting.filtered),
+        PUSH_DOWN: push_down(runs[PUSH_DOWN], setting.filtered),
+    }
+    return {case: (runs[case], cost) for case, cost in costs.items()}
+
+
+def named(windows: str, s_sigma: float, s_join: float) -> str:
+    """What a panel is called.
+
+    >>> named("Uniform", 0.5, 0.1)
+    'Uniform, S_sigma 0.5, S_join 0.1'
+    """
+    return f"{windows}, S_sigma {s_sigma:g}, S_join {s_join:g}"
