@@ -22,7 +22,7 @@ KILLS = {
         ("before_job", 1), ("amid_tasks", 1), ("after_chunks", 2), ("before_manifest", 2), ("after_manifest", 2),
         ("before_sink", 3), ("after_sink", 3), ("before_manifest", 4),
     ),
-    "cpu_opt": (("before_manifest", 1), ("after_chunks", 2), ("after_manifest", 3)),
+    "cpu_opt": (("after_manifest", 2), ("before_manifest", 4)),
 }  # fmt: skip
 
 
