@@ -27,7 +27,7 @@ def chain_values(manifest: Manifest, unit: Unit, boxes: Sequence[Box], *, analyz
     """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
-    filters are in `queries`. With `analyze` there are `rows` (those that chunks of the slice list), `comparisons` and
+    filters are in `queries`. With `analyze` there are `rows` (those alive), `comparisons` and
     the counters of route and union; `elsewhere` are the comparisons that no slice of now made.
     """
     view, chain = ChainView(manifest, unit, boxes), manifest.chains[unit.name]

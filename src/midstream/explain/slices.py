@@ -16,10 +16,9 @@ from midstream.step.program import Unit
 
 
 def listed(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> dict[str, dict[int, int]]:
-    """By label and number of slice the rows of the chunks that are in it; without cuts those that are alive.
+    """By label and number of slice the rows alive in it.
 
-    A chunk is where its youngest row is, so a slice may hold rows that are older; rows that have died in a chunk count
-    until it is written anew.
+    A chunk is in the slice that its youngest row is in, so a slice may hold rows that are older.
     """
     cuts = manifest.chains[unit.name].cuts
     specs = {spec.id: spec for box in boxes for _, spec in states_of(box.operators()) if len(spec.labels) == 1}
@@ -32,7 +31,7 @@ def listed(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> dict[str, di
                 found[0] = found.get(0, 0) + listing.live
             for ref in listing.chunks if cuts else ():
                 at = slice_of(ref.born, cuts, now) if ref.born else 0
-                found[at] = found.get(at, 0) + ref.rows
+                found[at] = found.get(at, 0) + (ref.alive if ref.born else ref.rows)
     rows: dict[str, dict[int, int]] = {label: {} for label in unit.query.aliases}
     for id, spec in specs.items():
         held = rows[spec.labels[0]]  # A source under several indexes is counted once.

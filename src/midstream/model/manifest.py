@@ -25,7 +25,8 @@ class ChunkRef:
 
     `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each
     clock the least and the greatest end of a row's lifetime, so that a chunk is purged or kept whole without a look
-    inside. In a chain, `born` are the least and the greatest time of its rows, and `slice` is where it is listed.
+    inside. In a chain, `born` are the least and the greatest time of its rows, `slice` is where it is listed, and
+    `alive` how many of its rows are.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ChunkRef:
     lifetimes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     born: tuple[int, int] | None = None
     slice: int = 0
+    alive: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The reference as JSON values."""
@@ -43,7 +45,9 @@ class ChunkRef:
             "name": self.name, "rows": self.rows, "bytes": self.bytes, "checksum": self.checksum, "first": self.first,
             "lifetimes": {clock: list(ends) for clock, ends in self.lifetimes.items()},
         }  # fmt: skip
-        return told if self.born is None else {**told, "born": list(self.born), "slice": self.slice}
+        if self.born is None:
+            return told
+        return {**told, "born": list(self.born), "slice": self.slice, "alive": self.alive}
 
     @staticmethod
     def from_json(value: Mapping[str, Any]) -> ChunkRef:
@@ -52,7 +56,7 @@ class ChunkRef:
         born = (value["born"][0], value["born"][1]) if "born" in value else None
         return ChunkRef(
             value["name"], value["rows"], value["bytes"], value["checksum"], value["first"], ends, born,
-            value.get("slice", 0),
+            value.get("slice", 0), value.get("alive", 0),
         )  # fmt: skip
 
 
@@ -128,7 +132,8 @@ class QueryEntry:
     A query that shares states runs in a `chain`; `wants` says by label what it wants of them. It joined its chain, as
     it is now, in step `joined`, and `sees` what the chain held then: "all", rows from an event time on, or "new" ones;
     from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or that
-    nobody can tell). A query that is `apart` has states of its own even where another's are equal.
+    nobody can tell). A query that is `apart` has states of its own even where another's are equal. `spread` has for
+    each stream the text of what its rows are spread over lanes by.
     """
 
     sql: str
@@ -145,6 +150,7 @@ class QueryEntry:
     sees: str | int = "all"
     exact_from: int | None = None
     apart: bool = False
+    spread: tuple[tuple[str, str], ...] = ()
 
     @property
     def shares(self) -> bool:
@@ -170,7 +176,8 @@ class QueryEntry:
     def from_json(value: Mapping[str, Any]) -> QueryEntry:
         """The entry that `to_json` wrote."""
         wants = {label: Wanted.from_json(wanted) for label, wanted in value["wants"].items()}
-        return QueryEntry(**{**value, "counters": Counters(**value["counters"]), "wants": wants})
+        spread = tuple((stream, text) for stream, text in value["spread"])
+        return QueryEntry(**{**value, "counters": Counters(**value["counters"]), "wants": wants, "spread": spread})
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,8 @@ class JoinState:
         chunks = [part.ref or _stored(store, f"{name}-{at}", part) for at, part in enumerate(parts)]
         if self.spec.lineage is not None:
             clock = self.spec.lineage.clock
-            chunks = [replace(ref, born=born_in(part, clock)) for ref, part in zip(chunks, parts, strict=True)]
+            known = ((born_in(part, clock), len(part)) for part in parts)
+            chunks = [replace(r, born=born, alive=alive) for r, (born, alive) in zip(chunks, known, strict=True)]
         return self._listing(tuple(chunks), parts)
 
     def _finish_slices(
