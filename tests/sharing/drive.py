@@ -81,9 +81,13 @@ def _act(engine: ms.Engine, action: Action, step: Step, live: dict[str, Segment]
     match action:
         case Add(number, query, asked, history):
             if query not in live:
-                more = {} if history else {"history": False}
-                engine.add_query(query, asked.spec.cql(), plan=asked.plan, **more)
-                live[query] = Segment(query, number, asked, history, added=True)
+                try:
+                    engine.add_query(query, asked.spec.cql(), plan=asked.plan, history=history)
+                except ms.QueryError as error:
+                    _only_parts(error)
+                    found.refused.append((action, str(error)))
+                else:
+                    live[query] = Segment(query, number, asked, history, added=True)
         case Drop(_, query):
             if query in live:
                 engine.drop_query(query)
@@ -106,12 +110,22 @@ def _act(engine: ms.Engine, action: Action, step: Step, live: dict[str, Segment]
                 except ms.StrategyError as error:
                     found.refused.append((action, str(error)))
         case Reshare(_, sharing):
-            engine.reshare(sharing)
+            try:
+                engine.reshare(sharing)
+            except ms.QueryError as error:
+                _only_parts(error)
+                found.refused.append((action, str(error)))
         case Rescale(_, lanes):
             engine.rescale(lanes=lanes)
         case Restart(_, crash):
             return _restart(engine, crash, step)
     return engine
+
+
+def _only_parts(error: ms.QueryError) -> None:
+    """Nothing may be refused but what push_down would need too many joins for."""
+    if "push_down would need" not in str(error):
+        raise error
 
 
 def _restart(engine: ms.Engine, crash: bool, step: Step) -> ms.Engine:

@@ -169,7 +169,7 @@ def test_plans_of_three_streams(mode: str) -> None:
     )
 
 
-@every_mode
+@pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "push_down"])
 def test_more_filters_than_a_word_has_bits(mode: str) -> None:
     """Some more at once, and others when most of those have gone."""
     first = [Add(0, f"q{n}", asked("AB", 4, f"A.k + {n} > {n}", f"A.n < {n}")) for n in range(65)]
