@@ -33,7 +33,7 @@ class Setting:
 
     `pace` is how long a second of the paper takes here: windows and the run are so many times as long.
 
-    >>> Setting((5, 30), rate=20, s_sigma=0.5, s_join=0.1).queries["q2"].partition(" WHERE ")[2]
+    >>> Setting((5, 30), rate=20, s_sigma=0.5, s_join=0.1).queries(500)["q2"].partition(" WHERE ")[2]
     '(A.u + B.u) % 1000 < 100 AND A.v < 500'
     """
 
@@ -55,21 +55,15 @@ class Setting:
         return self.run * self.pace
 
     @property
-    def bound(self) -> int:
-        """A row of A passes the filter if its v is below it."""
-        return round(self.s_sigma * PARTS)
-
-    @property
     def filtered(self) -> int:
         """How many queries have the filter."""
-        return len(self.windows) - 1 if self.bound < PARTS else 0
+        return len(self.windows) - 1 if self.s_sigma < 1 else 0
 
-    @property
-    def queries(self) -> dict[str, str]:
-        """The queries by name, in order of window."""
+    def queries(self, bound: int) -> dict[str, str]:
+        """The queries by name, in order of window; a row of A passes the filter if its v is below the bound."""
         # A sum modulo of uniform numbers is uniform whatever one of them is: every pair is as likely to join.
         join = f"(A.u + B.u) % {PARTS} < {round(self.s_join * PARTS)}"
-        keep = f" AND A.v < {self.bound}" if self.filtered else ""
+        keep = f" AND A.v < {bound}" if self.filtered else ""
         found = {}
         for number, window in enumerate(self.windows, 1):
             size = f"RANGE {round(window * self.pace * 1_000)} MILLISECONDS"

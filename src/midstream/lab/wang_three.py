@@ -13,7 +13,7 @@ from midstream.lab.figure import Figure, Scale
 from midstream.lab.wang_engine import Tally, tally
 from midstream.lab.wang_grid import PANEL, RATE, draw_panels
 from midstream.lab.wang_operators import mem_opt, pull_up, push_down
-from midstream.lab.wang_queries import RATES, THREE, Setting
+from midstream.lab.wang_queries import RATES, RUN, THREE, Setting
 from midstream.sharing.costs.cost import Cost
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ class OfThree(Figure, ABC):
         """Every setting, with what it is called in the data."""
         for panel, (windows, s_sigma, s_join) in self.panels.items():
             for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES):
-                pace = scale.pick(quick=1 / 3, full=1.0)
-                yield {PANEL: panel, RATE: rate}, Setting(THREE[windows], rate, s_sigma, s_join, pace)
+                pace, run = scale.pick(quick=(0.5, 60.0), full=(1.0, RUN))
+                yield {PANEL: panel, RATE: rate}, Setting(THREE[windows], rate, s_sigma, s_join, pace, run)
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:

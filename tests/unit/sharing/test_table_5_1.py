@@ -68,7 +68,7 @@ def executed() -> Iterator[tuple[int, Row]]:
         yield second, (list(one.state), list(reversed(queue)), list(two.state), found)
 
 
-@pytest.mark.parametrize(("second", "found"), executed(), ids=lambda value: value if isinstance(value, int) else "")
+@pytest.mark.parametrize(("second", "found"), list(executed()), ids=[f"T={second}" for second in TABLE])
 def test_the_chain_executes_as_printed_but_for_a_slip(second: int, found: Row) -> None:
     first, queue, rest, output = found
     if second >= 9:
@@ -132,23 +132,26 @@ def test_the_engine_finds_the_output_of_the_chain_at_once() -> None:
         assert told[row][W_2] == {pair for pair in everything if pair[1] == row}
 
 
-def test_the_engine_holds_the_states_of_the_chain_where_its_queue_is_empty() -> None:
+def test_the_engine_holds_the_states_of_the_chain() -> None:
+    """Where both have seen as much: before any b, and with a_4, when A is known to be past b_2, too.
+
+    Wang's slices of A are purged by rows of B as they come, the engine's by the time that both streams have reached.
+    """
     chain = engine()
     held = {row: (arrive(chain, row), slices(chain))[1] for row in BORN}
-    # After b_2, both slices having seen it: T=5 for the first, T=10 for the second.
-    assert held["b2"] == [set(TABLE[5][0]), set(TABLE[10][2])] == [{"a3"}, {"a1", "a2"}]
-    # a_4 purges no row of its own stream: a_3 stays, as at T=8.
+    for row in ("a1", "a2", "a3"):
+        assert held[row] == [set(TABLE[BORN[row]][0]), set()]
+    # b_2 has been through both slices; a_4 purges no row of its own stream, so a_3 is where it was at T=8.
     assert held["a4"] == [set(TABLE[8][0]), set(TABLE[10][2])] == [{"a3", "a4"}, {"a1", "a2"}]
 
 
 def test_a_chunk_is_listed_where_its_youngest_row_would_be() -> None:
-    """What is stored together moves together: between the points above rows may wait for younger ones, never lead."""
-    chain = engine()
-    last_b = 0
+    """What is stored together moves together: at other moments a row may wait for a younger one, but never leads."""
+    chain, heard = engine(), {"a": 0, "b": 0}
     for row in BORN:
         arrive(chain, row)
-        last_b = BORN[row] if row[0] == "b" else last_b
+        heard[row[0]] = BORN[row]
         assert slices(chain)[0] | slices(chain)[1] == {a for a in BORN if a[0] == "a" and BORN[a] <= BORN[row]}
         for chunk in state_of_a(chain).chunks:
             assert chunk.born is not None
-            assert chunk.slice == int(last_b - chunk.born[1] // SECOND > W_1)
+            assert chunk.slice == int(min(heard.values()) - chunk.born[1] // SECOND > W_1)

@@ -38,7 +38,7 @@ class Wang0801(OfThree):
     panels: ClassVar[Mapping[str, tuple[str, float, float]]] = {named(*p): p for p in (*BY_WINDOWS, *BY_FILTER)}
     setting: ClassVar[str] = (
         "The engine in each mode of sharing over the same Poisson arrivals for 90 s: Q_1 without a filter, Q_2 and Q_3 "
-        "with one filter on A, windows by Table 8.1. Quick: a second takes a third of one, windows and run alike. "
+        "with one filter on A, windows by Table 8.1. Quick: 60 s instead, and a second takes half of one. "
         "Memory is the mean of the rows in the states of the joins once the widest window is full. The engine holds "
         "each row once below them, whatever the mode; push-down's joins list rows of B once for each part of A. The "
         "text does not say what the other settings of a panel are: here the middle ones, and S_join low in the second "
