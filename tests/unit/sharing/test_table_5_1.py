@@ -90,13 +90,16 @@ def engine() -> Engine:
     return made
 
 
+def one(row: str, second: int) -> pa.Table:
+    return pa.table({"name": [row], "ts": pa.array([second * SECOND], pa.timestamp("us"))})
+
+
 def arrive(chain: Engine, row: str) -> dict[int, set[Pair]]:
     """What the queries are told of a row that arrives; of these pairs a one-way join finds those whose later row is b.
 
     The listing is of the moment that was known when a step began: an empty step brings it up to date.
     """
-    table = pa.table({"name": [row], "ts": pa.array([BORN[row] * SECOND], pa.timestamp("us"))})
-    told = chain.push({row[0].upper(): table})
+    told = chain.push({row[0].upper(): one(row, BORN[row])})
     chain.push({})
     return {
         window: {(p["a"], p["b"]) for p in told[f"q{window}"].to_pylist() if BORN[p["b"]] > BORN[p["a"]]}
@@ -155,3 +158,14 @@ def test_a_chunk_is_listed_where_its_youngest_row_would_be() -> None:
         for chunk in state_of_a(chain).chunks:
             assert chunk.born is not None
             assert chunk.slice == int(min(heard.values()) - chunk.born[1] // SECOND > W_1)
+
+
+@pytest.mark.parametrize(("second", "at"), [(5, 0), (6, 1)])
+def test_a_row_is_in_the_first_slice_up_to_its_very_end(second: int, at: int) -> None:
+    """a_3 with b_2, as at T=5; Definition 1 would have it in the second slice."""
+    chain = engine()
+    chain.push({"A": one("a3", 3)})
+    chain.push({stream: one(stream.lower(), second) for stream in "AB"})
+    chain.push({})
+    slices_of = {chunk.born: chunk.slice for chunk in state_of_a(chain).chunks}
+    assert slices_of == {(3 * SECOND, 3 * SECOND): at, (second * SECOND, second * SECOND): 0}
