@@ -1,7 +1,8 @@
-"""How the tests are spread over processes (`pytest -n 2`), and how often each looks for garbage."""
+"""How the tests are spread over processes (`pytest -n 2`), and what makes these quick."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -9,8 +10,21 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.garbage import look_seldom
 
-FIRST = ("tests/spark/", "tests/conformance/", "tests/unit/cli/test_run_on_spark.py", "tests/property/")
+FIRST = (
+    "tests/spark/",
+    "tests/conformance/",
+    "tests/sharing/",
+    "tests/unit/cli/test_run_on_spark.py",
+    "tests/property/",
+)
 """What takes long is begun first, so that at the end no process waits for another."""
+
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""For every JVM that a test starts: the second compiler never earns what it costs in a minute."""
+
+
+def pytest_configure() -> None:
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
 
 
 class ByFile(LoadScopeScheduling):

@@ -19,8 +19,8 @@ from tests.oracle.compare import assert_each_step_same
 from tests.spark.crash_job import CASE, PLANS, feed, the_job
 from tests.spark.drive import Hooks, Place, finish
 from tests.spark.processes import busy_workers
+from tests.spark.ready_classes import environment
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 STEPS = len(CASE.steps)
 
 
@@ -31,15 +31,10 @@ def expected() -> dict[str, Answer]:
 
 def run_and_kill(root: Path, point: str, script: str = "tests.spark.crash_job") -> None:
     """Run a job script until it kills its driver."""
-    environment = {
-        **os.environ,
-        "MIDSTREAM_KILL_AT": point,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
-    }
     done = subprocess.run(
         [sys.executable, "-m", script, str(root)],
         cwd=root,
-        env=environment,
+        env={**environment(), "MIDSTREAM_KILL_AT": point},
         capture_output=True,
         timeout=120,
         check=False,
@@ -57,6 +52,7 @@ CRASHES = [*((point, 1) for point in POINTS), ("amid_tasks", 2)]
 """One after the other on the same checkpoint. Step 1 begins a moving_state migration, step 2 a rescale."""
 
 
+@pytest.mark.timeout(600)
 def test_the_driver_is_killed_at_every_point(spark: SparkSession, tmp_path: Path, expected: dict[str, Answer]) -> None:
     feed(tmp_path)
     place = Place(tmp_path)
