@@ -23,8 +23,9 @@ check: venv ## lint and types
 test: check ## lint, types and all tests that take minutes (Spark included)
 	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
 
-bench: venv ## the measurements: Spark's own join and DuckDB beside ours, and changes of plan in mid-run
+bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, and sharing
 	@$(with_java) $(bin)/python -m benchmarks.run
+	@$(with_java) $(bin)/python -m benchmarks.sharing
 
 soak: venv ## 2,000 random cases of each invariant, 5,000 of each strategy, and 2,000 steps of flat state
 	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)

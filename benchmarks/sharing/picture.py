@@ -61,7 +61,9 @@ def _times(axis: Any, report: Report, distribution: str) -> None:
 
 
 def _state(axis: Any, report: Report) -> None:
-    shown = [(f, report.of(Workload(STATE_OF, "uniform", f))) for f in FILTERS]
+    shown = [(f, found) for f in FILTERS if (found := report.of(Workload(STATE_OF, "uniform", f)))]
+    if not shown:
+        return
     modes = [mode for mode in MODES if any(mode in found and found[mode].seconds for _, found in shown)]
     for place, mode in enumerate(modes):
         at = [n + 0.8 * (place - (len(modes) - 1) / 2) / max(len(modes), 1) for n in range(len(shown))]
