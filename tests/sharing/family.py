@@ -82,13 +82,17 @@ class Manner:
 
 @dataclass(frozen=True)
 class Family:
-    """A join, and what its members choose from. A label is a stream's name, or with a number if it comes twice."""
+    """A join, and what its members choose from. A label is a stream's name, or with a number if it comes twice.
+
+    Where select lists are not `varied` all name the rows they join.
+    """
 
     labels: tuple[str, ...]
     ties: tuple[str, ...]
     filters: tuple[str, ...] = ()
     windows: tuple[Mapping[str, Window], ...] = ()
     plans: tuple[str | None, ...] = (None,)
+    varied: bool = True
 
     def member(self, rng: Random, manner: Manner | None = None, plan: str = "") -> tuple[Asked, Manner]:
         """A member; with a `manner` it is written like another, whose plan it keeps."""
@@ -133,7 +137,7 @@ class Family:
             plain = label if alone else f"{label.lower()}"
             aliases[label] = f"x{label.lower()}" if renamed and alone else plain
         items = [Item(f"{aliases[label]}.u", f"u{place}") for place, label in enumerate(self.labels)]
-        if rng.random() < 0.5:
+        if self.varied and rng.random() < 0.6:
             items = items[: rng.randrange(1, len(items) + 1)]
             for place in range(rng.choice((0, 1, 2))):
                 name, other = (aliases[label] for label in rng.sample(self.labels, 2))
@@ -143,7 +147,7 @@ class Family:
                     items.append(Item(rng.choice(EXPRESSIONS).format(a=name, b=other), f"c{place}"))
         if rng.random() < 0.8:
             items.insert(rng.randrange(len(items) + 1), Item("_ts"))
-        return Manner(order, aliases, (Item("*"),) if rng.random() < 0.1 else tuple(items))
+        return Manner(order, aliases, (Item("*"),) if self.varied and rng.random() < 0.15 else tuple(items))
 
 
 def reads(spec: QuerySpec, aliases: Mapping[str, str]) -> frozenset[str]:
@@ -172,6 +176,7 @@ def family(rng: Random, streams: Sequence[str], *, filters: bool = True, rows: b
         _filters(rng, labels) if filters else (),
         _windows(rng, labels, rows),
         _plans(rng, labels),
+        rng.random() < 0.5,
     )
 
 
