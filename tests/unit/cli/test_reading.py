@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from midstream.cli.main import main
-from midstream.model.commands import Rescale
+from midstream.model.commands import AddQuery, Rescale
 from midstream.model.events import QueryAdded, QueryChanged
-from tests.unit.cli.conftest import ROWS, SmallJob
+from tests.unit.cli.conftest import ROWS, SQL, SmallJob
 
 
 def test_status_shows_where_the_job_stands(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +66,39 @@ def test_explain_shows_the_operators(job: SmallJob, capsys: pytest.CaptureFixtur
     assert main(["explain", str(job.path), "pairs", "--analyze"]) == 0
     analyzed = capsys.readouterr().out
     assert "plan  ((A B) C)" in plain and "comparisons" not in plain and "comparisons" in analyzed
+
+
+def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seconds in (("wide", 30), ("wider", 40)):
+        job.commands.append(AddQuery(name, SQL.replace("20 SECONDS", f"{seconds} SECONDS"), "((A B) C)"))
+    job.step(ROWS.slice(0, 0))
+    assert main(["status", str(job.path), "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    (chain,) = report["chains"]
+    assert chain | {"state_rows": 0} == {
+        "chain": "pairs", "plan": "((A B) C)", "queries": 3, "slices": 3, "state_rows": 0,
+    }  # fmt: skip
+    assert 0 < chain["state_rows"] == report["state"]["rows"]
+    assert main(["status", str(job.path)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    at = shown.index("chains")
+    assert shown[at + 1].split() == ["chain", "plan", "queries", "slices", "state", "rows"]
+    assert shown[at + 3].split() == ["pairs", "((A", "B)", "C)", "3", "3", str(chain["state_rows"])]
+
+
+def test_explain_draws_the_chain(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(job.path), "pairs"]) == 0
+    assert "chain" not in capsys.readouterr().out, "a query alone"
+    job.commands.append(AddQuery("wide", SQL.replace("20 SECONDS", "30 SECONDS"), "((A B) C)"))
+    job.step()
+    assert main(["explain", str(job.path), "wide", "--analyze"]) == 0
+    shown = capsys.readouterr().out
+    assert "chain pairs  auto, 2 queries, 2 windows, 2 slices, plan ((A B) C)" in shown
+    assert "slice 1  [0 s, 20 s]  read by pairs, wide" in shown
+    assert "slice 2  (20 s, 30 s]  read by wide" in shown
+    assert "sees  " in shown and "comparisons" in shown.partition("slice 1")[2]
+    assert main(["explain", str(job.path), "wide", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["chain"]["chain"] == "pairs"
 
 
 def test_explain_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
