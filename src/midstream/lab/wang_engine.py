@@ -17,12 +17,12 @@ from midstream.model.counters import Counters
 SEED = 8
 
 TICK = 3.0
-"""Seconds of the paper in a step; no count here hangs on it."""
+"""Seconds of the paper in a step; nothing here hangs on it but for how many slices the engine makes in mode cpu_opt."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """What a run counted: the same however it is cut into steps.
+    """What a run counted.
 
     `rows` came on each stream, of A `passing` pass the filter; `tested` times one was held against it. `entered` rows
     went into joins, which examined `probed` pairs that both rows lived to see; `found` results came out, `decided`

@@ -31,7 +31,8 @@ def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: st
         axes.spines[["top", "right"]].set_visible(False)
     for axes in free:
         axes.set_axis_off()
+    for axes in grid[-1]:
+        axes.set_xlabel(RATE, fontsize="x-small")
     handles, labels = grid[0][0].get_legend_handles_labels()
     canvas.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
-    canvas.supxlabel(RATE, fontsize="x-small")
     canvas.supylabel(drawn, fontsize="x-small")
