@@ -164,7 +164,9 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
         before = comparisons(lane)
         sibling = lane.sibling(spec)
         content = producer.content(lane) if sibling is None else concatenate(sibling) if sibling else None
-        parts = [] if content is None else [keyed(lane, producer.rows, content, spec.index, spec.key)]
+        # What lies below may be kept for longer than this state is wanted.
+        living = None if content is None else content.purge(lane.bounds.get(spec.id, {}))
+        parts = [] if living is None else [keyed(lane, producer.rows, living, spec.index, spec.key)]
         state = JoinState(spec, parts)
         lane.put(state)
         if state.live:

@@ -48,17 +48,27 @@ def group_name(key: dict[str, Expression] | None) -> str:
     return f"key-{digest(text)}"
 
 
-def fits(key: Mapping[str, Expression], other: Mapping[str, Expression]) -> bool:
+Spread = tuple[tuple[str, str], ...]
+"""A lane key as a manifest tells it: for each stream the text of the expression, and its type."""
+
+
+def spread_text(key: Mapping[str, Expression] | None) -> Spread:
+    """The key as pairs of stream and text, in order; empty for one lane."""
+    return tuple((stream, f"{e.text()}::{e.type}") for stream, e in sorted((key or {}).items()))
+
+
+def fits(one: Spread, other: Spread) -> bool:
     """Whether rows spread by one key are where the other wants them: they agree on the streams that both have.
 
-    A key of one stream fits nothing: NULL may be one of its groups, and is no key of a join.
+    A key of one stream fits its equal only: NULL may be one of its groups, and is no key of a join.
+
+    >>> fits((("A", "A.k::int64"), ("B", "B.k::int64")), (("B", "B.k::int64"), ("C", "C.k::int64")))
+    True
     """
-    common = key.keys() & other.keys()
-    return (
-        min(len(key), len(other)) > 1
-        and bool(common)
-        and all((key[s].text(), key[s].type) == (other[s].text(), other[s].type) for s in common)
-    )
+    mine, theirs = dict(one), dict(other)
+    common = mine.keys() & theirs.keys()
+    agree = bool(common) and all(mine[stream] == theirs[stream] for stream in common)
+    return agree and (one == other or min(len(one), len(other)) > 1)
 
 
 def is_ordered(query: Query) -> bool:

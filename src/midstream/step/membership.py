@@ -69,8 +69,7 @@ def check_parts(manifest: Manifest, name: str) -> None:
     touched = {wanted.holding for wanted in manifest.queries[name].wants.values()}
     chains = [chain for chain in manifest.chains.values() if touched & set(chain.holdings.values())]
     joins = max(
-        prod(1 << sum(map(bool, manifest.holdings[holding].filters)) for holding in chain.holdings.values())
-        for chain in chains
+        prod(1 << _closed(manifest.holdings[holding]) for holding in chain.holdings.values()) for chain in chains
     )
     if joins > MOST_JOINS:
         raise QueryError(
@@ -78,6 +77,11 @@ def check_parts(manifest: Manifest, name: str) -> None:
             place=f"query {name}",
             remedy=f"{MOST_JOINS} are the most: share by mem_opt or cpu_opt, which need one",
         )
+
+
+def _closed(holding: Holding) -> int:
+    """How many filters of a source some of its rows pass and some do not."""
+    return sum(bool(text) or held.blind for text, held in holding.filters.items())
 
 
 def check_whole(manifest: Manifest, name: str) -> None:
@@ -144,7 +148,8 @@ def settled(manifest: Manifest, touched: Iterable[Wanted]) -> Manifest:
 def change(manifest: Manifest, name: str, sql: str) -> Manifest:
     """The manifest with a query of a chain asking for something else of it, from this step on.
 
-    Raises where the new text is of another join, or has other columns.
+    What it wanted before is still held until the manifest is `settled`. Raises where the new text is of another join,
+    or has other columns.
     """
     entry = manifest.queries[name]
     query = parsed(manifest, sql)
@@ -175,7 +180,7 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
             f"a source has no room for one more filter: {MOST_FILTERS} are the most", place=f"query {name}",
             remedy="drop a query first",
         )  # fmt: skip
-    return settled(changed, entry.wants.values())
+    return changed
 
 
 def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[Manifest, str]:
@@ -242,13 +247,13 @@ def new_chain_name(manifest: Manifest, name: str) -> str:
 
 
 def free_name(manifest: Manifest, name: str) -> str:
-    """A name like this one that neither a chain nor a query bears.
+    """A name like this one that no chain, query or box of a lane bears.
 
     >>> free_name(Manifest(), "q")
     'q.1'
     """
-    names = (f"{name}.{number}" for number in count(1))
-    return next(n for n in names if n not in manifest.chains and n not in manifest.queries)
+    taken = {*manifest.chains, *manifest.queries, *(n for s in manifest.lane_states.values() for n in s.boxes)}
+    return next(n for number in count(1) if (n := f"{name}.{number}") not in taken)
 
 
 def members(manifest: Manifest, chain: str) -> list[str]:
@@ -268,6 +273,8 @@ def _reach(manifest: Manifest, shape: Shape, label: str, name: str, history: boo
     """What of a source's held rows a query can begin with."""
     stream, text, size = shape.query.source(label).stream, shape.texts[label], shape.sizes[label]
     fresh = _after(manifest, stream)
+    # Rows yet to come may be older than others that have, but not than this.
+    mark = watermarks(manifest.streams, manifest.progress)[stream]
     holding = manifest.holdings.get(name, Holding(stream, shape.kind(label), manifest.step))
     bound, parts = _bound(manifest, name), tuple(sorted(c.text() for c in shape.filters[label]))
     columns = [holding.columns.get(c, fresh) for c in shape.reads[label]]
@@ -282,12 +289,12 @@ def _reach(manifest: Manifest, shape: Shape, label: str, name: str, history: boo
         complete = fresh if best is None or blind else best
         used = {held.bit for held in holding.filters.values()}
         bit = next(bit for bit in range(MOST_FILTERS) if bit not in used)
-        floor = ALWAYS if blind else complete
+        floor = ALWAYS if blind else min(complete, mark)
         return Reach(best if history else None, Held(bit, parts, size, manifest.step, complete, floor, blind))
     grown = known
     if history and best is not None and best < max((_start(known, bound, holding.kind, size), *columns)):
         # Other filters hold what this one has not been asked for yet: their rows are told now.
-        grown = Held(known.bit, parts, known.size, manifest.step, best, best)
+        grown = Held(known.bit, parts, known.size, manifest.step, best, min(best, mark))
     elif size > known.size and holding.kind == "range":
         young = _less(bound, known.size)
         grown = replace(known, complete=max(known.complete, young), floor=max(known.floor, young))

@@ -35,6 +35,7 @@ from midstream.step.membership import (
     members,
     move,
     release,
+    settled,
     united,
     unshared,
 )
@@ -92,6 +93,8 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             current = take(current, command, migrations, events)
         except MidstreamError as error:
             events.append(CommandRefused(step, command.to_json(), str(error)))
+    if any(isinstance(command, ChangeQuery) for command in commands):
+        current = settled(current, [w for entry in current.queries.values() for w in entry.wants.values()])
     current = recut(current, events, changed=bool(commands) or current.chains.keys() != manifest.chains.keys())
     return StepPlan(current, manifest.lanes, migrations, tuple(events))
 
@@ -195,8 +198,8 @@ def new_entry(
     query = parsed(manifest, sql)
     chosen = parse_plan(plan, query) if plan else default_plan(query)
     if operator is None:
-        group = group_for(manifest, query)
-        return QueryEntry(sql, chosen.notation(), manifest.step, group, sink)
+        group, spread = group_for(manifest, query)
+        return QueryEntry(sql, chosen.notation(), manifest.step, group, sink, spread=spread)
     check_operator(query, operator, "add_query")
     return QueryEntry(sql, chosen.notation(), manifest.step, SINGLE, sink, operator=operator)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import count
 from typing import Any
 
 from midstream.eddy.compile import compile_plan
@@ -36,7 +37,7 @@ from midstream.sharing.partition import can_part, choices
 from midstream.sharing.shape import SCOPE, Shape, carrier, shape_of
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
-from midstream.step.lane_key import SINGLE, fits, group_name, is_ordered, lane_key
+from midstream.step.lane_key import SINGLE, Spread, fits, group_name, is_ordered, lane_key, spread_text
 
 
 @dataclass(frozen=True)
@@ -149,18 +150,32 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
     return relabel_plan(parse_plan(notation, shape.query), back).notation()
 
 
-def group_for(manifest: Manifest, query: Query) -> str:
-    """The lane group of a query: one whose rows are where it wants them, so that it can share them, or its own."""
+def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
+    """The lane group of a query, and what spreads its rows.
+
+    One whose rows are where the query wants them, so that it can share them; else one of its own.
+    """
     key = lane_key(canonical(query)[0])
-    own = group_name(key)
-    others = {entry.group for entry in manifest.queries.values()}
-    if key is None or own in others:
-        return own
-    for group in sorted(others - {SINGLE}):
-        theirs = compile_program(manifest, group, {}).lane_key
-        if theirs is not None and fits(key, theirs):
-            return group
-    return own
+    own, mine = group_name(key), spread_text(key)
+    if key is None:
+        return own, mine
+    theirs: dict[str, set[Spread]] = {}
+    for entry in manifest.queries.values():
+        theirs.setdefault(entry.group, set()).add(entry.spread)
+    names = sorted(theirs.keys() - {SINGLE}, key=lambda name: (name != own, name))
+    fitting = (name for name in names if _fits_all(mine, theirs[name]))
+    return next(fitting, None) or next(name for name in _names(own) if name not in theirs), mine
+
+
+def _names(own: str) -> Iterator[str]:
+    yield own
+    yield from (f"{own}-{n}" for n in count(1))
+
+
+def _fits_all(mine: Spread, theirs: Collection[Spread]) -> bool:
+    """Whether a key agrees with those of a group: with each on what both have, and with one at least on something."""
+    told = {stream: text for spread in theirs for stream, text in spread}
+    return fits(mine, tuple(sorted(told.items())))
 
 
 def unit_of(manifest: Manifest, name: str) -> Unit:
