@@ -8,12 +8,13 @@ from dataclasses import replace
 import pytest
 
 from tests.conformance.trips import strategies
-from tests.oracle.spec import SourceSpec
+from tests.oracle.spec import Item, SourceSpec
 from tests.property.drive import Rescale, Restart
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move, Reshare
 from tests.sharing.draw import MODES
 from tests.sharing.drive import Run, run
+from tests.sharing.family import Asked, reads
 from tests.sharing.judge import Judge, said
 from tests.sharing.plain import asked
 
@@ -42,6 +43,13 @@ def triples(*actions: Action) -> Case:
     """Three streams, seven steps."""
     streams, rows = ABC
     return Case(streams, cut(streams, rows, CUTS), actions, in_order=True)
+
+
+def rich(found: Asked) -> Asked:
+    """The query with every column of every stream, so that rows are held with all that anybody may ask."""
+    assert found.want is not None
+    spec = replace(found.spec, select=(Item("*"), Item("_ts")))
+    return Asked(spec, found.plan, replace(found.want, reads=reads(spec, {name: name for name in found.want.windows})))
 
 
 def seen(found: Run, query: str, step: int) -> str | int:
@@ -139,6 +147,51 @@ def test_windows_and_filters_change(mode: str) -> None:
 
 
 @every_mode
+def test_a_change_to_a_filter_that_another_has(mode: str) -> None:
+    """The other's window is narrower: what passes the filter was held for the one that changes, under its old one."""
+    hold(
+        pairs(
+            Add(0, "q", rich(asked("AB", 8))),
+            Add(1, "other", rich(asked("AB", 0, "A.k > 0", "B.k > 0"))),
+            Change(3, "q", rich(asked("AB", 8, "A.k > 0", "B.k > 0"))),
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_one_without_a_filter_joins_one_with(mode: str) -> None:
+    """By coming and by a change; neither loses what it had."""
+    hold(
+        pairs(
+            Add(0, "some", asked("AB", 13, "A.k > 0")),
+            Add(1, "other", asked("AB", 13, "A.n > 0", "B.k > 0"), history=False),
+            Add(2, "all", asked("AB", 5)),
+            Change(4, "other", asked("AB", 3)),
+        ),
+        mode,
+    )
+
+
+@every_mode
+def test_a_filter_that_is_null(mode: str) -> None:
+    """NULL counts as false, in a query by itself and in one of several."""
+    for names in (("q",), ("q", "r")):
+        hold(pairs(*(Add(0, name, asked("AB", 5, "A.n / A.k >= 1", "B.s NOT LIKE '%b'")) for name in names)), mode)
+
+
+@every_mode
+def test_a_stream_of_which_no_column_is_read(mode: str) -> None:
+    """Every row meets every other; of one stream nothing but its times matters."""
+    wide, narrow = (asked("AB", size) for size in (3, 1))
+    alone = [
+        replace(found, spec=replace(found.spec, where=(), select=found.spec.select[:1])) for found in (wide, narrow)
+    ]
+    tie = [replace(found, want=replace(found.want, tie=(("A", "B"), frozenset()))) for found in alone if found.want]
+    hold(pairs(Add(0, "wide", tie[0]), Add(2, "narrow", tie[1])), mode)
+
+
+@every_mode
 def test_everybody_goes_and_others_come(mode: str) -> None:
     hold(
         pairs(
@@ -160,6 +213,7 @@ def test_plans_of_three_streams(mode: str) -> None:
             Add(0, "left", asked("ABC", 5, plan=LEFT)),
             Add(0, "right", asked("ABC", 4, plan=RIGHT)),
             Add(0, "pair", asked("AB", 6)),
+            Add(0, "some", asked("AB", 3, "A.k > 1")),
             Add(2, "orders", asked("ABC", 3, "B.n > 0", plan="[A: B C | B: A C | C: B A]")),
             Add(2, "eddy", asked("ABC", 5, plan="eddy(A B C)")),
             Add(3, "later", asked("ABC", 8, plan=LEFT)),

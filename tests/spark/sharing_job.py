@@ -36,7 +36,7 @@ ACTIONS: tuple[Action, ...] = (
     Move(4, "short", RIGHT, "hybmig", {}, together=True),
     Drop(4, "some"),
 )
-STREAMS, ROWS = draw_rows(Shape(seed=29, sizes=(90, 90, 90), span=24, keys=4, disorder=2, slack=1))
+STREAMS, ROWS = draw_rows(Shape(seed=29, sizes=(60, 60, 60), span=18, keys=4, disorder=2, slack=1))
 CASE = Case(STREAMS, cut(STREAMS, ROWS, (20, 40, 60, 80)), ACTIONS, lanes=2)
 
 

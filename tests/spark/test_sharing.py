@@ -19,7 +19,7 @@ STEPS = len(CASE.steps)
 KILLS = {
     # A change of members in every step; each point once.
     "mem_opt": (
-        ("before_job", 1), ("amid_tasks", 1), ("after_chunks", 2), ("before_manifest", 2), ("after_manifest", 2),
+        ("before_job", 1), ("amid_tasks", 1), ("after_chunks", 2), ("after_manifest", 2),
         ("before_sink", 3), ("after_sink", 3), ("before_manifest", 4),
     ),
     "cpu_opt": (("after_manifest", 2), ("before_manifest", 4)),
