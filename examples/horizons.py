@@ -28,7 +28,7 @@ SECOND, MINUTE = 1_000_000, 60_000_000
 STREAMS = {"temperature": ("celsius", 20 * SECOND), "humidity": ("percent", 30 * SECOND)}
 """By stream: what is reported, and how often by each room."""
 
-ALERT = """SELECT T.room, T.celsius, H.percent, T.ts AS measured, H.ts AS damp, _ts AS at
+ALERT = """SELECT T.room, T.celsius, H.percent, T.ts AS measured, H.ts AS damp, _ts AS moment
 FROM temperature T, humidity H WHERE T.room = H.room AND T.celsius > {celsius} WINDOW {minutes} MINUTES"""
 
 HORIZONS = {
@@ -89,13 +89,13 @@ def invite(folder: Path) -> None:
 
 def welcome(event: Any) -> str:
     """What the job says of a query that came in mid-run."""
-    seen = {"all": "every row it wants is there", "new": "it sees the rows that come from now on"}
-    sees = seen.get(event.sees, f"it sees the rows since {clock(event.sees)}")
+    words = {"all": "every row it wants is there", "new": "it sees the rows that come from now on"}
+    sees = words[event.sees] if event.sees in words else f"it sees the rows since {clock(event.sees)}"
     exact = "" if event.exact_from is None else f"; exact from {clock(event.exact_from)} on"
     return f"step {event.step:4}: {event.query} was added: {sees}{exact}"
 
 
-def clock(moment: Any) -> str:
+def clock(moment: int) -> str:
     """A moment of the sensors' time."""
     return f"{moment // (60 * MINUTE):02}:{moment // MINUTE % 60:02}:{moment // SECOND % 60:02}"
 

@@ -64,7 +64,7 @@ def answers(folder: Path) -> Counter[Any]:
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         files = f"read_parquet('{folder}/**/*.parquet', hive_partitioning = false)"
-        columns = "room, celsius, percent, epoch_us(measured), epoch_us(damp), epoch_us(at)"
+        columns = "room, celsius, percent, epoch_us(measured), epoch_us(damp), epoch_us(moment)"
         return Counter(connection.execute(f"SELECT {columns} FROM {files}").fetchall())
 
 

@@ -15,8 +15,8 @@ HEAD = f"""# Many queries over one pair of streams
 Written by `python -m benchmarks.sharing` (part of `make bench`). All queries join the same two streams by the same
 equality; they differ in their windows, and where it says so in a filter on one stream. Windows are distributed as in
 Wang §8.3, Table 8.2: *uniform*, *mostly_small* (ten of twelve up to 10 s), *small_large* (half up to 6 s, half from
-24 s on), all up to 30 s. {SELECTIVITY:g} of all pairs have equal keys. *nested* filters are eight thresholds whose rows
-contain each other, *apart* eight ranges of which none contains another; half of all rows pass one on average.
+24 s on), all up to 30 s. {SELECTIVITY:g} of all pairs have equal keys. *nested* filters are four thresholds whose rows
+contain each other, *apart* four ranges of which none contains another; half of all rows pass one on average.
 
 `off` gives every query a join of its own (Wang's *isolated*), `pull_up` joins once with the largest window and lets a
 router decide for each result and query, `push_down` splits the streams by filter, `mem_opt` cuts the state at every

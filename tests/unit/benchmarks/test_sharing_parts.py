@@ -17,7 +17,7 @@ from benchmarks.sharing.plan import full, quick
 from benchmarks.sharing.record import Newcomer, OnSpark, Record, Report, Scaling
 from benchmarks.sharing.scaling import equal_windows, wanted_by
 from benchmarks.sharing.verdicts import verdicts, wrong
-from benchmarks.sharing.workload import DISTRIBUTIONS, FILTERS, LONGEST, Feed, Workload
+from benchmarks.sharing.workload import DISTRIBUTIONS, FILTERS, LEVELS, LONGEST, Feed, Workload
 
 
 @pytest.mark.parametrize("distribution", DISTRIBUTIONS)
@@ -43,7 +43,7 @@ def test_a_feed_goes_on_where_it_stopped() -> None:
 def test_half_of_all_rows_pass_a_filter_on_average(kind: str) -> None:
     values = np.linspace(0, 1, 10_001)
     shares, passing = [], []
-    for number in range(8):
+    for number in range(LEVELS):
         text = FILTERS[kind](number)
         assert text is not None
         bounds = [float(word) for word in text.replace("A.v", "").split() if word[0].isdigit()]
