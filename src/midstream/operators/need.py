@@ -54,6 +54,14 @@ class Need:
             return None
         return max(size for want in self.wants for size in want.sizes.values())
 
+    def steps(self, label: str) -> tuple[tuple[int, int], ...]:
+        """For each filter on a source, by its bit, the widest window of the queries that put it."""
+        widest: dict[int, int] = {}
+        for want in self.wants:
+            bit = want.bits[label]
+            widest[bit] = max(widest.get(bit, 0), *want.sizes.values())
+        return tuple(sorted(widest.items()))
+
     def keep(self, lane: Lane, rows: Mapping[str, RowsSpec], found: Combinations) -> Combinations:
         """The combinations that somebody wants, each living as long as the last who does."""
         marks = {a: column(lane, rows[a], LINEAGE, found) for a in self.lineages}

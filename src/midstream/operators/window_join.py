@@ -20,6 +20,7 @@ from midstream.operators.base import Operator
 from midstream.operators.edge import Edge
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need
+from midstream.operators.reach import Reaching
 from midstream.operators.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
@@ -66,8 +67,7 @@ class WindowJoin(Operator):
         new_left = keyed(lane, self.rows, arrived[0], self.edge.index, self.edge.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.edge.index, self.edge.right_key)
         pairs = [(new_left, part) for part in right.old] + [(part, new_right) for part in left.old]
-        pairs.append((new_left, new_right))
-        pairs = [pair for pair in pairs[:-1] if self._in_reach(*pair)] + pairs[-1:]
+        pairs = [*self._in_reach(lane, new_left, new_right, pairs), (new_left, new_right)]
         found = self._matched(lane, pairs)
         if self.sliced:
             lane.notes[self.id] = [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)]
@@ -76,11 +76,20 @@ class WindowJoin(Operator):
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
 
-    def _in_reach(self, one: Part, other: Part) -> bool:
-        """Whether rows of two parts can be in one window of a query of this plan; others keep some for longer."""
+    def _in_reach(
+        self, lane: Lane, new_left: Part, new_right: Part, pairs: list[tuple[Part, Part]]
+    ) -> list[tuple[Part, Part]]:
+        """The pairs whose rows can be in one window of a query that wants them; others keep some for longer."""
         if self.need is None or self.need.reach is None:
-            return True
-        return not len(one) or not len(other) or ages_of(one, other, EVENT_TIME)[0] <= self.need.reach
+            return pairs
+        left = Reaching(lane, self.rows, self.need, new_left)
+        right = Reaching(lane, self.rows, self.need, new_right)
+        kept = []
+        for one, other in pairs:
+            age = ages_of(one, other, EVENT_TIME)[0]
+            if age <= self.need.reach:
+                kept.append((left.back_to(age), other) if one is new_left else (one, right.back_to(age)))
+        return kept
 
     @property
     def clock(self) -> str:
