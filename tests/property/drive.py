@@ -89,7 +89,7 @@ def run(
             if query.until == number and query.since < number:
                 engine.drop_query(query.name)
             if query.since == number and query.until != number:
-                engine.add_query(query.name, query.spec.cql(), plan=(plans or {}).get(query.name))
+                engine.add_query(query.name, query.spec.cql(), plan=(plans or {}).get(query.name), history=False)
                 found.outputs[query.name] = []
         for action in actions:
             if action.step == number:
@@ -177,7 +177,9 @@ def script(
                 lines.append(f"engine.drop_query({query.name!r})")
             if query.since == number and query.until != number:
                 plan = (plans or {}).get(query.name)
-                lines.append(f'engine.add_query({query.name!r}, """{query.spec.cql()}""", plan={plan!r})')
+                lines.append(
+                    f'engine.add_query({query.name!r}, """{query.spec.cql()}""", plan={plan!r}, history=False)'
+                )
         tables = []
         for name, rows in step.items():
             schema = next(s for s in case.streams if s.name == name).schema

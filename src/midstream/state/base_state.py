@@ -16,7 +16,7 @@ from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_run, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.parts import is_dead
-from midstream.state.rows import BaseRows, Segment, united
+from midstream.state.rows import NUMBER, BaseRows, Segment, numbered, united
 from midstream.state.specs import RowsSpec
 from midstream.state.store import ChunkStore, store_chunk
 
@@ -83,8 +83,7 @@ class BaseState:
 
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
         """Rows of consecutive numbers as combinations of one, with their lifetimes."""
-        spec, size = self.spec, batch.num_rows
-        refs = np.arange(first, first + size, dtype=np.int64)
+        spec, refs = self.spec, Segment(first, batch).numbers
         now = {clock: _words(batch, _clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
             until = spec.lineage.ends(now, _words(batch, LINEAGE))
@@ -113,7 +112,8 @@ class BaseState:
         """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
         assert self.rows is not None
         new = self.rows.new
-        segments = self._trim(self.old, bounds)
+        segments = [self._thinned(segment, bounds) for segment in self._trim(self.old, bounds)]
+        segments = [segment for segment in segments if segment.batch.num_rows]
         if new.batch.num_rows:
             segments = [*segments, new]
         while run := choose_run([s.batch.num_rows for s in segments]):
@@ -125,7 +125,18 @@ class BaseState:
         lifetimes = self.combinations(segment.batch, segment.first).lifetimes()
         return store_chunk(store, name, segment.batch, first=segment.first, lifetimes=lifetimes)
 
+    def _thinned(self, segment: Segment, bounds: Mapping[str, int]) -> Segment:
+        """The segment without its dead rows, once they are most of it; queries that share rows let some go early."""
+        if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
+            return segment
+        mask = self.combinations(segment.batch, segment.first).alive(bounds)
+        if mask is None or not is_sparse(int(mask.sum()), len(mask)):
+            return segment
+        return segment.among(mask)
+
     def _merge(self, segments: list[Segment]) -> list[Segment]:
+        if any(NUMBER in s.batch.schema.names for s in segments):
+            segments = [replace(s, batch=numbered(s)) for s in segments]
         wanted = {n for s in segments for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
         return [Segment(segments[0].first, united([s.batch for s in segments], sorted(wanted)))]
 
@@ -134,6 +145,8 @@ class BaseState:
         if not segments:
             return segments
         first = segments[0]
+        if NUMBER in first.batch.schema.names:
+            return segments
         mask = self.combinations(first.batch, first.first).alive(bounds)
         if mask is None:
             return segments

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -13,10 +14,16 @@ import pyarrow.types as pt
 from midstream.model.manifest import ChunkRef
 from midstream.state.combinations import Words
 
+NUMBER = "_number"
+"""The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""
+
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of rows with consecutive numbers; `ref` is None for rows that are not in the store yet."""
+    """A run of rows with ascending numbers, consecutive ones unless the batch has them in a column.
+
+    `ref` is None for rows that are not in the store yet.
+    """
 
     first: int
     batch: pa.RecordBatch
@@ -24,8 +31,27 @@ class Segment:
 
     @property
     def end(self) -> int:
-        """One past the number of its last row."""
+        """One past the number of its last row, where the numbers are consecutive."""
         return self.first + int(self.batch.num_rows)
+
+    @property
+    def numbers(self) -> Words:
+        """The number of each row."""
+        if NUMBER in self.batch.schema.names:
+            return np.asarray(self.batch.column(NUMBER).to_numpy(zero_copy_only=True), np.int64)
+        return np.arange(self.first, self.end, dtype=np.int64)
+
+    def among(self, mask: npt.NDArray[np.bool_]) -> Segment:
+        """These rows only, with their numbers."""
+        batch = self.batch if NUMBER in self.batch.schema.names else numbered(self)
+        return Segment(self.first, batch.filter(pa.array(mask)))
+
+
+def numbered(segment: Segment) -> pa.RecordBatch:
+    """The rows of a segment with their numbers as a column."""
+    if NUMBER in segment.batch.schema.names:
+        return segment.batch
+    return segment.batch.append_column(NUMBER, pa.array(segment.numbers))
 
 
 _POOL = pa.system_memory_pool()
@@ -77,15 +103,17 @@ class BaseRows:
         self._sizes = np.array([s.batch.num_rows for s in self._segments], np.int64)
         self._places = np.cumsum(self._sizes) - self._sizes
         self._whole: dict[str, pa.Array] = {}
+        sparse = any(NUMBER in s.batch.schema.names for s in self._segments)
+        self._numbers = np.concatenate([s.numbers for s in self._segments]) if sparse else None
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
         if self._is_new(refs):
             return self._column(self.new, name)
-        if len(self._segments) == 1:
+        if self._numbers is None and len(self._segments) == 1:
             return _take(self._column(self._segments[0], name), refs - self._starts[0])
         total = int(self._sizes.sum())
-        if name in self._whole or len(refs) * 8 >= total:
+        if name in self._whole or len(refs) * 8 >= total or self._numbers is not None:
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._segments]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
@@ -108,6 +136,8 @@ class BaseRows:
         )
 
     def _position(self, refs: Words) -> Words:
+        if self._numbers is not None:
+            return np.searchsorted(self._numbers, refs)
         if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
             return np.asarray(refs - self._starts[0], np.int64)
         segment = np.searchsorted(self._starts, refs, "right") - 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
-from midstream.state.rows import united
+from midstream.state.rows import NUMBER, united
 from midstream.state.store import ChunkStore, store_chunk
 
 
@@ -48,7 +48,7 @@ def _adopt_rows(listings: Sequence[StateListing], lane: int, lanes: int, store: 
     batches = [_own(store.get(ref), lane, lanes) for ref in refs]
     if not any(batch.num_rows for batch in batches):
         return StateListing()
-    whole = united(batches, sorted({n for b in batches for n in b.schema.names}))
+    whole = united(batches, sorted({n for b in batches for n in b.schema.names} - {NUMBER}))
     rows = whole.take(pa.array(np.argsort(whole.column(TIME).to_numpy(), kind="stable")))
     chunk = store_chunk(store, name, rows, lifetimes=_widest(refs))
     return StateListing((chunk,), rows.num_rows, rows.num_rows)
