@@ -126,7 +126,10 @@ class Engine:
         self._command(Rescale(lanes))
 
     def reshare(self, sharing: str) -> None:
-        """Let queries share by another mode, beginning with the next step; no answer changes."""
+        """Let queries share by another mode, beginning with the next step; no answer changes.
+
+        Queries that share already go on in their chains; one that began under `off` stays by itself.
+        """
         self._command(Reshare(sharing))
 
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:

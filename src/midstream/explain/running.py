@@ -10,6 +10,7 @@ from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
+from midstream.step.membership import members
 from midstream.step.plan_step import entry_of
 from midstream.step.program import Unit
 
@@ -31,7 +32,9 @@ def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
     The end is in event time, in microseconds; it is None where only row counts or spare time decide it. `under_way` has
     all migrations of the query, oldest first: the newest began while the others ran.
     """
-    records = entry_of(manifest, name).migrations
+    entry = entry_of(manifest, name)
+    mates = members(manifest, entry.chain) if entry.shares else [name]
+    records = {mark: record for mate in mates for mark, record in manifest.queries[mate].migrations.items()}
     if not records:
         return None
     under_way = [{"mark": mark, **record} for mark, record in records.items()]

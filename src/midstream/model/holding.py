@@ -87,7 +87,8 @@ class Chain:
 
     `family` tells what joins by what, `plan` is in terms of labels, `holdings` names the base rows by label. `cuts` are
     the ages between its slices. It was `founded` in that step, by a query that left a chain which ran by the plan
-    `origin`, if there is one. `formerly` is the name it had while the query lived that it is named after.
+    `origin`, if there is one. `formerly` is the name it had while the query lived that it is named after, until it was
+    `renamed` in that step.
     """
 
     family: str
@@ -99,6 +100,7 @@ class Chain:
     founded: int = 0
     origin: str = ""
     formerly: str = ""
+    renamed: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The chain as JSON values."""

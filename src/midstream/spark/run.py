@@ -113,7 +113,10 @@ class Run:
         return self._send(Rescale(lanes))
 
     def reshare(self, sharing: str) -> int:
-        """Let queries share by another mode; no answer changes."""
+        """Let queries share by another mode; no answer changes.
+
+        Queries that share already go on in their chains; one that began under `off` stays by itself.
+        """
         return self._send(Reshare(sharing))
 
     def status(self) -> dict[str, Any]:

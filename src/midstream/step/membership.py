@@ -115,7 +115,7 @@ def renamed(manifest: Manifest, name: str) -> Manifest:
     """The manifest whose chain gives back the name of a query that is gone: another query may bear it."""
     given = free_name(manifest, name)
     chains = {given if k == name else k: v for k, v in manifest.chains.items()}
-    chains[given] = replace(chains[given], formerly=name)
+    chains[given] = replace(chains[given], formerly=name, renamed=manifest.step)
     queries = {k: replace(v, chain=given) if v.chain == name else v for k, v in manifest.queries.items()}
     return replace(manifest, chains=chains, queries=queries)
 

@@ -113,7 +113,11 @@ def take(
                 if manifest.queries[name].shares:
                     check_parts(manifest, name)
             else:
+                yields = name in manifest.chains
                 manifest = unshared(manifest, name, entry)
+                if yields and name in migrations:
+                    new = next(k for k, chain in manifest.chains.items() if chain.formerly == name)
+                    migrations[new] = migrations.pop(name)
             entry = manifest.queries[name]
             events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
             return manifest
@@ -130,8 +134,11 @@ def take(
             heirs = [mate for mate in members(manifest, unit) if mate != name]
             manifest = release(manifest, name)
             if heirs:
+                heir = manifest.queries[heirs[0]]
                 if unit in migrations:
-                    migrations[manifest.queries[heirs[0]].chain] = migrations.pop(unit)
+                    migrations[heir.chain] = migrations.pop(unit)
+                told = replace(heir, migrations={**heir.migrations, **entry.migrations})
+                manifest = manifest.with_query(heirs[0], told)
             else:
                 migrations.pop(unit, None)
                 events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]

@@ -50,7 +50,7 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
     """What has flowed through a chain, for a microsecond of event time; None while nothing has."""
     chain = manifest.chains[name]
     rates = [_rate(manifest, chain, label) for label in chain.holdings]
-    steps = manifest.step - chain.founded
+    steps = manifest.step - max(chain.founded, chain.renamed)  # Its counters go by its name.
     found = manifest.operators.get(operator_name(f"{chain.group}.", f"union {name}"), Counters()).rows_in
     arrived = [manifest.progress[stream].rows for stream in chain.streams if stream in manifest.progress]
     if steps < 1 or not found or not all(rates) or not all(arrived):

@@ -10,7 +10,7 @@ from midstream.sharing.schemes.base import Figures, Scheme
 
 
 class Isolated(Scheme):
-    """Every query has a plan and states of its own; there is no chain to cut."""
+    """A query that begins has a plan and states of its own; chains that are there already stay as they are, uncut."""
 
     name = "off"
 
