@@ -29,7 +29,7 @@ class Pace:
         return (*self.history, *[self.tick] * (self.settle + self.measured))
 
 
-PACE = Pace(rate=80)
+PACE = Pace(rate=80, measured=15)
 """Wang's highest rate, 80 tuples a second of each stream, and windows full before anything is measured."""
 
 MANY = Pace(rate=20, history=(10, 10, 8), settle=3, measured=5)

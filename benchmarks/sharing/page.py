@@ -24,7 +24,7 @@ window, `cpu_opt` where the measured costs say so, `auto` as the engine thinks b
 and take each step in turn, another one first each time, so that what disturbs the machine disturbs them alike. The
 windows are full before anything is measured; a step is one second of the streams; the time is the median of the
 measured steps; Python's garbage collector runs between steps, not in them. All results of the measured steps are
-compared by number and by a sum of hashes.
+compared by number and by a sum of hashes. How many times faster one is than another is the median over the steps.
 """
 
 
@@ -97,17 +97,17 @@ and is given no more queries.
 
 def _workload(report: Report, workload: Workload) -> str:
     records = report.of(workload)
-    base = records[ISOLATED].typical if ISOLATED in records else None
     rate = next(iter(records.values())).rate
     names = ("mode", "a step", "isolated / it", "results a step", "state rows", "comparisons a step", "")
-    table = _table(names, "lrrrrrl", (_record(record, base) for record in records.values()))
+    table = _table(names, "lrrrrrl", (_record(record, records.get(ISOLATED)) for record in records.values()))
     return f"### {workload.name}\n\n{rate} rows a second of each stream.\n\n{table}"
 
 
-def _record(record: Record, base: float | None) -> Sequence[str]:
+def _record(record: Record, isolated: Record | None) -> Sequence[str]:
     if record.typical is None:
         return (record.mode, "", "", "", "", "", record.remark)
-    ratio = f"{base / record.typical:.1f}" if base is not None else ""
+    times = isolated.over(record) if isolated is not None else None
+    ratio = f"{times:.1f}" if times is not None else ""
     return (
         record.mode, _time(record.typical), ratio, f"{record.results:,}", f"{record.state_rows:,}",
         f"{record.comparisons:,}", record.remark,

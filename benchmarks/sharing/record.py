@@ -49,6 +49,14 @@ class Record:
         """Seconds of a step: the median of the measured ones; None where none was done."""
         return median(self.seconds) if self.seconds else None
 
+    def over(self, other: Record) -> float | None:
+        """How many times as long a step takes as the other's: the median over the steps that both did.
+
+        Steps are compared one by one, for what disturbs the machine for a while disturbs both.
+        """
+        ratios = [mine / its for mine, its in zip(self.seconds, other.seconds, strict=False)]
+        return median(ratios) if ratios else None
+
     @property
     def remark(self) -> str:
         """What a reader must know of the run."""

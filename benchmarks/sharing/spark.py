@@ -27,7 +27,7 @@ from benchmarks.sharing.workload import SCHEMA, STREAMS, Feed, Workload
 
 OURS, THEIRS = "one job of midstream", "separate Spark queries"
 LANES = 2
-SELECTIVITY = 0.0001
+SELECTIVITY = 0.00001
 """Rarer than in memory, for here it is rows that come in masses."""
 
 

@@ -45,15 +45,14 @@ def _faster(report: Report) -> Iterator[Verdict]:
     for workload in report.workloads():
         records = report.of(workload)
         best = records.get(BEST)
-        if workload.queries != AT or best is None or best.typical is None:
+        if workload.queries != AT or best is None:
             continue
         for rival, times in FASTER.items():
-            other = records[rival].typical if rival in records else None
-            if other is not None:
-                ratio = other / best.typical
+            ratio = records[rival].over(best) if rival in records else None
+            if ratio is not None:
                 required = f"at least {times:g}" if times > 1 else "more than 1"
                 met = ratio >= times if times > 1 else ratio > times
-                yield Verdict(f"{workload.name}: {rival} / {BEST}, time of a step", f"{ratio:.1f}", required, met)
+                yield Verdict(f"{workload.name}: {rival} / {BEST}, time of a step", f"{ratio:.2f}", required, met)
 
 
 def _memory(report: Report) -> Iterator[Verdict]:
