@@ -59,6 +59,7 @@ def race(workload: Workload, modes: Sequence[str], pace: Pace, slow: Mapping[str
         runners[mode].push(whole, None)
     del whole
     for turn, (tables, number) in enumerate(steps):
+        gc.collect()
         for place in range(len(runners)):
             runner = list(runners.values())[(place + turn) % len(runners)]
             if runner.mode in slow and (number is None or number >= slow[runner.mode]):
@@ -100,7 +101,6 @@ def last_step(engine: ms.Engine) -> StepDone:
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """Python's garbage collector looks at the objects of all contestants: nobody's step shall pay for the others."""
-    gc.collect()
     gc.disable()
     try:
         yield
