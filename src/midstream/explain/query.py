@@ -87,9 +87,6 @@ def _text(value: dict[str, Any]) -> str:
         lines.append(wrapped("sees  ", sight(value["sees"], value["exact_from"], value["joined"])))
         lines.append(wrapped("reads ", reads_text(chain, value["query"])))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
-    if chain is not None:
-        others = {name: records for name, records in chain["migrations"].items() if name != value["query"]}
-        lines += [f"with {name}: {_migration(record)}" for name, of in others.items() for record in of.values()]
     if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.
         lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
     if chain is not None and _is_worth_it(value):

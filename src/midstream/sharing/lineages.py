@@ -16,14 +16,15 @@ def lineage_of(
 ) -> Lineage:
     """How long the rows of a holding live: for each filter as long as the widest window of its queries.
 
-    `conditions` are the filters by their text.
+    `conditions` are the filters by their text; one that nobody asks any more is on its way out.
     """
     holding = manifest.holdings[name]
     if not scheme(manifest.sharing).filtered:
         widest = max(held.size for held in holding.filters.values())
         everything = Filter(MOST_FILTERS, (), widest, manifest.reshared)
         return Lineage((everything,), holding.stream, holding.kind, (), holding.founded)
-    filters = [_filter(manifest, held, conditions[text]) for text, held in holding.filters.items()]
+    asked = [(held, conditions[text]) for text, held in holding.filters.items() if text in conditions]
+    filters = [_filter(manifest, held, own) for held, own in asked]
     ordered = tuple(sorted(filters, key=lambda f: (-f.size, f.bit)))
     return Lineage(ordered, holding.stream, holding.kind, chain.cuts, holding.founded)
 

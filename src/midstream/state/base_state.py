@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -135,7 +136,8 @@ class BaseState:
         return segment.among(mask)
 
     def _merge(self, segments: list[Segment]) -> list[Segment]:
-        if any(NUMBER in s.batch.schema.names for s in segments):
+        gaps = any(one.end != other.first for one, other in pairwise(segments))
+        if gaps or any(NUMBER in s.batch.schema.names for s in segments):
             segments = [replace(s, batch=numbered(s)) for s in segments]
         wanted = {n for s in segments for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
         return [Segment(segments[0].first, united([s.batch for s in segments], sorted(wanted)))]

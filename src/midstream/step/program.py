@@ -280,7 +280,7 @@ def _chain_unit(
     chain, query = manifest.chains[name], carrier(shapes)
     lineages = {
         label: lineage_of(manifest, holding, chain, {text: conditions[holding, text] for text in
-                          manifest.holdings[holding].filters})
+                          manifest.holdings[holding].filters if (holding, text) in conditions})
         for label, holding in chain.holdings.items()
     }  # fmt: skip
     kept = {label: columns[holding] for label, holding in chain.holdings.items()}

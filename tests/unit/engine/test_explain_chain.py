@@ -147,11 +147,11 @@ def test_with_counters() -> None:
         "│     A 12 rows, B 8 rows, 741 comparisons",
         "├─ filter  A: A.v > 3.0",
         "├─ slice 2  (5 s, 20 s]  read by q2, q3",
-        "│     A 6 rows, B 16 rows, 621 comparisons",
+        "│     A 6 rows, B 16 rows, 288 comparisons",
         "├─ filter  A: A.j < 7 and A.v > 3.0",
         "│          B: B.v < 9.0",
         "├─ slice 3  (20 s, 1 min]  read by q3",
-        "│     A 7 rows, B 35 rows, 743 comparisons",
+        "│     A 7 rows, B 35 rows, 288 comparisons",
         "├─ route  a result goes where its slice and its rows' lineage say",
         "│     3,372 decisions",
         "├─ union  1,124 results, 1,628 rows to the queries",
@@ -242,7 +242,7 @@ def test_a_chain_on_its_way_to_another_plan() -> None:
         made.push(both("ABC", table([at, at], j=[1, 2], k=[1, at], v=[1.0, at])))
     shown = made.explain("short", analyze=True).splitlines()
     assert shown[1] == "plan  (A (B C))"
-    assert shown[5].startswith("with long: migration by parallel_track to (A (B C)) since step 12: both plans run")
+    assert shown[5].startswith("migration by parallel_track to (A (B C)) since step 12: both plans run")
     assert "├─ old plan" in shown and "└─ new plan" in shown
     assert "chain short  mem_opt, 2 queries, 2 windows, 2 slices, plan (A (B C))" in shown
     chain = made.explain("short", analyze=True, format="json")["chain"]

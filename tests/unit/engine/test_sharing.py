@@ -151,3 +151,37 @@ def test_a_query_answers_as_it_would_alone(pair: tuple[str, ...], slow: bool) ->
     for name in pair:
         assert together[name] == ALONE[name, slow], name
         assert ALONE[name, slow]
+
+
+THREE = {
+    "short": "SELECT A.j AS a, B.j AS b FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS",
+    "middle": "SELECT A.j AS a, B.j AS b FROM A, B WHERE A.k = B.k AND A.v > 3 WINDOW 20 SECONDS",
+    "long": "SELECT A.j AS a, B.j AS b FROM A, B WHERE A.k = B.k AND A.v > 3 AND A.j < 7 AND B.v < 9 WINDOW 60 SECONDS",
+}
+
+
+def run_of_three(sharing: str) -> tuple[list[dict[str, list[dict[str, Any]]]], Any]:
+    made = engine("AB", sharing=sharing)
+    for name, sql in THREE.items():
+        made.add_query(name, sql)
+    steps = [both("AB", table([at, at + 1], j=[at % 8, 2], k=[1, 2], v=[at % 11, 1.0])) for at in range(0, 80, 2)]
+    return [{name: rows.to_pylist() for name, rows in made.push(step).items()} for step in steps], made
+
+
+@pytest.mark.parametrize("sharing", ["mem_opt", "cpu_opt", "pull_up", "push_down"])
+def test_rows_go_from_the_middle_of_what_is_held(sharing: str) -> None:
+    """Rows that only the short window wanted leave gaps between those that the long one wants."""
+    found, _ = run_of_three(sharing)
+    expected, _ = run_of_three("off")
+    for mine, theirs in zip(found, expected, strict=True):
+        assert {n: sorted(map(str, rows)) for n, rows in mine.items()} == {
+            n: sorted(map(str, rows)) for n, rows in theirs.items()
+        }
+
+
+def test_what_nobody_wants_takes_no_room() -> None:
+    _, made = run_of_three("mem_opt")
+    for lane in made.manifest.lane_states.values():
+        for name, listing in lane.states.items():
+            stored = sum(ref.rows for ref in listing.chunks)
+            assert stored <= 2 * listing.live + 16, name

@@ -84,7 +84,7 @@ def test_a_manifest_before_the_first_step(log: ManifestLog) -> None:
 def test_the_file_is_compact_json(log: ManifestLog) -> None:
     log.publish(full(12))
     text = file_of(log, 12).read_text()
-    assert json.loads(text)["format"] == 1
+    assert json.loads(text)["format"] == manifest_model.FORMAT_VERSION
     assert json.loads(text)["value"] == json.loads(json.dumps(full(12).to_json()))
     assert ": " not in text
     assert '", "' not in text
@@ -323,7 +323,16 @@ def test_any_flipped_byte_is_found(log: ManifestLog) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]\n", b"\xff\xfe", b'{"format":1}\n', disk.seal(5), disk.seal({"format": 1})]
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]\n",
+        b"\xff\xfe",
+        b'{"format":%d}\n' % manifest_model.FORMAT_VERSION,
+        disk.seal(5),
+        disk.seal({"format": 2}),
+    ],
 )
 def test_a_damaged_newest_manifest_names_the_way_out(log: ManifestLog, content: bytes) -> None:
     publish(log, *range(4))
