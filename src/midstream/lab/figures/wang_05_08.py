@@ -27,6 +27,7 @@ class Wang0508(Map):
     name: ClassVar[str] = "wang_05_08"
     title: ClassVar[str] = "memory saved by state-slice, two queries"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up", "push_down"})
     x: ClassVar[str] = "rho = W_1 / W_2"
     y: ClassVar[str] = "S_sigma"
     saved: ClassVar[str] = "memory saved"

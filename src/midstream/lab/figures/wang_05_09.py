@@ -25,6 +25,7 @@ class Wang0509(CpuOfTwo):
     name: ClassVar[str] = "wang_05_09"
     title: ClassVar[str] = "CPU saved by state-slice over pull-up"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up"})
     why_not_average: ClassVar[str] = (
         "the average is (1/4 + 3/2 S_join) / (1 + 2 S_join), which passes 40 % at S_join = 0.21: the more results, the "
         "more the router costs"

@@ -17,6 +17,7 @@ class Wang0510(CpuOfTwo):
     name: ClassVar[str] = "wang_05_10"
     title: ClassVar[str] = "CPU saved by state-slice over push-down"
     source: ClassVar[str] = "Wang §5.3, Fig. 5.10"
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "push_down"})
     why_not_average: ClassVar[str] = (
         "push-down probes just as little as state-slice; what is saved is its router, S_sigma S_join of the wide "
         "window's probes, and that is little unless many pairs join"

@@ -26,6 +26,7 @@ class Wang0604(OfTree):
     name: ClassVar[str] = "wang_06_04"
     title: ClassVar[str] = "memory saved by state-slice over pull-up, join tree"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up"})
     saved: ClassVar[str] = "memory saved"
     printed: ClassVar[str] = "Equation 6.4"
     in_full: ClassVar[str] = "Equations 6.2 and 6.3"

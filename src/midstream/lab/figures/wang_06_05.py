@@ -26,6 +26,7 @@ class Wang0605(OfTree):
     name: ClassVar[str] = "wang_06_05"
     title: ClassVar[str] = "memory saved by state-slice over isolated execution, join tree"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "off"})
     saved: ClassVar[str] = "memory saved"
     printed: ClassVar[str] = "Equation 6.4"
     in_full: ClassVar[str] = "Equations 6.1 and 6.3"

@@ -27,6 +27,7 @@ class Wang0606(OfTree):
     name: ClassVar[str] = "wang_06_06"
     title: ClassVar[str] = "CPU saved by state-slice over pull-up, join tree"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up"})
     saved: ClassVar[str] = "CPU saved"
     printed: ClassVar[str] = "Equation 6.8 as printed"
     in_full: ClassVar[str] = "Equations 6.6 and 6.7"

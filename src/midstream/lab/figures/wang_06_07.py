@@ -29,6 +29,7 @@ class Wang0607(OfTree):
     name: ClassVar[str] = "wang_06_07"
     title: ClassVar[str] = "CPU saved by state-slice over isolated execution, join tree"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "off"})
     saved: ClassVar[str] = "CPU saved"
     printed: ClassVar[str] = "Equation 6.8 as printed"
     in_full: ClassVar[str] = "Equations 6.5 and 6.7"

@@ -34,6 +34,7 @@ class Wang0801(OfThree):
     name: ClassVar[str] = "wang_08_01"
     title: ClassVar[str] = "memory of three ways of sharing"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up", "push_down"})
     drawn: ClassVar[str] = ROWS
     panels: ClassVar[Mapping[str, tuple[str, float, float]]] = {named(*p): p for p in (*BY_WINDOWS, *BY_FILTER)}
     setting: ClassVar[str] = (

@@ -40,6 +40,7 @@ class Wang0802(OfThree):
     name: ClassVar[str] = "wang_08_02"
     title: ClassVar[str] = "service rate of three ways of sharing"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"mem_opt", "pull_up", "push_down"})
     drawn: ClassVar[str] = SERVICE
     panels: ClassVar[Mapping[str, tuple[str, float, float]]] = {
         f"{letter}: {named(*p)}": p for letter, p in zip("abcdef", (*BY_WINDOWS, *BY_JOIN), strict=True)

@@ -57,6 +57,7 @@ class Wang0803(Figure):
     title: ClassVar[str] = "service rate of Mem-Opt and CPU-Opt"
     paper: ClassVar[str] = "Wang"
     source: ClassVar[str] = SOURCE
+    schemes: ClassVar[frozenset[str]] = frozenset({"cpu_opt", "mem_opt"})
     strategies: ClassVar[frozenset[str]] = frozenset()
     setting: ClassVar[str] = (
         "Queries without filters, windows by Table 8.2, S_join 0.025; 24 and 36 queries have the Small-Large windows "
