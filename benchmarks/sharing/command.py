@@ -18,7 +18,7 @@ from rich.console import Console
 from benchmarks.report import machine
 from benchmarks.sharing.embedded import race
 from benchmarks.sharing.newcomer import newcomers
-from benchmarks.sharing.pace import ISOLATED, MODES
+from benchmarks.sharing.pace import ISOLATED, MODES, PARTITION
 from benchmarks.sharing.page import page
 from benchmarks.sharing.plan import CHAINS, ISOLATED_STEPS, MANY_FROM, Plan, full, quick
 from benchmarks.sharing.record import Newcomer, OnSpark, Record, Report, Scaling
@@ -72,7 +72,7 @@ def _embedded(plan: Plan, console: Console) -> list[Record]:
     found: list[Record] = []
     for workload in plan.workloads:
         console.rule(f"embedded, {workload.name}")
-        modes, slow = list(MODES), dict[str, int]()
+        modes, slow = [m for m in MODES if workload.filters != "none" or m != PARTITION], dict[str, int]()
         if workload.queries >= MANY_FROM:
             slow = {ISOLATED: ISOLATED_STEPS}
             modes = modes if workload == Workload(workload.queries) else modes[1:]

@@ -8,6 +8,8 @@ MODES = ("off", "pull_up", "push_down", "mem_opt", "cpu_opt", "auto")
 """Every way to share: `off` gives each query a join of its own (Wang's *isolated*)."""
 
 ISOLATED, BEST = "off", "cpu_opt"
+PARTITION = "push_down"
+"""Splits streams by filter; where there is none it is `pull_up`."""
 
 
 @dataclass(frozen=True)
