@@ -20,7 +20,7 @@ from midstream.migration.base import Box
 from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage
-from midstream.step.program import Unit
+from midstream.step.unit import Unit
 
 
 def chain_values(manifest: Manifest, unit: Unit, boxes: Sequence[Box], *, analyze: bool) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from midstream.explain.running import running_boxes, state_ids
 from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
 from midstream.step.conclude import state_bytes, state_rows
-from midstream.step.program import Unit, compile_program
+from midstream.step.program import compile_program
+from midstream.step.unit import Unit
 
 
 def metrics(manifest: Manifest) -> dict[str, Any]:

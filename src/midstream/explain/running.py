@@ -10,9 +10,9 @@ from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
-from midstream.step.membership import members
+from midstream.step.chains import members
 from midstream.step.plan_step import entry_of
-from midstream.step.program import Unit
+from midstream.step.unit import Unit
 
 
 def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:

@@ -12,7 +12,7 @@ from midstream.operators.window_join import WindowJoin
 from midstream.state.join_state import slice_of
 from midstream.step.clock import watermarks
 from midstream.step.names import operator_name
-from midstream.step.program import Unit
+from midstream.step.unit import Unit
 
 
 def listed(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> dict[str, dict[int, int]]:

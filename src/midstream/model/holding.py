@@ -16,7 +16,8 @@ class Held:
 
     `parts` are its conjuncts as texts. It was first asked in step `since`; `complete` is the event time from which on
     every row that passes it was held while it was young enough, `floor` that from which on rows are held for it still.
-    `blind` says that rows from before it was asked do not count.
+    `blind` says that rows from before it was asked do not count. Of a window that counts rows, `counted` is how many
+    rows have been held all along, however wide it has grown since.
     """
 
     bit: int
@@ -26,6 +27,7 @@ class Held:
     complete: int = ALWAYS
     floor: int = ALWAYS
     blind: bool = False
+    counted: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """The filter as JSON values."""

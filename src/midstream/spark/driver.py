@@ -29,7 +29,7 @@ from midstream.step.clock import Seen
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
-from midstream.step.program import parsed
+from midstream.step.texts import parsed
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000

@@ -16,8 +16,8 @@ from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.plan.decompose import MigrationTask, decompose
 from midstream.plan.tree import Plan
-from midstream.step.program import parsed
 from midstream.step.statistics import statistics
+from midstream.step.texts import parsed
 
 AUTO = "auto"
 """The name that stands for the chooser among the strategies."""

@@ -14,7 +14,7 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
 from midstream.step.names import operator_id, operator_name
 from midstream.step.plan_step import StepPlan
-from midstream.step.program import parsed
+from midstream.step.texts import parsed
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:

@@ -31,7 +31,8 @@ from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store import ChunkStore
 from midstream.step.held import held_id, hold_back, released
-from midstream.step.program import Program, Unit
+from midstream.step.program import Program
+from midstream.step.unit import Unit
 
 
 @dataclass(frozen=True)

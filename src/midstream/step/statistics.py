@@ -29,7 +29,9 @@ from midstream.plan.key_classes import key_classes
 from midstream.state.lineage import BEFORE
 from midstream.state.specs import RowsSpec
 from midstream.step.names import operator_name
-from midstream.step.program import Unit, canonical_plan, shape_in, unit_of
+from midstream.step.program import unit_of
+from midstream.step.texts import canonical_plan, shape_in
+from midstream.step.unit import Unit
 
 SECOND = 1_000_000
 

@@ -17,8 +17,8 @@ from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnde
 from midstream.plan.decompose import decompose
 from midstream.step.choose import resolve
 from midstream.step.plan_step import plan_step
-from midstream.step.program import parsed
 from midstream.step.statistics import statistics
+from midstream.step.texts import parsed
 from tests.unit.building import engine, table
 from tests.unit.migration.flows import advance, ended, warm
 

@@ -1,0 +1,101 @@
+"""Chains made ready to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from midstream.language.expression import Expression
+from midstream.language.plan_notation import parse_plan
+from midstream.model.manifest import Manifest
+from midstream.operators.compile import Binding
+from midstream.operators.need import Want
+from midstream.operators.project import Project
+from midstream.sharing.answers import Answers
+from midstream.sharing.discovery import scheme
+from midstream.sharing.lineages import lineage_of
+from midstream.sharing.member import Member
+from midstream.sharing.partition import can_part, choices
+from midstream.sharing.shape import SCOPE, Shape, carrier
+from midstream.state.lineage import Lineage
+from midstream.state.specs import RowsSpec
+from midstream.step.texts import shape_in
+from midstream.step.unit import Unit
+
+
+def chain_units(manifest: Manifest, group: str) -> list[Unit]:
+    """The units of a group's chains."""
+    names: dict[str, list[str]] = {}
+    for name, entry in sorted(manifest.queries.items()):
+        if entry.shares and entry.group == group:
+            names.setdefault(entry.chain, []).append(name)
+    shapes = {name: shape_in(manifest, manifest.queries[name].sql) for held in names.values() for name in held}
+    columns: dict[str, set[str]] = {}
+    conditions: dict[tuple[str, str], tuple[Expression, ...]] = {}
+    for name, shape in shapes.items():
+        for label, wanted in manifest.queries[name].wants.items():
+            columns.setdefault(wanted.holding, set()).update(shape.reads[label])
+            conditions[wanted.holding, wanted.filter] = shape.filters[label]
+    stored = {base: tuple(sorted(read)) for base, read in columns.items()}
+    return [
+        _chain_unit(manifest, chain, {name: shapes[name] for name in held}, stored, conditions)
+        for chain, held in names.items()
+    ]
+
+
+def _chain_unit(
+    manifest: Manifest,
+    name: str,
+    shapes: Mapping[str, Shape],
+    columns: Mapping[str, tuple[str, ...]],
+    conditions: Mapping[tuple[str, str], tuple[Expression, ...]],
+) -> Unit:
+    chain, query = manifest.chains[name], carrier(shapes)
+    lineages = {
+        label: lineage_of(manifest, holding, chain, {text: conditions[holding, text] for text in
+                          manifest.holdings[holding].filters if (holding, text) in conditions})
+        for label, holding in chain.holdings.items()
+    }  # fmt: skip
+    kept = {label: columns[holding] for label, holding in chain.holdings.items()}
+    wants = {member: _want(manifest, member, lineages) for member in shapes}
+    binding = Binding(
+        query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(wants.values())
+    )
+    rows = binding.rows()
+    members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
+    delivery = scheme(manifest.sharing).delivery
+    parted = delivery == "partition" and can_part(parse_plan(chain.plan, query))
+    parts = choices(members, lineages) if parted else ()
+    answers = Answers(name, rows, lineages, members, delivery, parts if len(parts) > 1 else ())
+    identity = {label: label for label in query.aliases}
+    came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
+    return Unit(
+        name,
+        came,
+        chain.founded,
+        chain.group,
+        query,
+        query,
+        identity,
+        binding,
+        members[0].outlet,
+        False,
+        answers,
+        chain.formerly,
+    )
+
+
+def _want(manifest: Manifest, name: str, lineages: Mapping[str, Lineage]) -> Want:
+    wants = manifest.queries[name].wants
+    bits = {label: manifest.holdings[w.holding].filters[w.filter].bit for label, w in wants.items()}
+    if not scheme(manifest.sharing).filtered:
+        bits = {label: lineage.filters[0].bit for label, lineage in lineages.items()}
+    return Want(bits, {label: w.size for label, w in wants.items()})
+
+
+def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mapping[str, RowsSpec]) -> Member:
+    entry = manifest.queries[name]
+    outputs = ", ".join(f"{o.name}: {o.expression.text()}" for o in shape.query.outputs)
+    ranged = all(shape.kind(label) == "range" for label in shape.sizes)
+    past = entry.exact_from if ranged else None
+    outlet = Project(shape.query, rows, ())
+    return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, outlet, outputs)
