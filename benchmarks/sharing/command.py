@@ -100,7 +100,8 @@ def _newcomers(plan: Plan, console: Console) -> list[Newcomer]:
 
 
 def _told(run: Newcomer, console: Console) -> Newcomer:
-    console.print(f"{run.host:<10}{run.mode:<10}{run.what:<26}{run.cost:7.3f} s beyond the step of {run.step:.3f} s")
+    line = f"{run.host:<10}{run.mode:<10}{run.what:<26}{run.cost:7.3f} s beyond a step; with it {run.step:.3f} s"
+    console.print(line, soft_wrap=True)
     return run
 
 

@@ -45,7 +45,7 @@ def full() -> Plan:
         pace=PACE,
         many=MANY,
         scaling_results=(10_000, 100_000, 1_000_000),
-        scaling=Pace(0, history=(10, 10, 10), settle=2, measured=5),
+        scaling=Pace(0, history=(10, 10, 10), settle=2, measured=10),
         crowd=Workload(1_000, "uniform", "nested"),
         newcomer=MANY,
         spark_counts=(1, 4, 12, 36, 100, 1_000),
