@@ -18,6 +18,14 @@ from tests.sharing.family import Asked, reads
 from tests.sharing.judge import Judge, said
 from tests.sharing.plain import asked
 
+WAYS = {
+    "m_join": ("((A B) C)", "[A: B C | B: A C | C: B A]"),
+    "cacq": ("((A B) C)", "eddy(A B C)"),
+    "stairs": ("((A B) C)", "stairs((A (B C)))"),
+    "jisc_stairs": ("stairs(((A B) C))", "stairs((A (B C)))"),
+}
+"""The plans between which a strategy goes, if not between trees."""
+
 CUTS = (15, 30, 45, 60, 75, 90)
 LEFT, RIGHT = "((A B) C)", "(A (B C))"
 AB, ABC = (draw_rows(Shape(seed, (size,) * names, span=16, keys=3)) for seed, size, names in ((1, 40, 2), (2, 25, 3)))
@@ -241,14 +249,16 @@ def test_more_filters_than_a_word_has_bits(mode: str) -> None:
 def test_members_migrate(mode: str, together: bool) -> None:
     """By every strategy that accepts it, there and back, beside members that stay."""
     for strategy in strategies():
+        old, new = WAYS.get(strategy, (LEFT, RIGHT))
         case = triples(
-            Add(0, "q", asked("ABC", 6, plan=LEFT)),
-            Add(0, "stays", asked("ABC", 4, "A.n > 0", plan=LEFT)),
-            Add(2, "comes", asked("ABC", 5, plan=LEFT)),
-            *(Move(step, "q", (RIGHT, LEFT)[step % 2], strategy, {}, together) for step in range(2, 7, 2)),
+            Add(0, "q", asked("ABC", 6, plan=old)),
+            Add(0, "stays", asked("ABC", 4, "A.n > 0", plan=old)),
+            Add(2, "comes", asked("ABC", 5, plan=old)),
+            *(Move(step, "q", plan, strategy, {}, together) for step, plan in ((2, new), (4, old), (5, new))),
             Change(5, "stays", asked("ABC", 7)),
         )
-        hold(case, mode)
+        found, _ = hold(case, mode)
+        assert strategy == "pause_drain_resume" or len(found.refused) < 3
 
 
 @every_mode
