@@ -122,14 +122,12 @@ class Judge:
                 continue
             assert other.asked.want is not None
             far = self._reach(other.asked.want, segment)
-            if far == NEVER:
-                continue  # A wider one that came since may hide how many rows are held; "new" is told, and holds.
             if far is None or segment.asked.want.within(other.asked.want):
                 assert sees == "all", (
                     f"{label}: sees {sees}, and {other.query} of step {other.begin} is wider and whole"
                 )
                 self.told["covered"] += 1
-            else:
+            elif far < NEVER:
                 enough = sees == "all" or (isinstance(sees, int) and sees <= far)
                 assert enough, f"{label}: sees {sees}, and {other.query} of step {other.begin} holds all from {far}"
                 self.told["covered in part"] += 1

@@ -304,3 +304,6 @@ def test_rows_are_counted(mode: str) -> None:
     begun = [counted(rows) for rows in (1, 2, 5)]
     later = [replace(counted(rows, "A.n > 0"), step=3) for rows in (1, 4, 8)]
     hold(pairs(*begun, *later), mode)
+    wider, narrow = replace(counted(8), step=2), replace(counted(3), step=4)
+    found, _ = hold(pairs(*begun, wider, narrow), mode)
+    assert seen(found, "q30", 4) == ("new" if mode == "off" else "all")
