@@ -43,7 +43,8 @@ def conclude(
     rows_out = _rows_out(manifest, outputs)
     for name, entry in manifest.queries.items():
         did = work.get(entry.unit(name), Counters())
-        entry = entry.counted(entry.counters + did + Counters(rows_out=rows_out[name]))
+        own = did + Counters(rows_out=rows_out[name]) if rows_out[name] else did
+        entry = entry.counted(entry.counters + own)
         queries[name], happened = account(plan, name, entry, outputs)
         moved += happened
     states = {lane: output.state for lane, output in outputs.items()}
