@@ -19,7 +19,7 @@ from benchmarks.sharing.spark import LANES, SELECTIVITY, put, source
 from benchmarks.sharing.workload import STREAMS, Feed, Workload
 from midstream.model.events import QueryAdded, StepDone
 
-BETWEEN = 2
+BETWEEN = 3
 """Undisturbed steps before, between and after the newcomers."""
 
 
