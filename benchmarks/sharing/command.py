@@ -51,6 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if "newcomers" in parts:
         there = [n for n in report.newcomers if n.host != "embedded"]
         report = replace(report, newcomers=(*_newcomers(plan, console), *there))
+    report.save(root / "results" / "sharing.json")
     if "spark" in parts:
         runs, added = _spark(plan, console)
         there = [n for n in report.newcomers if n.host != "spark"]
