@@ -73,7 +73,8 @@ def _state(axis: Any, report: Report) -> None:
     axis.set_yscale("log")
     axis.set_title(f"{STATE_OF} queries, uniform windows")
     axis.set_ylabel("rows of state")
-    axis.legend(frameon=False, fontsize=8)
+    axis.set_ylim(top=4 * axis.get_ylim()[1])
+    axis.legend(frameon=False, fontsize=8, ncols=3)
 
 
 def _scaling(axis: Any, report: Report) -> None:
