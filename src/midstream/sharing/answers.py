@@ -12,33 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from midstream.model.counters import Counters
 from midstream.operators.need import need_of
 from midstream.operators.outlet import Answer
+from midstream.sharing.ladder import Ladder, climb, ladders
 from midstream.sharing.member import Member
 from midstream.sharing.partition import Choice
 from midstream.sharing.results import Pieces, Results, in_order, table_of
 from midstream.sharing.router import merged, routed, within
 from midstream.sharing.schemes.base import Delivery
-from midstream.state.combinations import Combinations, Words
+from midstream.state.combinations import Combinations
 from midstream.state.lane import Lane
 from midstream.state.lineage import Lineage
-from midstream.state.rows import take
 from midstream.state.specs import RowsSpec
-
-FEW = 16
-"""A prefix so many times shorter than all results is sorted; a longer one is found by looking at each result."""
-
-
-@dataclass(frozen=True)
-class Ladder:
-    """Queries of one filter whose windows are nested: `rungs` ascend, each with those that have this window."""
-
-    bits: Mapping[str, int]
-    sizes: tuple[Mapping[str, int], ...]
-    rungs: tuple[tuple[Member, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -90,7 +76,7 @@ class Answers:
                 given[member.name] = routed(results, member)
         else:
             for ladder in self.ladders:
-                given.update(_climb(results, ladder))
+                given.update(climb(results, ladder))
         return self._counted(lane, given, len(found), results.decided)
 
     def _merged(self, lane: Lane, deltas: Sequence[Combinations]) -> dict[str, Answer]:
@@ -126,62 +112,3 @@ class Answers:
 
     def _sees_all(self, lane: Lane, member: Member, found: Combinations) -> bool:
         return Results(lane, self.rows, self.lineages, found).seen_by(member) is None
-
-
-def ladders(members: Sequence[Member]) -> list[Ladder]:
-    """The members by filter, each set of windows a ladder where they are nested, else several."""
-    by_filter: dict[tuple[tuple[str, int], ...], dict[tuple[tuple[str, int], ...], list[Member]]] = {}
-    for member in members:
-        bits, sizes = tuple(sorted(member.want.bits.items())), tuple(sorted(member.want.sizes.items()))
-        by_filter.setdefault(bits, {}).setdefault(sizes, []).append(member)
-    found = []
-    for bits, by_sizes in by_filter.items():
-        waiting = sorted(by_sizes, key=lambda sizes: [size for _, size in sizes])
-        while waiting:
-            rungs = [waiting.pop(0)]
-            for sizes in list(waiting):
-                if all(a <= b for (_, a), (_, b) in zip(rungs[-1], sizes, strict=True)):
-                    rungs.append(sizes)
-                    waiting.remove(sizes)
-            found.append(Ladder(dict(bits), tuple(map(dict, rungs)), tuple(tuple(by_sizes[r]) for r in rungs)))
-    return found
-
-
-def _climb(results: Results, ladder: Ladder) -> dict[str, Answer]:
-    """The answers of a ladder's members: the results up to each rung."""
-    levels, passed = results.levels(ladder.sizes), results.passed(ladder.bits)
-    here = np.flatnonzero(levels < len(ladder.rungs) if passed is None else passed & (levels < len(ladder.rungs)))
-    levels = levels[here]
-    by_level = np.argsort(levels, kind="stable")
-    ends = np.searchsorted(levels[by_level], np.arange(len(ladder.rungs)), "right")
-    given: dict[str, Answer] = {}
-    tables: dict[str, Answer] = {}
-    chosen: Words | None = None
-    for rung, end in enumerate(ends.tolist()):
-        if chosen is None or len(chosen) != end:
-            chosen = _up_to(rung, end, levels, by_level)
-            shared: dict[str, Answer] = {}
-        for member in ladder.rungs[rung]:
-            if member.outputs not in tables:
-                tables[member.outputs] = table_of(results, member, here)
-            whole = tables[member.outputs]
-            seen = results.seen_by(member)
-            if seen is not None:
-                given[member.name] = taken(whole, chosen[seen[here[chosen]]])
-                continue
-            if member.outputs not in shared:
-                shared[member.outputs] = whole if end == len(here) else taken(whole, chosen)
-            given[member.name] = shared[member.outputs]
-    return given
-
-
-def _up_to(rung: int, end: int, levels: Words, by_level: Words) -> Words:
-    """The places of the results up to a rung, in order; looking at all is cheaper than sorting many."""
-    if end == len(levels):
-        return np.arange(end)
-    return np.sort(by_level[:end]) if end * FEW < len(levels) else np.flatnonzero(levels <= rung)
-
-
-def taken(answer: Answer, at: Words) -> Answer:
-    """The rows of an answer at these places."""
-    return Answer(take(answer.table, at), answer.times[at])

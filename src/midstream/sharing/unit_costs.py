@@ -11,10 +11,10 @@ from midstream.sharing.costs.chain import UnitCosts
 MEASURED = UnitCosts(
     probe=0.0,
     purge=20e-9,
-    route=40e-9,
+    route=58e-9,
     filter=0.0,
     union=0.0,
     operator=0.0,
-    boundary=150e-6,
+    boundary=90e-6,
 )
 """Probing, filters and unions cost the same wherever the cuts are: in sets they are done once for the whole chain."""

@@ -17,13 +17,15 @@ from midstream.sharing.schemes.base import Figures
 from midstream.sharing.unit_costs import MEASURED
 from midstream.step.names import operator_name
 
-STEPS_BETWEEN = 8
-"""Steps after which the statistics are looked at again."""
+STEPS_BETWEEN, MANY = 8, 100
+"""Steps after which the statistics are looked at again; as many more for each so many queries."""
 
 
 def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest:
     """The manifest with each chain cut as its scheme wants; `changed` says that queries have come, gone or changed."""
-    if not manifest.chains or not (changed or manifest.step % STEPS_BETWEEN == 0):
+    # Weighing N windows takes N squared, so of many it is done less often.
+    between = STEPS_BETWEEN * (1 + len(manifest.queries) // MANY)
+    if not manifest.chains or not (changed or manifest.step % between == 0):
         return manifest
     chosen, chains = scheme(manifest.sharing), {**manifest.chains}
     windows: dict[str, set[int]] = {name: set() for name in chains}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.sharing.costs.chain import chain_cost
 from midstream.sharing.schemes.base import Figures, Scheme
 from midstream.sharing.schemes.cpu_opt import CpuOpt
 from midstream.sharing.schemes.mem_opt import MemOpt
@@ -28,5 +27,4 @@ class Auto(Scheme):
         if standing[-1] != windows[-1]:
             standing = (*standing, windows[-1])
         best = CpuOpt().cuts(windows, figures, present)
-        now, then = (chain_cost(figures.load, figures.units, cuts) for cuts in (standing, best))
-        return best if then < (1 - WORTH_IT) * now else standing
+        return best if figures.cost(best) < (1 - WORTH_IT) * figures.cost(standing) else standing

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar, Literal
 
-from midstream.sharing.costs.chain import ChainLoad, UnitCosts
+import numpy as np
+import numpy.typing as npt
+
+from midstream.sharing.costs.chain import ChainLoad, UnitCosts, edge_lengths
 
 Delivery = Literal["prefix", "router", "partition"]
 """How results find their queries: by the slice they fall in, by a test against each query, or by a join for each part
@@ -21,6 +25,22 @@ class Figures:
 
     load: ChainLoad
     units: UnitCosts
+
+    def lengths(self, i: int) -> npt.NDArray[np.float64]:
+        """Lengths of the edges from the i-th window on, as `edge_lengths` has them, but for the routes.
+
+        The dissertation's router holds a result against each window inside its slice; here a result is placed among
+        them once, by one search, however many there are.
+        """
+        spans = self.load.spans[i:]
+        results = 2 * self.load.lambda_a * self.load.lambda_b * self.load.s_join * np.cumsum(spans)
+        placed = results * (np.arange(len(spans)) > 0)
+        return edge_lengths(self.load, replace(self.units, route=0.0), i) + self.units.route * placed
+
+    def cost(self, cuts: Sequence[int]) -> float:
+        """The length of the path along these cuts."""
+        nodes = [0, *(self.load.w.index(float(cut)) + 1 for cut in cuts)]
+        return float(sum(self.lengths(i)[j - i - 1] for i, j in pairwise(nodes)))
 
 
 class Scheme(ABC):

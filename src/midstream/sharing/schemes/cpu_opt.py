@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 from typing_extensions import override
 
-from midstream.sharing.costs.chain import edge_lengths
 from midstream.sharing.schemes.base import Figures, Scheme
 from midstream.sharing.shortest_path import cheapest_cuts
 
@@ -29,4 +28,4 @@ class CpuOpt(Scheme):
     def cuts(self, windows: Sequence[int], figures: Figures | None, present: Sequence[int]) -> tuple[int, ...]:
         if figures is None:
             return tuple(windows)
-        return cheapest_cuts(windows, lambda i: edge_lengths(figures.load, figures.units, i))
+        return cheapest_cuts(windows, figures.lengths)
