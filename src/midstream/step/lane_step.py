@@ -106,7 +106,8 @@ def lane_step(
             before, mark = comparisons(lane), mark_of(unit.name, clock.step, at)
             box, options = began[unit.name][at], migration.options
             chosen = strategy(migration.strategy)
-            boxes[unit.name] = chosen.begin(boxes[unit.name], box, lane, options, mark)
+            # Parts do not migrate: where they came in the same step, the new plan stands alone at once.
+            boxes[unit.name] = box if unit.parted else chosen.begin(boxes[unit.name], box, lane, options, mark)
             if migration.operator is not None and isinstance(unit.outlet, UserOutlet):
                 spec = OperatorSpec.from_json(migration.operator)
                 hand_over(unit.outlet, boxes[unit.name].results, spec, chosen, options, mark, lane)
@@ -184,7 +185,7 @@ def _restore(unit: Unit, state: LaneState, step: int) -> Box:
     # A snapshot may be of a query of the same name that this step dropped.
     if snapshot is None or unit.since == step:
         return unit.box(unit.plan)
-    if unit.answers is not None and unit.answers.choices:
+    if unit.parted:
         return unit.box(snapshot["plan"])  # Parts do not migrate: what was on its way has arrived.
     return restored(snapshot, unit.box, maker)
 

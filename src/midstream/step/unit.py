@@ -75,6 +75,11 @@ class Unit:
         return lane_key(canonical(self.user)[0])
 
     @property
+    def parted(self) -> bool:
+        """Whether it runs as several joins, one for each choice of parts."""
+        return self.answers is not None and bool(self.answers.choices)
+
+    @property
     def queries(self) -> tuple[str, ...]:
         """The names of the queries it answers."""
         return (self.name,) if self.answers is None else tuple(member.name for member in self.answers.members)
