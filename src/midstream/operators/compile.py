@@ -47,9 +47,19 @@ class Binding:
             wanted = None
             if self.lineages:
                 wanted = " ".join(f"{a}@{self.lineages[a].founded}" for a in sorted(inside))
-                wanted += " " + wanted_text(self.wants, inside, self.lineages) if len(inside) > 1 else ""
+                if len(inside) > 1:
+                    wanted += f" {wanted_text(self.wants, inside, self.lineages)}{self._kept(inside)}"
             self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
         return self._signatures[inside]
+
+    def _kept(self, inside: frozenset[str]) -> str:
+        """For whom rows are kept below, where that is for longer than this query wants their combinations.
+
+        Such combinations must not outlive the rows that they are made of.
+        """
+        if need_of(self.wants, inside, self.lineages) is None:
+            return ""
+        return " of " + " ".join(self.lineages[label].digest for label in sorted(inside))
 
     @cached_property
     def _signatures(self) -> dict[frozenset[str], Signature]:
