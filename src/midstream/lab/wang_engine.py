@@ -17,7 +17,7 @@ from midstream.model.counters import Counters
 SEED = 8
 
 TICK = 3.0
-"""Seconds of the paper in a step; nothing here hangs on it but for how many slices the engine makes in mode cpu_opt."""
+"""Seconds of the paper in a step; it decides how many slices mode cpu_opt makes, and which chunks filters spare."""
 
 
 @dataclass(frozen=True)

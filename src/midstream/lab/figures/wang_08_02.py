@@ -52,8 +52,8 @@ class Wang0802(OfThree):
         "purge for each row and join it enters, each result against every window of a router but the widest and "
         "against the filter of each query that takes it, push-down's merge by results of Q_1, state-slice's unions by "
         "input rows. The pairs that state-slice probes are those that push-down's joins probe (the equations agree). "
-        "Dotted is what the engine itself does in sets: no unions, but a new row meets all old ones, those beyond the "
-        "filter, too. The text does not say what the other settings of a panel are: here the middle ones."
+        "Dotted is what the engine itself does in sets: no unions, but what filters spare of probes is spared chunk by "
+        "chunk. The text does not say what the other settings of a panel are: here the middle ones."
     )
 
     @override
