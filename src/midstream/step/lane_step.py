@@ -115,7 +115,7 @@ def lane_step(
             costs[unit.name][mark] = comparisons(lane) - before
     for unit in program.units:
         kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
-        ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not began[unit.name])
+        ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not (began[unit.name] or program.changed))
     results: dict[str, Answer] = {}
     for unit in program.units:
         results.update(_answers(unit, boxes[unit.name], lane))

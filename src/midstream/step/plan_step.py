@@ -48,10 +48,11 @@ class StepPlan:
     lanes_before: int
     migrations: Mapping[str, tuple[Migrate, ...]]
     events: tuple[Event, ...]
+    changed: bool = False
 
     def program(self, group: str) -> Program:
         """What the lanes of a group run."""
-        return compile_program(self.manifest, group, self.migrations)
+        return replace(compile_program(self.manifest, group, self.migrations), changed=self.changed)
 
     def groups(self) -> tuple[str, ...]:
         """The lane groups in use, sorted."""
@@ -87,8 +88,9 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             events.append(CommandRefused(step, command.to_json(), str(error)))
     if any(isinstance(command, ChangeQuery) for command in commands):
         current = settled(current, [w for entry in current.queries.values() for w in entry.wants.values()])
-    current = recut(current, events, changed=bool(commands) or current.chains.keys() != manifest.chains.keys())
-    return StepPlan(current, manifest.lanes, migrations, tuple(events))
+    changed = bool(commands) or current.chains.keys() != manifest.chains.keys()
+    current = recut(current, events, changed=changed)
+    return StepPlan(current, manifest.lanes, migrations, tuple(events), changed)
 
 
 def take(

@@ -28,10 +28,14 @@ from midstream.step.unit import Unit
 
 @dataclass(frozen=True)
 class Program:
-    """What a group of lanes runs in one step: its queries, in order of name, and the migrations that begin with it."""
+    """What a group of lanes runs in one step: its queries, in order of name, and the migrations that begin with it.
+
+    `changed`: queries came, went or changed with it, so that states may be asked for that were not there.
+    """
 
     units: tuple[Unit, ...]
     migrations: Mapping[str, tuple[Migrate, ...]]
+    changed: bool = False
 
     @property
     def lane_key(self) -> dict[str, Expression] | None:
