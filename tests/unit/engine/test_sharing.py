@@ -185,3 +185,19 @@ def test_what_nobody_wants_takes_no_room() -> None:
         for name, listing in lane.states.items():
             stored = sum(ref.rows for ref in listing.chunks)
             assert stored <= 2 * listing.live + 16, name
+
+
+def test_what_a_wider_window_left_behind_is_no_answer() -> None:
+    """A query leaves the chain for a plan that keeps combinations, and then the one with the wider window goes."""
+    sql = "SELECT A.j AS a, B.j AS b, C.j AS c FROM A [ROWS 8], B [ROWS 8], C [ROWS {}] WHERE A.k = B.k AND B.k = C.k"
+    found = {}
+    for sharing in ("mem_opt", "off"):
+        made = engine("ABC", sharing=sharing)
+        made.add_query("narrow", sql.format(1))
+        made.add_query("wide", sql.format(3))
+        made.push({"B": table([0], j=[1], k=[1]), "C": table([0, 1, 2], j=[1, 2, 3], k=[1, 1, 1])})
+        made.migrate("narrow", "stairs((A (B C)))", "moving_state")
+        made.push()
+        made.drop_query("wide")
+        found[sharing] = made.push({"A": table([3], j=[1], k=[1])})["narrow"].to_pylist()
+    assert found["mem_opt"] == found["off"] == [{"a": 1, "b": 1, "c": 3}]
