@@ -147,7 +147,8 @@ def run_case(
     for query in case.queries:
         if query.since > 0 and query.until != query.since:
             sink = {"path": str(place.answers(query.name)), "format": "parquet"}
-            hooks.give(query.since, AddQuery(query.name, query.spec.cql(), chosen.get(query.name), sink))
+            wish = AddQuery(query.name, query.spec.cql(), chosen.get(query.name), sink, history=False)
+            hooks.give(query.since, wish)
         if query.until is not None and query.until < len(case.steps) and query.until > query.since:
             hooks.give(query.until, DropQuery(query.name))
     for action in actions:

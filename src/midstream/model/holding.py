@@ -44,15 +44,13 @@ class Holding:
     """The base rows of a source that queries share: by filter text for whom, by column from which event time on.
 
     They were first held in step `founded`; once nobody wants them any more, another holding begins with nothing. Rows
-    that had ended by `bound` may be gone, whoever reads the holding now. It is `uniform` while all that ever wanted it
-    had one filter and one window.
+    that had ended by `bound` may be gone, whoever reads the holding now.
     """
 
     stream: str
     kind: str
     founded: int
     bound: int = ALWAYS
-    uniform: bool = True
     filters: Mapping[str, Held] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)
 

@@ -37,7 +37,6 @@ class Answers:
     members: tuple[Member, ...]
     delivery: Delivery = "prefix"
     choices: tuple[Choice, ...] = ()
-    uniform: bool = True
 
     @cached_property
     def ladders(self) -> tuple[Ladder, ...]:
@@ -46,11 +45,8 @@ class Answers:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether one member is all there is, so that what the chain finds is its answer.
-
-        Combinations of three rows and more may have been made for wider windows that are gone.
-        """
-        if len(self.members) != 1 or not (self.uniform or len(self.lineages) == 2):
+        """Whether one member is all there is, so that what the chain finds is its answer."""
+        if len(self.members) != 1:
             return False
         want, filters = self.members[0].want, self.members[0].filters
         if any(filters[a] and not self.lineages[a].filters[0].conditions for a in filters):

@@ -65,8 +65,7 @@ def _chain_unit(
     delivery = scheme(manifest.sharing).delivery
     parted = delivery == "partition" and can_part(parse_plan(chain.plan, query))
     parts = choices(members, lineages) if parted else ()
-    uniform = all(manifest.holdings[holding].uniform for holding in chain.holdings.values())
-    answers = Answers(name, rows, lineages, members, delivery, parts if len(parts) > 1 else (), uniform)
+    answers = Answers(name, rows, lineages, members, delivery, parts if len(parts) > 1 else ())
     identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
     return Unit(

@@ -80,16 +80,8 @@ def taken_in(manifest: Manifest, shape: Shape, label: str, name: str, reach: Rea
     holding = manifest.holdings.get(name, Holding(stream, shape.kind(label), manifest.step))
     fresh = after(manifest, stream)
     columns = {**dict.fromkeys(shape.reads[label], fresh), **holding.columns}
-    text, size = shape.texts[label], shape.sizes[label]
-    alike = all(held.size == size and other == text for other, held in holding.filters.items())
-    filters = {**holding.filters, text: reach.held}
-    return replace(
-        holding,
-        filters=filters,
-        columns=columns,
-        bound=bound_of(manifest, name),
-        uniform=holding.uniform and alike,
-    )
+    filters = {**holding.filters, shape.texts[label]: reach.held}
+    return replace(holding, filters=filters, columns=columns, bound=bound_of(manifest, name))
 
 
 def seen_of(
