@@ -88,7 +88,8 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             events.append(CommandRefused(step, command.to_json(), str(error)))
     if any(isinstance(command, ChangeQuery) for command in commands):
         current = settled(current, [w for entry in current.queries.values() for w in entry.wants.values()])
-    changed = bool(commands) or current.chains.keys() != manifest.chains.keys()
+    asked = any(isinstance(command, AddQuery | ChangeQuery | DropQuery | Reshare) for command in commands)
+    changed = asked or current.chains.keys() != manifest.chains.keys()
     current = recut(current, events, changed=changed)
     return StepPlan(current, manifest.lanes, migrations, tuple(events), changed)
 

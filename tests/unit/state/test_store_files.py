@@ -361,7 +361,7 @@ def test_a_chunk_of_another_format_version(store: FileStore, rows: pa.RecordBatc
 
 
 @pytest.mark.parametrize(
-    "data", [b"not Arrow", as_file(batch().replace_schema_metadata({"midstream.format": "1"}), times=0)]
+    "data", [b"not Arrow", as_file(batch().replace_schema_metadata({"midstream.format": str(FORMAT_VERSION)}), times=0)]
 )
 def test_a_chunk_that_is_none(store: FileStore, data: bytes) -> None:
     ref = rewritten(store, data)
