@@ -18,10 +18,8 @@ from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lane import Lane
-from midstream.state.lineage import LINEAGE, Lineage, later
+from midstream.state.lineage import BEFORE, LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec
-
-BEFORE = -(2**63)
 
 
 @dataclass(frozen=True)
@@ -34,10 +32,6 @@ class Want:
     def within(self, labels: Iterable[str]) -> Want:
         """The want of these sources only."""
         return Want({a: self.bits[a] for a in labels}, {a: self.sizes[a] for a in labels})
-
-    def covers(self, other: Want) -> bool:
-        """Whether whatever the other wants is wanted here too, for at least as long."""
-        return all(self.bits[a] == other.bits[a] and self.sizes[a] >= other.sizes[a] for a in other.bits)
 
 
 @dataclass(frozen=True)

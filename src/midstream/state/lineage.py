@@ -31,6 +31,7 @@ MOST_FILTERS = 62
 """Distinct filters of one source that a word has bits for."""
 
 BEFORE = -(2**63)
+"""When rows ended that no query wants."""
 
 
 @dataclass(frozen=True)
