@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 
+import numpy as np
 from typing_extensions import override
 
 from midstream.language.query import Query
@@ -72,7 +73,8 @@ class Part(Operator):
         clock = self.lineage.clock
         reach = self.size if self.lineage.kind == "range" else self.size - 1
         here = chosen.now[clock]
-        ends = later(here, reach)
+        # No longer than the base rows themselves, of which older ones may be gone for a window that grew.
+        ends = np.minimum(later(here, reach), chosen.until[clock])
         return Combinations(chosen.refs, chosen.now, {**chosen.until, clock: ends})
 
 
