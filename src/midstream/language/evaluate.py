@@ -6,7 +6,7 @@ greatest number.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,14 @@ def holds(expression: Expression, column: Columns, rows: int) -> Mask:
     array([False, False,  True])
     """
     return np.ascontiguousarray(np.broadcast_to(_holds(expression, column), rows))
+
+
+def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:
+    """Where every condition on the columns of a batch is true; everywhere if there is none."""
+    mask = np.ones(batch.num_rows, np.bool_)
+    for condition in conditions:
+        mask &= holds(condition, lambda c: batch.column(c.name), batch.num_rows)
+    return mask
 
 
 def _datum(expression: Expression, column: Columns) -> Datum:

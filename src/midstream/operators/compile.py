@@ -141,13 +141,8 @@ def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
     return _compile_join(binding, binding.rows(), compile_source(binding, left), compile_source(binding, right))
 
 
-def labels_of(operator: Operator) -> frozenset[str]:
-    """The sources below an operator."""
-    return operator.labels
-
-
 def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator) -> WindowJoin:
-    one, other = labels_of(left), labels_of(right)
+    one, other = left.labels, right.labels
     between = edge(binding.query, one, other)
     return WindowJoin(
         binding.signature(one | other),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.evaluate import holds
+from midstream.language.evaluate import all_hold
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
 from midstream.operators.base import Operator
@@ -80,22 +78,15 @@ class SourceOperator(Operator):
     def _selected(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         if not self.selection or not arrived.num_rows:
             return arrived
-        mask = _passed(arrived, self.selection)
+        mask = all_hold(self.selection, arrived)
         return arrived if mask.all() else arrived.filter(pa.array(mask))
-
-
-def _passed(arrived: pa.RecordBatch, conditions: Sequence[Expression]) -> npt.NDArray[np.bool_]:
-    mask = np.ones(arrived.num_rows, np.bool_)
-    for condition in conditions:
-        mask &= holds(condition, lambda c: arrived.column(c.name), arrived.num_rows)
-    return mask
 
 
 def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
     """The rows that some query wants, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
     words = np.zeros(arrived.num_rows, np.int64)
     for one in lineage.filters:
-        words |= one.mask if not one.conditions else np.where(_passed(arrived, one.conditions), one.mask, 0)
+        words |= one.mask if not one.conditions else np.where(all_hold(one.conditions, arrived), one.mask, 0)
     marked = arrived.append_column(LINEAGE, pa.array(words, pa.int64()))
     marked = marked.append_column(ARRIVED, pa.array(np.full(arrived.num_rows, step, np.int64)))
     return marked if words.all() else marked.filter(pa.array(words != 0))

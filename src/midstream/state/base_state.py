@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.language.evaluate import holds
+from midstream.language.evaluate import all_hold
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, row_clock
 from midstream.state.combinations import Combinations, Words
@@ -175,10 +175,7 @@ def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordB
     for one in lineage.filters:
         columns = {c.name for condition in one.conditions for c in condition.columns()}
         if one.since == step and not one.blind and columns <= set(batch.schema.names):
-            passed = np.ones(batch.num_rows, np.bool_)
-            for condition in one.conditions:
-                passed &= holds(condition, lambda c: batch.column(c.name), batch.num_rows)
-            words = words | np.where(passed, one.mask, 0)
+            words = words | np.where(all_hold(one.conditions, batch), one.mask, 0)
     at = batch.schema.get_field_index(LINEAGE)
     return batch.set_column(at, LINEAGE, pa.array(words, pa.int64()))
 

@@ -29,7 +29,7 @@ def enrol(
     """
     shape = shape_in(manifest, entry.sql)
     if any(_is_full(manifest, shape, label, f"{entry.group} {base}") for label, base in shape.bases.items()):
-        return unshared(manifest, name, entry)
+        return unshared(manifest, name, replace(entry, chain="", wants={}))
     names = {label: f"{entry.group} {base}" for label, base in shape.bases.items()}
     reaches = {label: reach_of(manifest, shape, label, names[label], history) for label in names}
     holdings = {**manifest.holdings}

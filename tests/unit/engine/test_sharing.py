@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from midstream.model.errors import QueryError
 from tests.unit.building import both, engine, table
 
 ONE = "SELECT A.j AS a, B.j AS b FROM A [RANGE 9 SECONDS], B [RANGE 9 SECONDS] WHERE A.k = B.k AND A.v > 0"
@@ -201,3 +202,17 @@ def test_what_a_wider_window_left_behind_is_no_answer() -> None:
         made.drop_query("wide")
         found[sharing] = made.push({"A": table([3], j=[1], k=[1])})["narrow"].to_pylist()
     assert found["mem_opt"] == found["off"] == [{"a": 1, "b": 1, "c": 3}]
+
+
+def test_a_source_has_room_for_so_many_filters() -> None:
+    """One more begins by itself; a running query is not changed to it."""
+    sql = "SELECT A.j AS a FROM A, B WHERE A.k = B.k AND A.v > {} WINDOW 9 SECONDS"
+    made = engine("AB")
+    for number in range(62):
+        made.add_query(f"q{number}", sql.format(number))
+    with pytest.raises(QueryError, match="no room for one more filter"):
+        made.change_query("q0", sql.format(100))
+    made.add_query("more", sql.format(99.5))
+    out = made.push(both("AB", table([1], j=[1], k=[1], v=[99.7])))
+    assert {name: rows.num_rows for name, rows in out.items()} == dict.fromkeys(out, 1)
+    assert len(bases(made)) == 4 and not made.manifest.queries["more"].shares
