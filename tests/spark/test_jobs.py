@@ -41,6 +41,16 @@ def until(run: Run, step: int) -> None:
         assert not run.await_termination(0.02)
 
 
+def until_taken(run: Run, place: Place, step: int) -> None:
+    """Wait until the rows of a step are done, in however many batches a busy machine takes them."""
+    until(run, step)
+    fed = sum(table.num_rows for tables in CASE.steps[: step + 1] for table in tables.values())
+    deadline = time.monotonic() + 60
+    while sum(p.rows + p.late + p.rejected for p in place.manifest().progress.values()) < fed:
+        assert time.monotonic() < deadline
+        assert not run.await_termination(0.02)
+
+
 def jobs(spark: SparkSession) -> int:
     """How many Spark jobs there have been."""
     context: Any = spark._jsc
@@ -52,7 +62,7 @@ def test_commands_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
     declared = {"chain": CHAIN.cql(), "pairs": PAIRS}
     feed_step(place, 0)
     run = job(spark, place, STREAMS, declared, {"chain": PLANS[0]}, lanes=2).start({"processingTime": "0 seconds"})
-    until(run, 0)
+    until_taken(run, place, 0)
     for wrong, kind in (
         (lambda: run.migrate("nobody", PLANS[1]), ms.QueryError),
         (lambda: run.migrate("chain", "((A B) B)"), ms.PlanError),
@@ -69,15 +79,17 @@ def test_commands_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
     assert run.status()["waiting_commands"] == []
     assert [run.migrate("chain", PLANS[1]), run.drop_query("pairs"), run.rescale(3)] == [1, 2, 3]
     feed_step(place, 1)
-    until(run, 1)
+    until_taken(run, place, 1)
     seen: list[tuple[int, str, int]] = []
     run.add_query("counts", GROUPED.cql(), sink=lambda rows, step, query: seen.append((step, query, rows.count())))
     for step in (2, 3):
         feed_step(place, step)
-        until(run, step)
+        until_taken(run, place, step)
     run.stop()
     status = run.status()
-    assert (status["state"], status["step"], status["lanes"]) == ("stopped", 3, 3)
+    assert (status["state"], status["lanes"]) == ("stopped", 3)
+    last = status["step"]
+    assert last >= 3
     assert set(status["queries"]) == {"chain", "counts"}
     assert status["queries"]["chain"]["plan"] == PLANS[1]
     assert json.loads(json.dumps(status)) == status
@@ -86,7 +98,7 @@ def test_commands_while_it_runs(spark: SparkSession, tmp_path: Path) -> None:
     lives = [Lifetime("chain", CHAIN), Lifetime("counts", GROUPED, 2)]
     expected = answers(STREAMS, CASE.steps, lives)
     assert_same(read_all(place.answers("chain")), expected["chain"])
-    assert {step for step, _, _ in seen} <= {2, 3}
+    assert {step for step, _, _ in seen} <= set(range(2, last + 1))
     assert sum(rows for _, _, rows in seen) == expected["counts"].table.num_rows > 0
 
 
