@@ -10,9 +10,9 @@ import pyarrow as pa
 import midstream as ms
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.model.schema import StreamSchema
+from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 
 SECOND = 1_000_000

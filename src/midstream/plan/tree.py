@@ -18,7 +18,7 @@ class Plan:
         raise NotImplementedError
 
     def notation(self) -> str:
-        """The plan in plan notation; `language.plan_notation.parse_plan` reads it back."""
+        """The plan in plan notation; `plan.notation.parse_plan` reads it back."""
         raise NotImplementedError
 
 

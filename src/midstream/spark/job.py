@@ -12,13 +12,13 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery, operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import check_sharing
+from midstream.plan.notation import parse_plan
 from midstream.spark.driver import Driver
 from midstream.spark.folders import Folders
 from midstream.spark.outlets import Outlets

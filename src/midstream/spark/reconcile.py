@@ -13,11 +13,11 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+from midstream.plan.notation import parse_plan
 from midstream.step.clock import watermark
 from midstream.step.plan_step import take
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.language.expression import Expression
-from midstream.language.plan_notation import parse_plan
 from midstream.model.manifest import Manifest
 from midstream.operators.compile import Binding
 from midstream.operators.need import Want
 from midstream.operators.project import Project
+from midstream.plan.notation import parse_plan
 from midstream.sharing.answers import Answers
 from midstream.sharing.discovery import scheme
 from midstream.sharing.lineages import lineage_of

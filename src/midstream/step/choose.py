@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.migration.base import Move
 from midstream.migration.choice.chooser import checked, choose
@@ -15,6 +14,7 @@ from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.plan.decompose import MigrationTask, decompose
+from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.step.statistics import statistics
 from midstream.step.texts import parsed

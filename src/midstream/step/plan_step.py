@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.migration.base import Move
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
@@ -23,6 +22,7 @@ from midstream.model.events import (
 )
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import check_sharing
+from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import Plan
 from midstream.sharing.shape import can_share
 from midstream.step.chains import check_parts, check_whole, members, move, united

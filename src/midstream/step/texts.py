@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+from midstream.plan.notation import parse_plan
 from midstream.plan.signature import relabel_plan
 from midstream.sharing.shape import Shape, shape_of
 

@@ -8,13 +8,13 @@ from functools import cached_property
 
 from midstream.eddy.compile import compile_plan
 from midstream.language.expression import Expression
-from midstream.language.plan_notation import parse_plan
 from midstream.language.query import Query
 from midstream.migration.base import PlanBox
 from midstream.operators.base import Operator
 from midstream.operators.compile import Binding
 from midstream.operators.difference import DifferenceOutlet
 from midstream.operators.outlet import Outlet
+from midstream.plan.notation import parse_plan
 from midstream.plan.signature import canonical, relabel_plan
 from midstream.plan.tree import Plan
 from midstream.sharing.answers import Answers

@@ -10,9 +10,9 @@ from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, Machine, Task
 from midstream.lab.plans import bushy, left_deep, right_deep, sharing
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.model.schema import StreamSchema
 from midstream.plan.decompose import decompose
+from midstream.plan.notation import parse_plan
 
 SMALL = Machine(minute=12.0, rows=1 / 6, domain=4, speed=float("inf"))
 

@@ -10,8 +10,8 @@ from midstream.lab.figures.jisc_10 import latency
 from midstream.lab.jisc_settings import ROW, Chain, switch
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
-from midstream.language.plan_notation import parse_plan
 from midstream.model.schema import StreamSchema
+from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
 
 CHAIN = Chain(joins=4, window=10, steps=5)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.language.plan_notation import parse_plan
 from midstream.migration.choice.chooser import OBJECTIVES
 from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.migration.discovery import discovered
 from midstream.model.commands import Migrate, from_json
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
 from midstream.plan.decompose import decompose
+from midstream.plan.notation import parse_plan
 from midstream.step.choose import resolve
 from midstream.step.plan_step import plan_step
 from midstream.step.statistics import statistics

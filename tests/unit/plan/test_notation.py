@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.plan_notation import default_plan, parse_plan
 from midstream.language.query import Query
 from midstream.model.errors import PlanError
+from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
 from tests.unit.language.schemas import parsed
 
