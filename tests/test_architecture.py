@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,7 +25,7 @@ LAYERS = (
     {"cli", "demo"},
     {"__init__", "__main__"},
 )
-"""Bottom to top: a room imports its own layer and those below it. A new room takes its place here first."""
+"""Bottom to top: a room imports its own layer and those below it, in no circle. A new room takes its place here."""
 
 MOST_LINES = 400
 
@@ -130,6 +130,26 @@ def test_imports_run_downwards() -> None:
     ]
 
 
+def test_no_room_imports_in_a_circle() -> None:
+    """Rooms of one layer too; what the topmost rooms take from the lid is left out as above."""
+    rooms: dict[str, set[str]] = {m.room: set() for m in MODULES}
+    for module, others in module_imports().items():
+        rooms[room_of(module) or ""] |= {room for o in others if (room := room_of(o)) is not None}
+    assert not circles({room: others - {room, "__init__"} for room, others in rooms.items()})
+
+
+def test_no_modules_import_in_a_circle() -> None:
+    """Imports inside functions count: a circle that is put off until the call is one all the same."""
+    assert not circles({m: others - {m, "midstream"} for m, others in module_imports().items()})
+
+
+def test_circles_are_found() -> None:
+    below = {"a": {"b", "c"}, "b": {"c"}, "c": set[str]()}
+    assert circles(below) == []
+    assert circles({**below, "c": {"a"}}) == [{"a", "b", "c"}]
+    assert circles({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"c"}, "e": {"a", "c"}}) == [{"a", "b"}, {"c", "d"}]
+
+
 def test_no_file_is_too_long() -> None:
     lengths = {str(m.relative): len(m.path.read_text(encoding="utf-8").splitlines()) for m in MODULES}
     assert not {path: lines for path, lines in lengths.items() if lines > MOST_LINES}, "take it apart"
@@ -155,6 +175,44 @@ def test_nothing_is_pickled() -> None:
 
 def test_the_fold_knows_no_clock_and_no_chance() -> None:
     assert not importers(IMPURE_MODULES, PURE_ROOMS)
+
+
+def module_imports() -> dict[str, set[str]]:
+    """For each module the modules of the package that it imports anywhere, by their dotted names."""
+    names = {m.name for m in MODULES}
+    return {
+        module.name: {
+            next(known for known in _prefixes(name) if known in names)
+            for _, name in module.imports()
+            if name.split(".")[0] == "midstream"
+        }
+        for module in MODULES
+    }
+
+
+def _prefixes(dotted: str) -> Iterator[str]:
+    parts = dotted.split(".")
+    return (".".join(parts[:count]) for count in range(len(parts), 0, -1))
+
+
+def circles(imports: Mapping[str, set[str]]) -> list[set[str]]:
+    """The greatest sets whose members all reach one another, in order of their first member."""
+
+    def reached(start: str) -> set[str]:
+        found: set[str] = set()
+        waiting = [start]
+        while waiting:
+            following = imports.get(waiting.pop(), set()) - found
+            found |= following
+            waiting += following
+        return found
+
+    reach = {name: reached(name) for name in imports}
+    return [
+        circle
+        for name in sorted(imports)
+        if name == min(circle := {other for other in reach[name] if name in reach.get(other, ())}, default=None)
+    ]
 
 
 def importers(packages: set[str], rooms: set[str]) -> list[str]:

@@ -10,11 +10,9 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from midstream.cli.checkpoint import Checkpoint
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
-from midstream.model.events import from_json as event_from_json
 from midstream.state.manifest_log import ManifestLog
 
 QUERY = "flights"
@@ -74,8 +72,7 @@ def play(
             changed = True
             progress(description=f"week by week, {act.old_plan} -> {act.new_plan}")
     seconds = time.monotonic() - began
-    events = [event_from_json(value) for value in Checkpoint(checkpoint).events()]
-    return performance(act, events, old_plan_steps(act, replays), seconds)
+    return performance(act, run.events, old_plan_steps(act, replays), seconds)
 
 
 def old_plan_steps(act: Act, replays: Mapping[str, Replay]) -> tuple[StepDone, ...]:

@@ -9,8 +9,7 @@ from typing import Any
 
 import midstream.migration as room
 from midstream.migration.base import Strategy
-from midstream.migration.under_way.lasting import Lasting
-from midstream.model.errors import CheckpointError, StrategyError
+from midstream.model.errors import StrategyError
 
 
 @lru_cache(maxsize=1)
@@ -37,18 +36,6 @@ def strategy(name: str) -> Strategy:
             f"unknown strategy {name!r}", place="migrate", remedy=f"use one of: auto, {', '.join(strategies())}"
         )
     return discovered()[name]
-
-
-def lasting(name: str) -> Lasting:
-    """The strategy that a manifest names for a migration under way."""
-    found = discovered().get(name)
-    if not isinstance(found, Lasting):
-        raise CheckpointError(
-            f"a migration by {name!r} is under way, which this version does not know",
-            place="manifest",
-            remedy="use the version of midstream that began it, or go back to an older step of the checkpoint",
-        )
-    return found
 
 
 def _named(kind: type[Any]) -> list[type[Strategy]]:

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from midstream.migration import discovery
 from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
 from midstream.migration.under_way.running import Maker, Mixture, Placed, Running
 from midstream.migration.under_way.task import Task, carve
 from midstream.migration.under_way.transition import Transition
+from midstream.model.errors import CheckpointError
 from midstream.operators.base import Operator
 from midstream.state.lane import Lane
 
@@ -72,10 +74,15 @@ class Lasting(Strategy):
 
 
 def maker(name: str) -> Maker:
-    """The strategy of a name, as far as it makes transitions."""
-    from midstream.migration.discovery import lasting
-
-    return lasting(name)
+    """The strategy that a manifest names for a migration under way, as far as it makes transitions."""
+    found = discovery.discovered().get(name)
+    if not isinstance(found, Lasting):
+        raise CheckpointError(
+            f"a migration by {name!r} is under way, which this version does not know",
+            place="manifest",
+            remedy="use the version of midstream that began it, or go back to an older step of the checkpoint",
+        )
+    return found
 
 
 def _covers(task: Task, other: Task) -> bool:
