@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak venv clean
+.PHONY: help demo test check docs pictures bench soak venv clean
 
 bin := .venv/bin
 with_java = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
@@ -22,6 +22,13 @@ check: venv ## lint and types
 
 test: check ## lint, types and all tests that take minutes (Spark included)
 	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
+
+docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
+	$(bin)/python -m sphinx -W --keep-going -q -c docs . build/docs
+	@echo "build/docs/index.html"
+
+pictures: venv ## the pictures of docs/architecture.md, drawn again from the code
+	$(bin)/python -m docs.drawing
 
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, and sharing
 	@$(with_java) $(bin)/python -m benchmarks.run
