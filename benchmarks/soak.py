@@ -29,11 +29,11 @@ from rich.progress import track
 from rich.table import Table
 
 import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
-from midstream.state.manifest_log import ManifestLog
-from midstream.state.store_files import FileStore
+from midstream.state.store.files import FileStore
 from midstream.state.sweep import sweep
 from midstream.step.fold import step as fold
 

@@ -15,9 +15,13 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "midstream"
 
 LAYERS = (
     {"model"},
-    {"language", "plan", "state"},
+    {"language"},
+    {"plan"},
+    {"state"},
+    {"runtime"},
     {"operators"},
-    {"migration", "eddy", "sharing"},
+    {"optimizer"},
+    {"migration", "sharing"},
     {"step"},
     {"explain", "checkpoint"},
     {"engine"},
@@ -29,7 +33,7 @@ LAYERS = (
 
 MOST_LINES = 400
 
-PURE_ROOMS = {"model", "plan", "operators", "migration", "eddy", "sharing", "step", "lab"}
+PURE_ROOMS = {"model", "plan", "runtime", "operators", "optimizer", "migration", "sharing", "step", "lab"}
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 

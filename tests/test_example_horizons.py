@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from midstream.state.manifest_log import ManifestLog
+from midstream.checkpoint.manifest_log import ManifestLog
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "examples" / "horizons.py"

@@ -21,9 +21,9 @@ from typing_extensions import override
 import midstream as ms
 from benchmarks.sharing.embedded import engine_for
 from benchmarks.sharing.workload import LONGEST, STREAMS, Feed, Workload
+from midstream.sharing import recut
 from midstream.sharing.schemes.base import Figures
 from midstream.sharing.schemes.mem_opt import MemOpt
-from midstream.step import recut
 
 WINDOWS = 36
 CUTS = (1, 6, 12, 36)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.checkpoint import load_engine, save_engine
+from midstream.checkpoint.folder import load_engine, save_engine
 from midstream.explain import explain, metrics, migration_progress
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
@@ -21,7 +21,7 @@ from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import check_sharing
-from midstream.state.store_memory import MemoryStore
+from midstream.state.store.memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.fold import step
 from midstream.step.letters import with_letters

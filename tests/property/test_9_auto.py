@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.migration.choice.chooser import OBJECTIVES
 from midstream.model.events import MigrationBegun
+from midstream.optimizer.chooser import OBJECTIVES
 from tests.property.cases import cases, migrations, rescales
 from tests.property.drive import check
 from tests.property.queries import plans

@@ -8,9 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
 from midstream.model.commands import Migrate, Rescale
 from midstream.spark.session import local_session
-from midstream.state.command_log import CommandLog
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.commands import AddQuery, Command, DropQuery
 from midstream.model.commands import Migrate as MigrateCommand
 from midstream.model.commands import Rescale as RescaleCommand
@@ -21,7 +22,6 @@ from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
-from midstream.state.manifest_log import ManifestLog
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same, assert_ordered
 from tests.oracle.spec import StreamSpec

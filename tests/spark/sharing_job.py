@@ -9,9 +9,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale
 from midstream.spark.session import local_session
-from midstream.state.command_log import CommandLog
 from tests.property.drive import Rescale as RescaleAction
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move

@@ -193,7 +193,7 @@ def test_going_back_to_an_older_manifest(spark: SparkSession, hooks: Hooks, tmp_
     with pytest.raises(ms.CheckpointError, match="go back to step 2") as caught:
         make().start()
     assert str(newest) in caught.value.place
-    from midstream.state.manifest_log import ManifestLog
+    from midstream.checkpoint.manifest_log import ManifestLog
 
     ManifestLog(place.checkpoint / "manifests").rewind(1)
     finish(make())

@@ -15,10 +15,10 @@ import typer
 from midstream.cli.console import Failed, WrongUse
 
 if TYPE_CHECKING:
+    from midstream.checkpoint.command_log import CommandLog
+    from midstream.checkpoint.manifest_log import ManifestLog
     from midstream.model.commands import Command
     from midstream.model.manifest import Manifest
-    from midstream.state.command_log import CommandLog
-    from midstream.state.manifest_log import ManifestLog
 
 CheckpointPath = Annotated[Path, typer.Argument(metavar="CKPT", help="The job's checkpoint folder.")]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
@@ -44,14 +44,14 @@ class Checkpoint:
     @cached_property
     def manifests(self) -> ManifestLog:
         """The manifest log."""
-        from midstream.state.manifest_log import ManifestLog
+        from midstream.checkpoint.manifest_log import ManifestLog
 
         return ManifestLog(self.path / "manifests")
 
     @cached_property
     def commands(self) -> CommandLog:
         """The command log."""
-        from midstream.state.command_log import CommandLog
+        from midstream.checkpoint.command_log import CommandLog
 
         return CommandLog(self.path / "commands")
 

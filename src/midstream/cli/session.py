@@ -19,7 +19,7 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
     """
     from midstream.spark.session import local_session
-    from midstream.state.disk import cannot_write
+    from midstream.state.store.disk import cannot_write
 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ import pyarrow.parquet as parquet
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
-from midstream.state.manifest_log import ManifestLog
+from midstream.checkpoint.manifest_log import ManifestLog
 
 QUERY = "flights"
 STRATEGY = "moving_state"

@@ -11,7 +11,7 @@ from midstream.language.infix import conjunction
 from midstream.migration.base import Box
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.sharing.discovery import scheme
-from midstream.step.texts import shape_in
+from midstream.sharing.shape import shape_in
 from midstream.step.unit import Unit
 
 

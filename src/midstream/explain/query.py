@@ -8,16 +8,15 @@ from midstream.explain.chain import chain_values
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.running import live_rows, migration_progress, running_boxes
 from midstream.migration.under_way.transition import Transition
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.words import sight, time_text, wrapped
-from midstream.operators.base import Operator
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
-from midstream.step.lane_key import SINGLE
-from midstream.step.names import operator_name
+from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.operator import Operator
 from midstream.step.plan_step import entry_of, lanes_of
 from midstream.step.program import unit_of
 

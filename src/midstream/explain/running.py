@@ -10,7 +10,7 @@ from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
-from midstream.step.chains import members
+from midstream.sharing.chains import members
 from midstream.step.plan_step import entry_of
 from midstream.step.unit import Unit
 
@@ -43,7 +43,7 @@ def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
 
 def state_ids(unit: Unit, boxes: Sequence[Box]) -> set[str]:
     """The ids of all states that boxes stand on, base rows included."""
-    found = {spec.id for spec in unit.outlet.kept}
+    found = {spec.id for spec in unit.result_operator.kept}
     for box in boxes:
         found |= {spec.id for _, spec in states_of(box.operators())}
         operators = [op for root in box.operators() for op in root.walk()]

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from midstream.migration.base import Box, states_of
-from midstream.model.counters import Counters, in_slice
+from midstream.model.counters import Counters, in_slice, operator_name
 from midstream.model.manifest import Manifest
-from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.operator import Operator
+from midstream.runtime.watermark import watermarks
 from midstream.state.join_state import slice_of
-from midstream.step.clock import watermarks
-from midstream.step.names import operator_name
 from midstream.step.unit import Unit
 
 

@@ -14,16 +14,16 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.model.counters import Counters, is_once_more
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
-from midstream.operators.base import Operator
 from midstream.operators.match import keyed
+from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.tree import Plan
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
 
 

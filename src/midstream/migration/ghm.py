@@ -9,20 +9,20 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import comparisons
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import beside
 from midstream.migration.gpt import begin_empty
+from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.queue import Queue, queue_of
 from midstream.migration.under_way.replay import feed, old_rows
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
-from midstream.operators.base import Operator
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 BUDGET = 100_000
@@ -75,7 +75,7 @@ class GHMTransition(Transition):
         begin_empty(self, lane)
         for unit, spec in self.states():
             waiting = old_rows(unit, lane)
-            lane.put(JoinState(spec, [Part(None, waiting)]))
+            lane.put(JoinState(spec, [SortedRun(None, waiting)]))
             lane.count(f"state {spec.id}", Counters(inserted=len(waiting)))
 
     @override

@@ -8,16 +8,16 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import replay_all
 from midstream.migration.gpt import begin_empty
+from midstream.migration.predictions import replay_all
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.replay import feed, old_rows
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, apart
-from midstream.operators.base import Operator
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
-from midstream.state.lane import Lane
 
 
 class GMS(Lasting):

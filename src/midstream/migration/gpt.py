@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import beside
+from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, apart
-from midstream.operators.base import Operator
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
 
 
 class GPT(Lasting):

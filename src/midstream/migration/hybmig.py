@@ -10,19 +10,19 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Move
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import shifting
 from midstream.migration.hybrid.background import Background
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
+from midstream.migration.predictions import shifting
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.task import Sources, Task
 from midstream.migration.under_way.transition import Transition, inner
-from midstream.operators.base import Operator
-from midstream.operators.view import View
+from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.tree import Leaf, joins
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.view import View
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
 
 ENTRIES = 62
@@ -131,7 +131,9 @@ class HybMigTransition(Transition):
         lane.notes[self.id] = table, cursor
         late = table.serve(self.old, lane, self.masked)
         results = self.new.delta(lane)
-        return concatenate([results, Combinations({s: late.refs[s] for s in results.refs}, late.now, late.until)])
+        return concatenate(
+            [results, Combinations({s: late.refs[s] for s in results.refs}, late.valid_from, late.valid_to)]
+        )
 
     @override
     def is_over(self, lane: Lane) -> bool:

@@ -10,26 +10,26 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import on_demand
 from midstream.migration.just_in_time.ahead import complete_ahead
 from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.completion import Completion, is_old
 from midstream.migration.just_in_time.demand import probe
 from midstream.migration.just_in_time.overlap import find_whole, take_over
 from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.running import Running
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
-from midstream.operators.base import Operator
-from midstream.operators.view import View
 from midstream.operators.window_join import WindowJoin
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.view import View
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 
 
 class JISC(Lasting):
@@ -202,5 +202,7 @@ class JISCTransition(Transition):
     def _begin_again(self, stage: Stage, lane: Lane) -> None:
         """Take out all that was completed: without its table nothing tells what that is."""
         state = lane.join(stage.spec)
-        mixed = [(part, ~is_old(part.combinations, self.task.start)) for part in state.old]
-        state.old = [Part(None if p.codes is None else p.codes[m], p.combinations.take(m)) for p, m in mixed if m.any()]
+        mixed = [(run, ~is_old(run.combinations, self.task.start)) for run in state.old]
+        state.old = [
+            SortedRun(None if p.codes is None else p.codes[m], p.combinations.take(m)) for p, m in mixed if m.any()
+        ]

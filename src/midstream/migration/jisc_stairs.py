@@ -14,9 +14,9 @@ from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
-from midstream.operators.base import Operator
 from midstream.plan.tree import Stairs
-from midstream.state.lane import Lane
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 
 
 class JISCStairs(JISC):

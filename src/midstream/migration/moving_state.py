@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import rebuild_all
-from midstream.state.lane import Lane
+from midstream.migration.predictions import rebuild_all
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
 
 
 class MovingState(Strategy):

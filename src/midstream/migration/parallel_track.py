@@ -10,18 +10,18 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.migration.base import Move
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.migration.choice.predictions import both_plans
 from midstream.migration.gpt import begin_empty
+from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.restricted import restricted
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, apart, inner
-from midstream.operators.base import Operator
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
-from midstream.state.lane import Lane
 
 PURGES = ("watermark", "zhu")
 
@@ -87,7 +87,7 @@ class ParallelTransition(Transition):
     @override
     def advance(self, lane: Lane) -> Combinations:
         late, results = self._late(lane), self.new.delta(lane)
-        late = Combinations({s: late.refs[s] for s in results.refs}, late.now, late.until)
+        late = Combinations({s: late.refs[s] for s in results.refs}, late.valid_from, late.valid_to)
         if self.is_held(lane):
             return late
         return concatenate([late, results])
@@ -130,10 +130,10 @@ class ParallelTransition(Transition):
         left, right = old.left.drive(lane), old.right.drive(lane)
         found = restricted(lane, old, (left, right), (self._all_new, lambda c: 2 * self._all_new(c)), full=3)
         for spec, key, delta in (
-            (old.left_state, old.edge.left_key, left),
-            (old.right_state, old.edge.right_key, right),
+            (old.left_state, old.on.left_key, left),
+            (old.right_state, old.on.right_key, right),
         ):
-            lane.join(spec).insert(keyed(lane, old.rows, delta, old.edge.index, key))
+            lane.join(spec).insert(keyed(lane, old.rows, delta, old.on.index, key))
         return found
 
     def _all_new(self, combinations: Combinations) -> Words:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.base import Box, Move, PlanBox, Strategy
-from midstream.migration.choice.prediction import Prediction, Situation
-from midstream.state.lane import Lane
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.lane import Lane
 
 
 class PauseDrainResume(Strategy):

@@ -11,7 +11,7 @@ from midstream.migration.base import Box, Move, PlanBox, ensure, states_of
 from midstream.migration.moving_state import MovingState
 from midstream.model.counters import Counters
 from midstream.plan.tree import Stairs as StairsPlan
-from midstream.state.lane import Lane
+from midstream.runtime.lane import Lane
 
 
 class Stairs(MovingState):

@@ -1,4 +1,4 @@
-"""The outlet of an aggregate query: CQL's relation at each instant, grouped and summed up."""
+"""The result operator of an aggregate query: CQL's relation at each instant, grouped and summed up."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
 from midstream.language.query import AggregateCall
 from midstream.model.window import EVENT_TIME
-from midstream.operators.outlet import Answer, Outlet, with_time
 from midstream.operators.sums import as_double, exact_sum
+from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 
 GROUPED = "#"
 """The pseudo-source of groups and aggregate values."""
 
 
 @dataclass(frozen=True)
-class AggregateOutlet(Outlet):
+class AggregateOperator(ResultOperator):
     """Evaluates at the multiples of `every` that the watermark passes, over the results alive then.
 
     The results with their lifetimes are its state; each (result, instant) pair is made by arithmetic, without a loop
@@ -36,10 +36,10 @@ class AggregateOutlet(Outlet):
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         state = lane.join(self.kept[0])
-        state.insert(Part(None, deltas[0]))
+        state.insert(SortedRun(None, deltas[0]))
         if not self._passes(lane):
             return Answer(self.schema().empty_table(), np.zeros(0, np.int64))
-        alive = concatenate([*(part.combinations for part in state.old), deltas[0]])
+        alive = concatenate([*(run.combinations for run in state.old), deltas[0]])
         at, instants = self._occurrences(lane, alive)
         if not len(at):
             return Answer(self.schema().empty_table(), instants)
@@ -56,7 +56,7 @@ class AggregateOutlet(Outlet):
         assert self.query.aggregate is not None
         every = self.query.aggregate.every
         begin, end = self.span(lane)
-        first = -(-np.maximum(alive.now[EVENT_TIME], begin) // every)
+        first = -(-np.maximum(alive.valid_from[EVENT_TIME], begin) // every)
         last = np.minimum(self.ends(lane, alive), end - 1) // every if end > begin else first - 1
         counts = np.maximum(last - first + 1, 0)
         at = np.repeat(np.arange(len(alive)), counts)

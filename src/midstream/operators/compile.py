@@ -1,122 +1,23 @@
-"""From a canonical query and a plan to operators."""
+"""From a canonical query and a plan of any form to operators."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
 
-from midstream.language.expression import Expression
-from midstream.language.query import Query
-from midstream.model.window import EVENT_TIME, row_clock
-from midstream.operators.base import Operator
-from midstream.operators.edge import edge
+from midstream.operators.binding import Binding, compile_source
+from midstream.operators.eddy.cacq import EddyOperator
+from midstream.operators.eddy.stairs import routed
+from midstream.operators.eddy.stem import compile_stems
+from midstream.operators.join_condition import join_condition
 from midstream.operators.multi_join import Hop, MultiJoinOperator, Route
-from midstream.operators.need import Need, Want, need_of, wanted_text
-from midstream.operators.source import SourceOperator
 from midstream.operators.window_join import WindowJoin
-from midstream.plan.signature import Signature, signature
-from midstream.plan.tree import Join, Leaf, MultiJoin, Plan
-from midstream.state.lineage import Lineage
-from midstream.state.specs import Index, RowsSpec, StateSpec
-
-
-@dataclass(frozen=True)
-class Binding:
-    """What compilation must know of a query beside its plan.
-
-    `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
-    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them. Where the query stands
-    for several that share states, `lineages` has for each source how long its rows live and `wants` what those want;
-    `columns` is by label then.
-    """
-
-    query: Query
-    scope: str
-    columns: Mapping[str, tuple[str, ...]]
-    inputs: Mapping[str, str]
-    keeps: bool = False
-    lineages: Mapping[str, Lineage] = field(default_factory=dict)
-    wants: tuple[Want, ...] = ()
-
-    def signature(self, labels: Iterable[str]) -> Signature:
-        """The signature of the state over these sources."""
-        inside = frozenset(labels)
-        if inside not in self._signatures:
-            counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
-            wanted = None
-            if self.lineages:
-                wanted = " ".join(f"{a}@{self.lineages[a].founded}" for a in sorted(inside))
-                if len(inside) > 1:
-                    wanted += f" {wanted_text(self.wants, inside, self.lineages)}{self._kept(inside)}"
-            self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
-        return self._signatures[inside]
-
-    def _kept(self, inside: frozenset[str]) -> str:
-        """For whom rows are kept below, where that is for longer than this query wants their combinations.
-
-        Such combinations must not outlive the rows that they are made of.
-        """
-        if need_of(self.wants, inside, self.lineages) is None:
-            return ""
-        return " of " + " ".join(self.lineages[label].digest for label in sorted(inside))
-
-    @cached_property
-    def _signatures(self) -> dict[frozenset[str], Signature]:
-        # Every step asks again for each state of its plan.
-        return {}
-
-    @property
-    def clocks(self) -> tuple[str, ...]:
-        """The clocks that the query's windows are measured on."""
-        counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
-        return (EVENT_TIME, *(row_clock(stream) for stream in sorted(counted)))
-
-    def rows(self) -> Mapping[str, RowsSpec]:
-        """The base rows of every source."""
-        return self._rows_of_sources
-
-    @cached_property
-    def _rows_of_sources(self) -> Mapping[str, RowsSpec]:
-        # Every operator of a plan asks for them; over a hundred sources each answer takes long to find.
-        return {source.alias: self._rows(source.alias) for source in self.query.sources}
-
-    def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:
-        """The state over these sources, indexed so."""
-        ordered = tuple(sorted(labels))
-        base = self.rows()[ordered[0]] if len(ordered) == 1 and self.lineages else None
-        return StateSpec(self.signature(ordered), ordered, self.clocks, index, key, base)
-
-    def leaf(self, label: str) -> Operator:
-        """The operator of a leaf."""
-        return compile_source(self, label)
-
-    def need(self, labels: Iterable[str]) -> Need | None:
-        """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
-        return need_of(self.wants, frozenset(labels), self.lineages) if self.lineages else None
-
-    def _rows(self, label: str) -> RowsSpec:
-        source, sign = self.query.source(label), self.signature((label,))
-        at = label if self.lineages else sign.digest()
-        columns = self.columns.get(at, stored_columns(self.query, label))
-        kept = self.keeps or len(self.query.sources) > 1 or self.query.aggregate is not None
-        return RowsSpec(
-            sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream],
-            self.lineages.get(label),
-        )  # fmt: skip
-
-
-def stored_columns(query: Query, label: str) -> tuple[str, ...]:
-    """The payload columns of a source that are read after its selection."""
-    parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
-    if query.aggregate:
-        calls = [c.argument for c in query.aggregate.calls if c.argument is not None]
-        parts += [*query.aggregate.groups, *calls]
-    return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
+from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.runtime.operator import Operator
+from midstream.state.specs import RowsSpec
 
 
 def compile_plan(binding: Binding, plan: Plan) -> Operator:
-    """The operator of a plan over a canonical query's labels."""
+    """The operator of a plan over a canonical query's labels; eddies stand alone or at the root."""
     rows = binding.rows()
     match plan:
         case Leaf(label):
@@ -126,14 +27,13 @@ def compile_plan(binding: Binding, plan: Plan) -> Operator:
         case MultiJoin(orders):
             routes = tuple(_compile_route(binding, label, order) for label, order in orders)
             return MultiJoinOperator(binding.signature(plan.aliases()), rows, routes)
+        case Eddy(sources, policy):
+            # The order in which a plan names them means nothing to an eddy.
+            stems = compile_stems(binding, sorted(sources))
+            return EddyOperator(binding.signature(sources), rows, stems, policy)
+        case Stairs(tree):
+            return routed(compile_plan(binding, tree))
     raise TypeError(plan)
-
-
-def compile_source(binding: Binding, label: str) -> SourceOperator:
-    """The operator of one source."""
-    rows = binding.rows()
-    conditions = tuple(e for alias, e in binding.query.selections if alias in (label, ""))
-    return SourceOperator(rows[label].signature, rows, rows[label], conditions)
 
 
 def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
@@ -143,7 +43,7 @@ def compile_pair(binding: Binding, left: str, right: str) -> WindowJoin:
 
 def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator, right: Operator) -> WindowJoin:
     one, other = left.labels, right.labels
-    between = edge(binding.query, one, other)
+    between = join_condition(binding.query, one, other)
     return WindowJoin(
         binding.signature(one | other),
         rows,
@@ -159,7 +59,7 @@ def _compile_join(binding: Binding, rows: Mapping[str, RowsSpec], left: Operator
 def _compile_route(binding: Binding, label: str, order: tuple[str, ...]) -> Route:
     seen, hops = frozenset({label}), []
     for following in order:
-        between = edge(binding.query, seen, frozenset({following}))
+        between = join_condition(binding.query, seen, frozenset({following}))
         hops.append(Hop(binding.state((following,), between.index, between.right_key), between))
         seen |= {following}
     return Route(compile_source(binding, label), tuple(hops))

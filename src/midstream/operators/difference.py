@@ -1,4 +1,4 @@
-"""The outlet of `A EXCEPT ON (cols) B`: the rows of A that no row of B matches, as a log of changes (JISC §4.7).
+"""`A EXCEPT ON (cols) B`: the rows of A that no row of B matches, as a log of changes (JISC §4.7).
 
 The paper's set difference keeps inner and outer states and moves rows between them. Here a matching row blocks its
 partner for exactly the lifetime of their pair, so the relation at any time follows from lifetimes alone: a row is in
@@ -16,17 +16,17 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME, FOREVER
-from midstream.operators.base import Operator
-from midstream.operators.outlet import Answer, Outlet, with_time
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 
 OPERATION = "_op"
 
 
 @dataclass(frozen=True)
-class DifferenceOutlet(Outlet):
+class DifferenceOperator(ResultOperator):
     """Writes '+' when a row of the minuend enters the answer and '-' when it leaves; the last column is `_op`."""
 
     roots: tuple[Operator, ...]
@@ -48,9 +48,9 @@ class DifferenceOutlet(Outlet):
         gathered = []
         for spec, delta in zip(self.kept, deltas, strict=True):
             state = lane.join(spec)
-            state.insert(Part(None, delta))
-            whole = concatenate([*(part.combinations for part in state.old), delta])
-            gathered.append((whole.refs[label], whole.now[EVENT_TIME], self.ends(lane, whole)))
+            state.insert(SortedRun(None, delta))
+            whole = concatenate([*(run.combinations for run in state.old), delta])
+            gathered.append((whole.refs[label], whole.valid_from[EVENT_TIME], self.ends(lane, whole)))
         rows, *blocks = gathered
         blocked = [np.concatenate(column) for column in zip(*blocks, strict=True)]
         refs, times, entering = changes(rows, (blocked[0], blocked[1], blocked[2]), self.span(lane))

@@ -1,4 +1,4 @@
-"""Two parts matched along an edge: candidates, equality, windows, residual predicates."""
+"""Two runs matched along a join condition: candidates, equality, windows, residual predicates."""
 
 from __future__ import annotations
 
@@ -11,46 +11,46 @@ from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
-from midstream.operators.edge import Edge
+from midstream.operators.join_condition import JoinCondition
+from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words, concatenate, empty, indices, pair
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
-from midstream.state.lane import Lane
-from midstream.state.parts import Part, sorted_part
+from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import Index, RowsSpec
 
 Rows = Mapping[str, RowsSpec]
 
 
-def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> Part:
+def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> SortedRun:
     """The combinations sorted by their code for an index; NULL keys are left out, for NULL joins nothing."""
     if index == "scan":
-        return Part(None, combinations)
+        return SortedRun(None, combinations)
     if not len(combinations):
-        return Part(np.zeros(0, np.int64), combinations)
+        return SortedRun(np.zeros(0, np.int64), combinations)
     read = lane.reader(rows, combinations)
     values = [evaluate(e, read, len(combinations)) for e in key]
     codes: Codes
     valid: Mask | None
     codes, valid = key_codes(values) if index == "hash" else band_codes(values[0])
     if valid is None:
-        return sorted_part(codes, combinations)
+        return sort_run(codes, combinations)
     at = indices(valid)
-    return sorted_part(codes[at], combinations.take(at), left_out=len(valid) - len(at))
+    return sort_run(codes[at], combinations.take(at), left_out=len(valid) - len(at))
 
 
-def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: Part) -> Combinations:
-    """The combinations of two parts that satisfy the edge and their windows; counts on behalf of the operator.
+def match(lane: Lane, rows: Rows, operator: str, on: JoinCondition, left: SortedRun, right: SortedRun) -> Combinations:
+    """The combinations of two runs that satisfy the join condition and their windows; counts on behalf of the operator.
 
-    For a hash edge the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a scan
-    all.
+    For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
+    scan all.
     """
     found = []
-    for left_at, right_at in _candidates(edge, left, right):
-        if edge.verify:
-            left_at, right_at = _verified(lane, rows, edge, left, left_at, right, right_at)
+    for left_at, right_at in _candidates(on, left, right):
+        if on.verify:
+            left_at, right_at = _verified(lane, rows, on, left, left_at, right, right_at)
         pairs = pair(left.combinations, left_at, right.combinations, right_at)
         tested = 0
-        for condition in edge.residual:
+        for condition in on.residual:
             if len(pairs):
                 tested += len(pairs)
                 mask = holds(condition, lane.reader(rows, pairs), len(pairs))
@@ -60,26 +60,26 @@ def match(lane: Lane, rows: Rows, operator: str, edge: Edge, left: Part, right: 
             found.append(pairs)
     if found:
         return concatenate(found)
-    return empty((*left.combinations.labels, *right.combinations.labels), left.combinations.now)
+    return empty((*left.combinations.labels, *right.combinations.labels), left.combinations.valid_from)
 
 
-def _candidates(edge: Edge, left: Part, right: Part) -> Iterator[tuple[Words, Words]]:
-    if edge.index == "scan":
+def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterator[tuple[Words, Words]]:
+    if on.index == "scan":
         return all_pairs(len(left), len(right))
     assert left.codes is not None and right.codes is not None
-    if edge.index == "hash":
+    if on.index == "hash":
         return equal_pairs(left.codes, right.codes)
-    return band_pairs(left.codes, right.codes, edge.low, edge.high)
+    return band_pairs(left.codes, right.codes, on.low, on.high)
 
 
 def _verified(
-    lane: Lane, rows: Rows, edge: Edge, left: Part, left_at: Words, right: Part, right_at: Words
+    lane: Lane, rows: Rows, on: JoinCondition, left: SortedRun, left_at: Words, right: SortedRun, right_at: Words
 ) -> tuple[Words, Words]:
     refs = {label: words[left_at] for label, words in left.combinations.refs.items()}
     refs.update({label: words[right_at] for label, words in right.combinations.refs.items()})
     read = lane.reader(rows, Combinations(refs, {}, {}))
     mask: npt.NDArray[np.bool_] = np.ones(len(left_at), np.bool_)
-    for condition in edge.verify:
+    for condition in on.verify:
         mask &= holds(condition, read, len(left_at))
     at = indices(mask)
     return left_at[at], right_at[at]

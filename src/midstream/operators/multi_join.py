@@ -13,23 +13,23 @@ from typing import Self
 from typing_extensions import override
 
 from midstream.model.counters import Counters
-from midstream.operators.base import Operator
-from midstream.operators.edge import Edge
+from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.source import SourceOperator
-from midstream.operators.view import View
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 
 @dataclass(frozen=True)
 class Hop:
-    """A visit to the base state of one source, along the edge from everything visited before."""
+    """A visit to the base state of one source, along the join condition from everything visited before."""
 
     state: StateSpec
-    edge: Edge
+    on: JoinCondition
 
 
 @dataclass(frozen=True)
@@ -73,8 +73,8 @@ class MultiJoinOperator(Operator):
             # New rows of earlier routes are met, new rows of later ones are not: each combination is made once.
             found.append(self._follow(lane, route, deltas[route.source.spec.label], new, earlier))
             earlier.add(route.source.spec.label)
-        for state_id, part in new.items():
-            lane.join(self._spec(state_id)).insert(part)
+        for state_id, run in new.items():
+            lane.join(self._spec(state_id)).insert(run)
         return _ordered(found)
 
     @override
@@ -98,19 +98,19 @@ class MultiJoinOperator(Operator):
         return f"multi_join [{orders}]"
 
     def _follow(
-        self, lane: Lane, route: Route, start: Combinations, new: dict[str, Part], met: set[str]
+        self, lane: Lane, route: Route, start: Combinations, new: dict[str, SortedRun], met: set[str]
     ) -> Combinations:
         so_far = start
         for hop in route.hops:
             if not len(so_far):
-                return empty(self._labels(), start.now)
-            probe = keyed(lane, self.rows, so_far, hop.edge.index, hop.edge.left_key)
+                return empty(self._labels(), start.valid_from)
+            probe = keyed(lane, self.rows, so_far, hop.on.index, hop.on.left_key)
             lane.count(self.id, Counters(hops=len(so_far)))
-            parts = list(lane.join(hop.state).old)
+            runs = list(lane.join(hop.state).old)
             if hop.state.labels[0] in met:
-                parts.append(new[hop.state.id])
-            found = [match(lane, self.rows, self.id, hop.edge, probe, part) for part in parts]
-            so_far = concatenate(found) if found else empty((*so_far.labels, *hop.state.labels), so_far.now)
+                runs.append(new[hop.state.id])
+            found = [match(lane, self.rows, self.id, hop.on, probe, run) for run in runs]
+            so_far = concatenate(found) if found else empty((*so_far.labels, *hop.state.labels), so_far.valid_from)
         return so_far
 
     def _labels(self) -> tuple[str, ...]:
@@ -123,4 +123,6 @@ class MultiJoinOperator(Operator):
 def _ordered(pieces: list[Combinations]) -> Combinations:
     """The pieces together, whatever order their sources were visited in."""
     first = pieces[0]
-    return concatenate([Combinations({label: p.refs[label] for label in first.refs}, p.now, p.until) for p in pieces])
+    return concatenate(
+        [Combinations({label: p.refs[label] for label in first.refs}, p.valid_from, p.valid_to) for p in pieces]
+    )

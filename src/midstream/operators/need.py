@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
-from midstream.state.lane import Lane
 from midstream.state.lineage import BEFORE, LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec
 
@@ -60,26 +60,26 @@ class Need:
         """The combinations that somebody wants, each living as long as the last who does."""
         marks = {a: column(lane, rows[a], LINEAGE, found) for a in self.lineages}
         times = {a: column(lane, rows[a], _clock_column(li), found) for a, li in self.lineages.items()}
-        best: dict[str, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.until}
+        best: dict[str, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.valid_to}
         for want in self.wants:
             held = np.ones(len(found), np.bool_)
             for label, bit in want.bits.items():
                 held &= (marks[label] >> bit) & 1 != 0
             ends = self._ends(want, times, found)
             for clock in best:
-                held &= found.now[clock] <= ends[clock]
+                held &= found.valid_from[clock] <= ends[clock]
             for clock, end in ends.items():
                 best[clock] = np.where(held, np.maximum(best[clock], end), best[clock])
         # Rows may have been given up earlier than their windows say.
-        until = {clock: np.minimum(best[clock], found.until[clock]) for clock in best}
+        until = {clock: np.minimum(best[clock], found.valid_to[clock]) for clock in best}
         kept = np.ones(len(found), np.bool_)
         for clock, end in until.items():
-            kept &= found.now[clock] <= end
-        wanted = Combinations(found.refs, found.now, until)
+            kept &= found.valid_from[clock] <= end
+        wanted = Combinations(found.refs, found.valid_from, until)
         return wanted if kept.all() else wanted.take(kept)
 
     def _ends(self, want: Want, times: Mapping[str, Words], found: Combinations) -> dict[str, Words]:
-        ends = {clock: np.full(len(found), FOREVER, np.int64) for clock in found.until}
+        ends = {clock: np.full(len(found), FOREVER, np.int64) for clock in found.valid_to}
         for label, lineage in self.lineages.items():
             reach = want.sizes[label] if lineage.kind == "range" else want.sizes[label] - 1
             here = times[label]

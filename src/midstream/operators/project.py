@@ -1,4 +1,4 @@
-"""The outlet of a plain query: its select list over the results of the step."""
+"""The result operator of a plain query: its select list over the results of the step."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
-from midstream.operators.outlet import Answer, Outlet, with_time
+from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations
 from midstream.state.keys import stable_sort
-from midstream.state.lane import Lane
 
 
 @dataclass(frozen=True)
-class Project(Outlet):
+class ProjectOperator(ResultOperator):
     """Fetches the payload of each result once, in order of result time (max ordering, HybMig §2.1)."""
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         (results,) = deltas
-        times = results.now[EVENT_TIME]
+        times = results.valid_from[EVENT_TIME]
         read_from = {c.alias for o in self.query.outputs for c in o.expression.columns()} & set(results.labels)
         # At least one source stays, for it says how many results there are.
         refs = {label: results.refs[label] for label in read_from or results.labels[:1]}

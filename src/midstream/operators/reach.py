@@ -11,35 +11,35 @@ from collections.abc import Mapping
 import numpy as np
 
 from midstream.operators.need import Need, column
-from midstream.state.lane import Lane
+from midstream.runtime.lane import Lane
 from midstream.state.lineage import LINEAGE
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import RowsSpec
 
 
 class Reaching:
     """The new rows of one side of a join, by the widest window among the queries that want them."""
 
-    def __init__(self, lane: Lane, rows: Mapping[str, RowsSpec], need: Need, part: Part) -> None:
-        self.part, self._chosen = part, dict[int, Part]()
-        label, *others = part.combinations.labels
-        steps = () if others or not len(part) else need.steps(label)
+    def __init__(self, lane: Lane, rows: Mapping[str, RowsSpec], need: Need, run: SortedRun) -> None:
+        self.run, self._chosen = run, dict[int, SortedRun]()
+        label, *others = run.combinations.labels
+        steps = () if others or not len(run) else need.steps(label)
         self._reaches = sorted({reach for _, reach in steps})
         if len(self._reaches) > 1:
-            words = column(lane, rows[label], LINEAGE, part.combinations)
-            self._reach = np.zeros(len(part), np.int64)
+            words = column(lane, rows[label], LINEAGE, run.combinations)
+            self._reach = np.zeros(len(run), np.int64)
             for bit, reach in steps:
                 self._reach = np.maximum(self._reach, np.where((words >> bit) & 1 != 0, reach, 0))
 
-    def back_to(self, age: int) -> Part:
+    def back_to(self, age: int) -> SortedRun:
         """The rows that some query joins with rows of this age, which is within the widest window."""
         if len(self._reaches) < 2 or age <= self._reaches[0]:
-            return self.part
+            return self.run
         return self._at(next(reach for reach in self._reaches if reach >= age))
 
-    def _at(self, reach: int) -> Part:
+    def _at(self, reach: int) -> SortedRun:
         if reach not in self._chosen:
             at = np.flatnonzero(self._reach >= reach)
-            codes = None if self.part.codes is None else self.part.codes[at]
-            self._chosen[reach] = Part(codes, self.part.combinations.take(at))
+            codes = None if self.run.codes is None else self.run.codes[at]
+            self._chosen[reach] = SortedRun(codes, self.run.combinations.take(at))
         return self._chosen[reach]

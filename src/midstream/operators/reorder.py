@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from midstream.model.manifest import StateListing
 from midstream.operators.number import number
+from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME
-from midstream.state.lane import Lane
-from midstream.state.store import store_chunk
+from midstream.state.store.base import store_chunk
 
 
 def pending_id(query: str, since: int, stream: str) -> str:

@@ -12,9 +12,9 @@ from typing_extensions import override
 from midstream.language.evaluate import all_hold
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
-from midstream.operators.base import Operator
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.lane import Lane
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
 from midstream.state.specs import RowsSpec, StateSpec
 

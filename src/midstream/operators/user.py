@@ -1,4 +1,4 @@
-"""The outlet of a query with a user's operator on top (HybMig §4)."""
+"""The result operator of a query with a user's operator on top (HybMig §4)."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.query import Output, Query
 from midstream.model.window import EVENT_TIME, FOREVER
-from midstream.operators.outlet import Answer, Outlet, time_array, with_time
 from midstream.operators.successor import Successor
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
+from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.result_operator import Answer, ResultOperator, time_array, with_time
 from midstream.state.combinations import Combinations, Words
-from midstream.state.lane import BEGINNING, Lane
 
 
 def fed(query: Query) -> list[Output]:
@@ -52,7 +52,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class UserOutlet(Outlet):
+class UserResultOperator(ResultOperator):
     """Feeds the query's rows to the operator; its snapshot is kept with the lane's state, so that a step stays pure.
 
     The rows come in order of time, and at equal times in order of arrival at each source, so that no plan can be told
@@ -154,7 +154,7 @@ class UserOutlet(Outlet):
         columns = pa.schema([*self.columns, *LIFETIME])
         if not len(results):
             return columns.empty_table()  # Nor may there be rows to read from yet.
-        times = results.now[EVENT_TIME]
+        times = results.valid_from[EVENT_TIME]
         order = np.lexsort((*(results.refs[label] for label in sorted(results.refs, reverse=True)), times))
         ordered, times = results.take(order), times[order]
         read = with_time(lane.reader(self.rows, ordered), times)
@@ -166,8 +166,8 @@ class UserOutlet(Outlet):
 
     def _ends(self, results: Combinations) -> pa.Array:
         """The last instant of each result; NULL where it has none, or where only arrivals will tell."""
-        ends = results.until[EVENT_TIME]
-        open_ended = ends >= FOREVER if len(results.until) == 1 else np.ones(len(ends), np.bool_)
+        ends = results.valid_to[EVENT_TIME]
+        open_ended = ends >= FOREVER if len(results.valid_to) == 1 else np.ones(len(ends), np.bool_)
         plain: Words = np.where(open_ended, 0, ends)
         nothing = pa.scalar(None, LIFETIME[1].type)
         return pc.if_else(pa.array(open_ended, pa.bool_()), nothing, time_array(plain))

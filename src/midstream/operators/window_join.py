@@ -16,28 +16,28 @@ from typing_extensions import override
 
 from midstream.model.counters import Counters, in_slice
 from midstream.model.window import EVENT_TIME
-from midstream.operators.base import Operator
-from midstream.operators.edge import Edge
+from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need
 from midstream.operators.reach import Reaching
-from midstream.operators.view import View
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.view import View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 
 @dataclass(frozen=True)
 class WindowJoin(Operator):
-    """Joins the combinations of two subplans along an edge: by hash, band or scan."""
+    """Joins the combinations of two subplans along a join condition: by hash, band or scan."""
 
     left: Operator
     right: Operator
     left_state: StateSpec
     right_state: StateSpec
-    edge: Edge
+    on: JoinCondition
     need: Need | None = None
 
     @override
@@ -64,9 +64,9 @@ class WindowJoin(Operator):
     def advance(self, lane: Lane) -> Combinations:
         left, right = lane.join(self.left_state), lane.join(self.right_state)
         arrived = (self.left.delta(lane), self.right.delta(lane))
-        new_left = keyed(lane, self.rows, arrived[0], self.edge.index, self.edge.left_key)
-        new_right = keyed(lane, self.rows, arrived[1], self.edge.index, self.edge.right_key)
-        pairs = [(new_left, part) for part in right.old] + [(part, new_right) for part in left.old]
+        new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
+        new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
+        pairs = [(new_left, run) for run in right.old] + [(run, new_right) for run in left.old]
         pairs = [*self._in_reach(lane, new_left, new_right, pairs), (new_left, new_right)]
         found = self._matched(lane, pairs)
         if self.sliced:
@@ -77,8 +77,8 @@ class WindowJoin(Operator):
         return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
 
     def _in_reach(
-        self, lane: Lane, new_left: Part, new_right: Part, pairs: list[tuple[Part, Part]]
-    ) -> list[tuple[Part, Part]]:
+        self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
+    ) -> list[tuple[SortedRun, SortedRun]]:
         """The pairs whose rows can be in one window of a query that wants them; others keep some for longer."""
         if self.need is None or self.need.reach is None:
             return pairs
@@ -133,19 +133,19 @@ class WindowJoin(Operator):
             right_state=view.state(self.right_state),
         )
 
-    def _matched(self, lane: Lane, pairs: Sequence[tuple[Part, Part]]) -> list[Combinations]:
-        """What each pair of parts joins to; where states are cut, comparisons are counted by slice once more.
+    def _matched(self, lane: Lane, pairs: Sequence[tuple[SortedRun, SortedRun]]) -> list[Combinations]:
+        """What each pair of runs joins to; where states are cut, comparisons are counted by slice once more.
 
-        A pair is examined in the slice of the older part (Wang §5.1).
+        A pair is examined in the slice of the older run (Wang §5.1).
         """
         now = lane.bounds.get(self.left_state.id, {}).get(self.clock)
         if not self.cuts or now is None:
-            return [match(lane, self.rows, self.id, self.edge, one, other) for one, other in pairs]
+            return [match(lane, self.rows, self.id, self.on, one, other) for one, other in pairs]
         found, compared = [], [0] * len(self.cuts)
         for pair in pairs:
             before = self._comparisons(lane)
-            found.append(match(lane, self.rows, self.id, self.edge, *pair))
-            at = max(slice_of(born_in(part, self.clock), self.cuts, now) if len(part) else 0 for part in pair)
+            found.append(match(lane, self.rows, self.id, self.on, *pair))
+            at = max(slice_of(born_in(run, self.clock), self.cuts, now) if len(run) else 0 for run in pair)
             compared[at] += self._comparisons(lane) - before
         for cut, count in zip(self.cuts, compared, strict=True):
             if count:
@@ -160,11 +160,11 @@ class WindowJoin(Operator):
 
     @override
     def describe(self) -> str:
-        return f"window_join {self.edge.describe()}"
+        return f"window_join {self.on.describe()}"
 
 
-def ages_of(one: Part, other: Part, clock: str) -> tuple[int, int]:
-    """Between which ages all results of two parts of single rows are."""
+def ages_of(one: SortedRun, other: SortedRun, clock: str) -> tuple[int, int]:
+    """Between which ages all results of two runs of single rows are."""
     if not len(one) or not len(other):
         return 0, 0
     (low, high), (least, greatest) = born_in(one, clock), born_in(other, clock)

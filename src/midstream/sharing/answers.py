@@ -14,7 +14,8 @@ from functools import cached_property
 
 from midstream.model.counters import Counters
 from midstream.operators.need import need_of
-from midstream.operators.outlet import Answer
+from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import Answer
 from midstream.sharing.ladder import Ladder, climb, ladders
 from midstream.sharing.member import Member
 from midstream.sharing.partition import Choice
@@ -22,7 +23,6 @@ from midstream.sharing.results import Pieces, Results, in_order, table_of
 from midstream.sharing.router import merged, routed, within
 from midstream.sharing.schemes.base import Delivery
 from midstream.state.combinations import Combinations
-from midstream.state.lane import Lane
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
 
@@ -62,7 +62,7 @@ class Answers:
             return self._merged(lane, deltas)
         (found,) = deltas
         if self.plain and (not len(found) or self._sees_all(lane, self.members[0], found)):
-            return {member.name: member.outlet.emit(lane, (found,)) for member in self.members}
+            return {member.name: member.result_operator.emit(lane, (found,)) for member in self.members}
         if not len(found):
             return self._nothing(lane, found)
         results = in_order(lane, self.rows, self.lineages, found, pieces)
@@ -103,7 +103,7 @@ class Answers:
         empty: dict[str, Answer] = {}
         for member in self.members:
             if member.outputs not in empty:
-                empty[member.outputs] = member.outlet.emit(lane, (found,))
+                empty[member.outputs] = member.result_operator.emit(lane, (found,))
         return {member.name: empty[member.outputs] for member in self.members}
 
     def _sees_all(self, lane: Lane, member: Member, found: Combinations) -> bool:

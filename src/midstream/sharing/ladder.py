@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from midstream.operators.outlet import Answer
+from midstream.runtime.result_operator import Answer
 from midstream.sharing.member import Member
 from midstream.sharing.results import Results, table_of
 from midstream.state.combinations import Words

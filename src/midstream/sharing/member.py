@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from midstream.language.expression import Expression
 from midstream.operators.need import Want
-from midstream.operators.outlet import Outlet
+from midstream.runtime.result_operator import ResultOperator
 
 
 @dataclass(frozen=True)
@@ -25,5 +25,5 @@ class Member:
     sees: str | int
     past: int | None
     filters: Mapping[str, tuple[Expression, ...]]
-    outlet: Outlet
+    result_operator: ResultOperator
     outputs: str

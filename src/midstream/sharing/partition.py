@@ -16,14 +16,14 @@ from typing_extensions import override
 
 from midstream.language.query import Query
 from midstream.model.window import Window
-from midstream.operators.base import Operator
-from midstream.operators.compile import Binding, compile_source
+from midstream.operators.binding import Binding, compile_source
 from midstream.operators.need import column
 from midstream.operators.source import SourceOperator
 from midstream.plan.tree import Join, Leaf, Plan
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.sharing.member import Member
 from midstream.state.combinations import Combinations
-from midstream.state.lane import Lane
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec, StateSpec
 
@@ -32,7 +32,7 @@ MOST_JOINS = 64
 
 
 @dataclass(frozen=True)
-class Part(Operator):
+class PartOperator(Operator):
     """The rows of a source that pass these filters and no others, for as long as a query of the join wants them."""
 
     source: SourceOperator
@@ -72,10 +72,10 @@ class Part(Operator):
         chosen = rows.take(words == self.word)
         clock = self.lineage.clock
         reach = self.size if self.lineage.kind == "range" else self.size - 1
-        here = chosen.now[clock]
+        here = chosen.valid_from[clock]
         # No longer than the base rows themselves, of which older ones may be gone for a window that grew.
-        ends = np.minimum(later(here, reach), chosen.until[clock])
-        return Combinations(chosen.refs, chosen.now, {**chosen.until, clock: ends})
+        ends = np.minimum(later(here, reach), chosen.valid_to[clock])
+        return Combinations(chosen.refs, chosen.valid_from, {**chosen.valid_to, clock: ends})
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class PartBinding(Binding):
         window = self.query.source(label).window
         assert window is not None
         lineage = self.base.lineages[label]
-        return Part(self.signature((label,)), self.rows(), source, lineage, self.words[label], window.size)
+        return PartOperator(self.signature((label,)), self.rows(), source, lineage, self.words[label], window.size)
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 
 from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column
-from midstream.operators.outlet import Answer, with_time
+from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import Answer, with_time
 from midstream.sharing.member import Member
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import stable_sort
-from midstream.state.lane import Lane
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
 from midstream.state.specs import RowsSpec
 
@@ -65,7 +65,7 @@ class Results:
         if label not in self._ages:
             lineage = self.lineages[label]
             name = TIME if lineage.clock == EVENT_TIME else count_column(lineage.stream)
-            past = self.found.now[lineage.clock] - self.column(label, name)
+            past = self.found.valid_from[lineage.clock] - self.column(label, name)
             self._ages[label] = past if lineage.kind == "range" else past + 1
         return self._ages[label]
 
@@ -98,7 +98,7 @@ class Results:
         """The results of rows that a member sees; None for all."""
         if member.sees == "all" or not len(self.found):
             return None
-        if member.past is not None and int(self.found.now[EVENT_TIME].min()) >= member.past:
+        if member.past is not None and int(self.found.valid_from[EVENT_TIME].min()) >= member.past:
             return None
         mask: Mask | None = None
         for label in self.found.labels:
@@ -118,7 +118,7 @@ def in_order(
     piece: Words | None = None
     if pieces and sum(count for count, _ in pieces) == len(found):
         piece = np.repeat(np.arange(len(pieces)), [count for count, _ in pieces])
-    times = found.now[EVENT_TIME]
+    times = found.valid_from[EVENT_TIME]
     if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
         order = stable_sort(times)[0]
         found, piece = found.take(order), None if piece is None else piece[order]
@@ -137,7 +137,7 @@ def _placed(ends: Mapping[str, Words], ages: Mapping[str, Words]) -> Words:
 def table_of(results: Results, member: Member, here: Words) -> Answer:
     """A select list over the results at these places."""
     found = results.found.take(here)
-    times, outlet = found.now[EVENT_TIME], member.outlet
+    times, result_operator = found.valid_from[EVENT_TIME], member.result_operator
     refs = Combinations(found.refs, {}, {})
     read = with_time(results.lane.reader(results.rows, refs), times)
-    return outlet.answer(outlet.values(read, len(found)), times)
+    return result_operator.answer(result_operator.values(read, len(found)), times)

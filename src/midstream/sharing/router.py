@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.language.evaluate import holds
-from midstream.operators.outlet import Answer
+from midstream.runtime.result_operator import Answer
 from midstream.sharing.member import Member
 from midstream.sharing.results import Mask, Results, table_of
 from midstream.state.combinations import Combinations, Words

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
+from midstream.model.manifest import Manifest
 from midstream.model.window import Window, WindowKind, row_clock
-from midstream.operators.compile import stored_columns
-from midstream.plan.signature import Signature, canonical, digest, signature
+from midstream.operators.binding import stored_columns
+from midstream.plan.notation import parse_plan
+from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature
+from midstream.plan.texts import Streams, parsed_over
 from midstream.state.lineage import filter_text
 
 SCOPE = "shared"
@@ -92,3 +96,26 @@ def carrier(shapes: Mapping[str, Shape]) -> Query:
 
 def _asked(conditions: tuple[Expression, ...], label: str) -> set[str]:
     return {c.name for condition in conditions for c in condition.columns() if c.alias == label}
+
+
+def shape_in(manifest: Manifest, sql: str) -> Shape:
+    """What of a query's text matters to sharing."""
+    return _shape(tuple(manifest.streams.values()), sql)
+
+
+def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
+    """A query's plan in terms of the labels it shares with others."""
+    shape = shape_in(manifest, sql)
+    return relabel_plan(parse_plan(plan, shape.user), shape.names).notation()
+
+
+def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
+    """A plan in terms of labels, as the query itself would write it."""
+    shape = shape_in(manifest, sql)
+    back = {label: alias for alias, label in shape.names.items()}
+    return relabel_plan(parse_plan(notation, shape.query), back).notation()
+
+
+@lru_cache(maxsize=1 << 14)
+def _shape(streams: Streams, sql: str) -> Shape:
+    return shape_of(parsed_over(streams, sql))

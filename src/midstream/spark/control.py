@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from midstream.checkpoint.command_log import CommandLog
 from midstream.model.commands import Command
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
-from midstream.state.command_log import CommandLog
-from midstream.state.lane import BEGINNING
-from midstream.step.clock import watermarks
+from midstream.runtime.lane import BEGINNING
+from midstream.runtime.watermark import watermarks
 from midstream.step.conclude import state_bytes, state_rows
 from midstream.step.plan_step import plan_step, take
 

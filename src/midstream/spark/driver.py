@@ -18,6 +18,8 @@ from midstream.model.commands import AddQuery, ChangeQuery, Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
+from midstream.plan.texts import parsed
+from midstream.runtime.watermark import Seen
 from midstream.spark import crash_points
 from midstream.spark.folders import Folders
 from midstream.spark.gather import Gathered, Places, Setting, TaskFailed, run_step, setting_of
@@ -25,11 +27,9 @@ from midstream.spark.outlets import Outlets
 from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import Layout, needs
-from midstream.step.clock import Seen
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
-from midstream.step.texts import parsed
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000

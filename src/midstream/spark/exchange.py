@@ -17,11 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
+from midstream.runtime.lane_key import SLOTS, slots
 from midstream.spark.prepass import watermark_of
 from midstream.spark.sources import STREAM, TIME, Layout
 from midstream.spark.translate import Slots, condition, key
 from midstream.state.base_state import count_column
-from midstream.step.lane_key import SLOTS, slots
 from midstream.step.program import Program
 
 TAG = "_tag"

@@ -11,13 +11,13 @@ from functools import cached_property
 from typing import Any
 from urllib.parse import quote
 
+from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.sinks import FileSink, FunctionSink, Sink, as_sink
 from midstream.spark.staging import Staged
-from midstream.state.command_log import CommandLog
-from midstream.state.disk import discard, names_in, write_whole
-from midstream.state.manifest_log import ManifestLog
+from midstream.state.store.disk import discard, names_in, write_whole
 from midstream.state.sweep import sweep
 
 STEPS_OF_EVENTS_KEPT = 1_000

@@ -16,7 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.state.disk import cannot_write
+from midstream.state.store.disk import cannot_write
 
 
 def write(table: pa.Table, path: str, format: str) -> None:

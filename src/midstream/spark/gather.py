@@ -14,13 +14,13 @@ from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
+from midstream.runtime.lane import StepClock
+from midstream.runtime.watermark import Seen, watermarks
 from midstream.spark.exchange import Exchange, Group, wanted_rows
 from midstream.spark.prepass import glance, look, number, seen_at_a_glance
 from midstream.spark.sources import Layout
 from midstream.spark.task import StepTask, stripped
 from midstream.spark.unpack import Carried
-from midstream.state.lane import StepClock
-from midstream.step.clock import Seen, watermarks
 from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan

@@ -29,7 +29,7 @@ from midstream.spark.ship import ship
 from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_path
 from midstream.spark.sources import Intake, JobStream, intake, job_stream, needs
 from midstream.spark.spark_log import align
-from midstream.state.disk import cannot_write
+from midstream.state.store.disk import cannot_write
 from midstream.step.operators import check_operator
 from midstream.step.plan_step import check_lanes
 

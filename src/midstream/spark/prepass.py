@@ -12,9 +12,9 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
+from midstream.runtime.watermark import Seen
 from midstream.spark.sources import STREAM, TIME
 from midstream.state.base_state import count_column
-from midstream.step.clock import Seen
 
 POSITION = "_position"
 

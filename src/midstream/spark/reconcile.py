@@ -18,7 +18,7 @@ from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
-from midstream.step.clock import watermark
+from midstream.runtime.watermark import watermark
 from midstream.step.plan_step import take
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"

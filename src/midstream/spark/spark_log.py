@@ -7,7 +7,7 @@ import os
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from midstream.spark.outlets import Outlets
-from midstream.state.disk import cannot_write, names_in
+from midstream.state.store.disk import cannot_write, names_in
 
 
 def align(folder: str, manifest: Manifest, outlets: Outlets) -> None:

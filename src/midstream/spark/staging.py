@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from midstream.model.errors import SinkError
-from midstream.state.disk import cannot_write, names_in
+from midstream.state.store.disk import cannot_write, names_in
 
 STAGING = "_staging"
 _STEP = re.compile(r"step=(\d+)")

@@ -16,14 +16,14 @@ import pyarrow as pa
 
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
+from midstream.runtime.lane import StepClock
+from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.watermark import Seen
 from midstream.spark import crash_points, formats
 from midstream.spark.sheets import Sheet, dead_sheet, late_sheet
 from midstream.spark.unpack import Carried, Share, inputs, nothing, shares
-from midstream.state.lane import StepClock
-from midstream.state.store_files import FileStore
-from midstream.step.clock import Seen
+from midstream.state.store.files import FileStore
 from midstream.step.fold import state_of
-from midstream.step.lane_key import SINGLE
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.route import lane_name

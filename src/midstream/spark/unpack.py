@@ -10,8 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.runtime.lane_key import SLOTS
 from midstream.state.base_state import SLOT, TIME, count_column
-from midstream.step.lane_key import SLOTS
 
 Words = npt.NDArray[np.int32]
 

@@ -14,12 +14,12 @@ from midstream.language.evaluate import all_hold
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, row_clock
 from midstream.state.combinations import Combinations, Words
-from midstream.state.compaction import choose_run, is_sparse
+from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
-from midstream.state.parts import is_dead
-from midstream.state.rows import NUMBER, BaseRows, Segment, numbered, united
+from midstream.state.rows import NUMBER, BaseRows, RowRun, numbered, united
+from midstream.state.sorted_run import is_dead
 from midstream.state.specs import RowsSpec
-from midstream.state.store import ChunkStore, store_chunk
+from midstream.state.store.base import ChunkStore, store_chunk
 
 TIME = "_ts"
 """The internal column of event time, int64 microseconds."""
@@ -40,7 +40,7 @@ def count_column(stream: str) -> str:
 class BaseState:
     """The rows of one source during one step: those that are alive, and the step's own once `append`ed."""
 
-    def __init__(self, spec: RowsSpec, old: Sequence[Segment], next_row: int, live: int) -> None:
+    def __init__(self, spec: RowsSpec, old: Sequence[RowRun], next_row: int, live: int) -> None:
         self.spec, self.live_before = spec, live
         self.old, self.next_row = list(old), next_row
         self.rows: BaseRows | None = None
@@ -57,34 +57,34 @@ class BaseState:
         refs = list(listing.chunks)
         while refs and is_dead(refs[0], dict(bounds)):
             refs.pop(0)
-        segments = [Segment(ref.first, store.get(ref), ref) for ref in refs]
-        state = BaseState(spec, segments, listing.next_row, listing.live)
+        runs = [RowRun(ref.first, store.get(ref), ref) for ref in refs]
+        state = BaseState(spec, runs, listing.next_row, listing.live)
         if spec.lineage is not None and listing.lineage != spec.lineage.digest:
-            state.old = [state._relived(segment, spec.lineage, step) for segment in segments]
+            state.old = [state._relived(run, spec.lineage, step) for run in runs]
         return state
 
-    def _relived(self, segment: Segment, lineage: Lineage, step: int) -> Segment:
-        """The segment under another lineage: new filters are evaluated, lifetimes reckoned anew; no row moves."""
-        batch, ref = segment.batch, segment.ref
+    def _relived(self, run: RowRun, lineage: Lineage, step: int) -> RowRun:
+        """The run under another lineage: new filters are evaluated, lifetimes reckoned anew; no row moves."""
+        batch, ref = run.batch, run.ref
         if any(f.since == step for f in lineage.filters):
             batch, ref = relabelled(batch, lineage, step), None
-        lifetimes = self.combinations(batch, segment.first).lifetimes()
-        return Segment(segment.first, batch, ref and replace(ref, lifetimes=lifetimes))
+        lifetimes = self.combinations(batch, run.first).lifetimes()
+        return RowRun(run.first, batch, ref and replace(ref, lifetimes=lifetimes))
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""
-        self.rows = BaseRows(self.old, Segment(self.next_row, batch))
+        self.rows = BaseRows(self.old, RowRun(self.next_row, batch))
         return self.combinations(batch, self.next_row)
 
-    def nothing(self) -> Segment:
+    def nothing(self) -> RowRun:
         """A run of no rows, of the shape of the old ones, at the next number."""
         if not self.old:
-            return Segment(self.next_row, pa.RecordBatch.from_pydict({}))
-        return Segment(self.next_row, self.old[-1].batch.slice(0, 0))
+            return RowRun(self.next_row, pa.RecordBatch.from_pydict({}))
+        return RowRun(self.next_row, self.old[-1].batch.slice(0, 0))
 
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
         """Rows of consecutive numbers as combinations of one, with their lifetimes."""
-        spec, refs = self.spec, Segment(first, batch).numbers
+        spec, refs = self.spec, RowRun(first, batch).numbers
         now = {clock: _words(batch, _clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
             until = spec.lineage.ends(now, _words(batch, LINEAGE))
@@ -93,69 +93,69 @@ class BaseState:
         return Combinations({spec.label: refs}, now, until)
 
     def alive(self, bounds: Mapping[str, int]) -> list[Combinations]:
-        """The old rows that are alive, segment by segment."""
+        """The old rows that are alive, run by run."""
         pieces = [self.combinations(s.batch, s.first).purge(bounds) for s in self.old]
         return [piece for piece in pieces if len(piece)]
 
     def count_alive(self, bounds: Mapping[str, int]) -> int:
         """How many of the old rows are alive; looks only into chunks whose lifetimes straddle a bound."""
         total = 0
-        for segment in self.old:
-            ref = segment.ref
+        for run in self.old:
+            ref = run.ref
             if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
                 total += ref.rows
                 continue
-            mask = self.combinations(segment.batch, segment.first).alive(bounds)
-            total += segment.batch.num_rows if mask is None else int(mask.sum())
+            mask = self.combinations(run.batch, run.first).alive(bounds)
+            total += run.batch.num_rows if mask is None else int(mask.sum())
         return total
 
     def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[str, int]) -> StateListing:
         """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
         assert self.rows is not None
         new = self.rows.new
-        segments = [self._thinned(segment, bounds) for segment in self._trim(self.old, bounds)]
-        segments = [segment for segment in segments if segment.batch.num_rows]
+        runs = [self._thinned(run, bounds) for run in self._trim(self.old, bounds)]
+        runs = [run for run in runs if run.batch.num_rows]
         if new.batch.num_rows:
-            segments = [*segments, new]
-        while run := choose_run([s.batch.num_rows for s in segments]):
-            segments[run[0] : run[1]] = self._merge(segments[run[0] : run[1]])
-        chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(segments))
+            runs = [*runs, new]
+        while found := choose_neighbours([s.batch.num_rows for s in runs]):
+            runs[found[0] : found[1]] = self._merge(runs[found[0] : found[1]])
+        chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(runs))
         return StateListing(chunks, live, new.end, lineage=self.spec.lineage.digest if self.spec.lineage else "")
 
-    def _store(self, store: ChunkStore, name: str, segment: Segment) -> ChunkRef:
-        lifetimes = self.combinations(segment.batch, segment.first).lifetimes()
-        return store_chunk(store, name, segment.batch, first=segment.first, lifetimes=lifetimes)
+    def _store(self, store: ChunkStore, name: str, run: RowRun) -> ChunkRef:
+        lifetimes = self.combinations(run.batch, run.first).lifetimes()
+        return store_chunk(store, name, run.batch, first=run.first, lifetimes=lifetimes)
 
-    def _thinned(self, segment: Segment, bounds: Mapping[str, int]) -> Segment:
-        """The segment without its dead rows, once they are most of it; queries that share rows let some go early."""
+    def _thinned(self, run: RowRun, bounds: Mapping[str, int]) -> RowRun:
+        """The run without its dead rows, once they are most of it; queries that share rows let some go early."""
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
-            return segment
-        mask = self.combinations(segment.batch, segment.first).alive(bounds)
+            return run
+        mask = self.combinations(run.batch, run.first).alive(bounds)
         if mask is None or not is_sparse(int(mask.sum()), len(mask)):
-            return segment
-        return segment.among(mask)
+            return run
+        return run.among(mask)
 
-    def _merge(self, segments: list[Segment]) -> list[Segment]:
-        gaps = any(one.end != other.first for one, other in pairwise(segments))
-        if gaps or any(NUMBER in s.batch.schema.names for s in segments):
-            segments = [replace(s, batch=numbered(s)) for s in segments]
-        wanted = {n for s in segments for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
-        return [Segment(segments[0].first, united([s.batch for s in segments], sorted(wanted)))]
+    def _merge(self, runs: list[RowRun]) -> list[RowRun]:
+        gaps = any(one.end != other.first for one, other in pairwise(runs))
+        if gaps or any(NUMBER in s.batch.schema.names for s in runs):
+            runs = [replace(s, batch=numbered(s)) for s in runs]
+        wanted = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
+        return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(wanted)))]
 
-    def _trim(self, segments: list[Segment], bounds: Mapping[str, int]) -> list[Segment]:
+    def _trim(self, runs: list[RowRun], bounds: Mapping[str, int]) -> list[RowRun]:
         """Cut the dead rows off the front once they are most of the first chunk."""
-        if not segments:
-            return segments
-        first = segments[0]
+        if not runs:
+            return runs
+        first = runs[0]
         if NUMBER in first.batch.schema.names:
-            return segments
+            return runs
         mask = self.combinations(first.batch, first.first).alive(bounds)
         if mask is None:
-            return segments
+            return runs
         dead = int(mask.argmax()) if mask.any() else len(mask)
         if not is_sparse(len(mask) - dead, len(mask)):
-            return segments
-        return [Segment(first.first + dead, _copy(first.batch.slice(dead))), *segments[1:]]
+            return runs
+        return [RowRun(first.first + dead, _copy(first.batch.slice(dead))), *runs[1:]]
 
     def _until(self, clock: str, now: Words) -> Words:
         window = self.spec.window

@@ -17,13 +17,14 @@ class Combinations:
     """Combinations of one row of each source, all arrays int64 and of one length.
 
     `refs`: by source label, the row's number in its base rows; payload stays there until the root fetches it.
-    `now`, `until`: by clock, when the combination came to be (the greatest among its rows) and the last moment at which
-    another row may join it (the least of its rows' ends). It is within its windows iff `now <= until` on every clock.
+    `valid_from`, `valid_to`: by clock, when the combination came to be (the greatest among its rows) and the last
+    moment at which another row may join it (the least of its rows' ends). It is within its windows iff
+    `valid_from <= valid_to` on every clock.
     """
 
     refs: Mapping[str, Words]
-    now: Mapping[str, Words]
-    until: Mapping[str, Words]
+    valid_from: Mapping[str, Words]
+    valid_to: Mapping[str, Words]
 
     def __len__(self) -> int:
         return len(next(iter(self.refs.values())))
@@ -42,7 +43,7 @@ class Combinations:
         """Which combinations a row that may still come can join; None when all of them."""
         mask: npt.NDArray[np.bool_] | None = None
         for clock, bound in bounds.items():
-            ends = self.until.get(clock)
+            ends = self.valid_to.get(clock)
             if ends is None or not len(ends):
                 continue
             here = ends >= bound
@@ -58,13 +59,13 @@ class Combinations:
         """For each clock the least and the greatest end."""
         if not len(self):
             return {}
-        return {clock: (int(ends.min()), int(ends.max())) for clock, ends in self.until.items()}
+        return {clock: (int(ends.min()), int(ends.max())) for clock, ends in self.valid_to.items()}
 
     def _map(self, change: Callable[[Words], Words]) -> Combinations:
         return Combinations(
             {label: change(words) for label, words in self.refs.items()},
-            {clock: change(words) for clock, words in self.now.items()},
-            {clock: change(words) for clock, words in self.until.items()},
+            {clock: change(words) for clock, words in self.valid_from.items()},
+            {clock: change(words) for clock, words in self.valid_to.items()},
         )
 
 
@@ -87,15 +88,15 @@ def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     first = pieces[0]
     return Combinations(
         {label: np.concatenate([p.refs[label] for p in pieces]) for label in first.refs},
-        {clock: np.concatenate([p.now[clock] for p in pieces]) for clock in first.now},
-        {clock: np.concatenate([p.until[clock] for p in pieces]) for clock in first.until},
+        {clock: np.concatenate([p.valid_from[clock] for p in pieces]) for clock in first.valid_from},
+        {clock: np.concatenate([p.valid_to[clock] for p in pieces]) for clock in first.valid_to},
     )
 
 
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    now = {c: np.maximum(left.now[c][left_at], right.now[c][right_at]) for c in left.now}
-    until = {c: np.minimum(left.until[c][left_at], right.until[c][right_at]) for c in left.now}
+    now = {c: np.maximum(left.valid_from[c][left_at], right.valid_from[c][right_at]) for c in left.valid_from}
+    until = {c: np.minimum(left.valid_to[c][left_at], right.valid_to[c][right_at]) for c in left.valid_from}
     within: npt.NDArray[np.bool_] | None = None
     for clock in now:
         here = now[clock] <= until[clock]

@@ -9,16 +9,16 @@ MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
 
 
-def choose_run(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
+def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
     Takes the balanced run with the fewest rows. In a balanced run no chunk has more than half of the rows, so each
     row's chunk at least doubles and a row is rewritten at most log2(n) times; where no run is balanced, sizes grow
     geometrically and there are at most about log2(n) chunks too many.
 
-    >>> choose_run([40, 10, 10, 10, 10, 10, 10, 10, 90])
+    >>> choose_neighbours([40, 10, 10, 10, 10, 10, 10, 10, 90])
     (1, 3)
-    >>> choose_run([1, 2, 3]) is None
+    >>> choose_neighbours([1, 2, 3]) is None
     True
     """
     if len(sizes) <= most:

@@ -8,11 +8,11 @@ from dataclasses import replace
 from itertools import groupby
 
 from midstream.model.manifest import ChunkRef, StateListing
-from midstream.state.compaction import choose_run, is_sparse
+from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import Lineage
-from midstream.state.parts import Part, from_batch, is_dead, merge_parts, purge_part, to_batch
+from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, to_batch
 from midstream.state.specs import StateSpec
-from midstream.state.store import ChunkStore, store_chunk
+from midstream.state.store.base import ChunkStore, store_chunk
 
 MOST_IN_SLICE = 2
 """Chunks of one slice; one more are merged."""
@@ -25,27 +25,27 @@ class JoinState:
     order.
     """
 
-    def __init__(self, spec: StateSpec, old: Sequence[Part], purged: int = 0, left_out: int = 0) -> None:
+    def __init__(self, spec: StateSpec, old: Sequence[SortedRun], purged: int = 0, left_out: int = 0) -> None:
         self.spec = spec
-        self.old: list[Part] = [p for p in old if len(p)]
-        self.delta: Part | None = None
+        self.old: list[SortedRun] = [p for p in old if len(p)]
+        self.delta: SortedRun | None = None
         self.purged = purged
         self.moved = 0
-        self.left_out = left_out + sum(part.left_out for part in old)
+        self.left_out = left_out + sum(run.left_out for run in old)
 
     @staticmethod
     def load(spec: StateSpec, listing: StateListing, bounds: dict[str, int], store: ChunkStore) -> JoinState:
         """The state as a manifest lists it, without the rows that died since."""
         alive = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
-        parts = [purge_part(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
-        return JoinState(spec, parts, listing.live - sum(map(len, parts)), listing.left_out)
+        runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
+        return JoinState(spec, runs, listing.live - sum(map(len, runs)), listing.left_out)
 
     @property
     def live(self) -> int:
         """How many combinations are alive, the step's own included."""
         return sum(map(len, self.old)) + (len(self.delta) if self.delta else 0)
 
-    def insert(self, delta: Part) -> bool:
+    def insert(self, delta: SortedRun) -> bool:
         """Take in the step's combinations; False if another operator already did."""
         if self.delta is not None:
             return False
@@ -58,52 +58,54 @@ class JoinState:
 
         In a chain that is cut, chunks are listed slice by slice: `now` is the time that ages are reckoned from.
         """
-        parts = [p if p.ref and not is_sparse(len(p), p.ref.rows) else Part(p.codes, p.combinations) for p in self.old]
+        runs = [
+            p if p.ref and not is_sparse(len(p), p.ref.rows) else SortedRun(p.codes, p.combinations) for p in self.old
+        ]
         if self.delta is not None and len(self.delta):
-            parts.append(self.delta)
+            runs.append(self.delta)
         if self.spec.lineage is not None and self.spec.lineage.cuts and now is not None:
-            return self._finish_slices(store, name, parts, self.spec.lineage, now)
-        while run := choose_run([len(p) for p in parts]):
-            parts[run[0] : run[1]] = [merge_parts(parts[run[0] : run[1]])]
-        chunks = [part.ref or _stored(store, f"{name}-{at}", part) for at, part in enumerate(parts)]
+            return self._finish_slices(store, name, runs, self.spec.lineage, now)
+        while found := choose_neighbours([len(p) for p in runs]):
+            runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
+        chunks = [run.ref or _stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
         if self.spec.lineage is not None:
             clock = self.spec.lineage.clock
-            known = ((born_in(part, clock), len(part)) for part in parts)
+            known = ((born_in(run, clock), len(run)) for run in runs)
             chunks = [replace(r, born=born, alive=alive) for r, (born, alive) in zip(chunks, known, strict=True)]
-        return self._listing(tuple(chunks), parts)
+        return self._listing(tuple(chunks), runs)
 
     def _finish_slices(
-        self, store: ChunkStore, name: str, parts: list[Part], lineage: Lineage, now: int
+        self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
     ) -> StateListing:
         """List the chunks by slice: one whose youngest row has reached a slice is listed there, and no row is copied.
 
         Chunks are merged within a slice only, so that a slice can be told apart as long as it is one.
         """
-        slices = [slice_of(born_in(part, lineage.clock), lineage.cuts, now) for part in parts]
+        slices = [slice_of(born_in(run, lineage.clock), lineage.cuts, now) for run in runs]
         chunks: list[ChunkRef] = []
-        kept: list[Part] = []
-        for at, group in groupby(range(len(parts)), lambda i: slices[i]):
-            inside = [parts[i] for i in group]
-            while run := choose_run([len(p) for p in inside], MOST_IN_SLICE):
-                inside[run[0] : run[1]] = [merge_parts(inside[run[0] : run[1]])]
-            for part in inside:
-                ref = part.ref or _stored(store, f"{name}-{len(chunks)}", part)
-                if part.ref is not None and part.ref.slice != at:
-                    self.moved += len(part)
-                chunks.append(replace(ref, slice=at, born=born_in(part, lineage.clock), alive=len(part)))
+        kept: list[SortedRun] = []
+        for at, group in groupby(range(len(runs)), lambda i: slices[i]):
+            inside = [runs[i] for i in group]
+            while found := choose_neighbours([len(p) for p in inside], MOST_IN_SLICE):
+                inside[found[0] : found[1]] = [merge_runs(inside[found[0] : found[1]])]
+            for run in inside:
+                ref = run.ref or _stored(store, f"{name}-{len(chunks)}", run)
+                if run.ref is not None and run.ref.slice != at:
+                    self.moved += len(run)
+                chunks.append(replace(ref, slice=at, born=born_in(run, lineage.clock), alive=len(run)))
             kept += inside
         return self._listing(tuple(chunks), kept)
 
-    def _listing(self, chunks: tuple[ChunkRef, ...], parts: Sequence[Part]) -> StateListing:
+    def _listing(self, chunks: tuple[ChunkRef, ...], runs: Sequence[SortedRun]) -> StateListing:
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
-        return StateListing(chunks, sum(map(len, parts)), left_out=self.left_out, lineage=lineage)
+        return StateListing(chunks, sum(map(len, runs)), left_out=self.left_out, lineage=lineage)
 
 
-def born_in(part: Part, clock: str) -> tuple[int, int]:
-    """The least and the greatest time of a part's rows, of which it has some."""
-    if part.ref is not None and part.ref.born is not None:
-        return part.ref.born
-    times = part.combinations.now[clock]
+def born_in(run: SortedRun, clock: str) -> tuple[int, int]:
+    """The least and the greatest time of a run's rows, of which it has some."""
+    if run.ref is not None and run.ref.born is not None:
+        return run.ref.born
+    times = run.combinations.valid_from[clock]
     return int(times.min()), int(times.max())
 
 
@@ -118,5 +120,5 @@ def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
     return min(bisect_left(cuts, max(now - born[1], 0)), len(cuts) - 1)
 
 
-def _stored(store: ChunkStore, name: str, part: Part) -> ChunkRef:
-    return store_chunk(store, name, to_batch(part), lifetimes=part.combinations.lifetimes())
+def _stored(store: ChunkStore, name: str, run: SortedRun) -> ChunkRef:
+    return store_chunk(store, name, to_batch(run), lifetimes=run.combinations.lifetimes())

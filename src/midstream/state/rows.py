@@ -19,7 +19,7 @@ NUMBER = "_number"
 
 
 @dataclass(frozen=True)
-class Segment:
+class RowRun:
     """A run of rows with ascending numbers, consecutive ones unless the batch has them in a column.
 
     `ref` is None for rows that are not in the store yet.
@@ -41,17 +41,17 @@ class Segment:
             return np.asarray(self.batch.column(NUMBER).to_numpy(zero_copy_only=True), np.int64)
         return np.arange(self.first, self.end, dtype=np.int64)
 
-    def among(self, mask: npt.NDArray[np.bool_]) -> Segment:
+    def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
         """These rows only, with their numbers."""
         batch = self.batch if NUMBER in self.batch.schema.names else numbered(self)
-        return Segment(self.first, batch.filter(pa.array(mask)))
+        return RowRun(self.first, batch.filter(pa.array(mask)))
 
 
-def numbered(segment: Segment) -> pa.RecordBatch:
-    """The rows of a segment with their numbers as a column."""
-    if NUMBER in segment.batch.schema.names:
-        return segment.batch
-    return segment.batch.append_column(NUMBER, pa.array(segment.numbers))
+def numbered(run: RowRun) -> pa.RecordBatch:
+    """The rows of a run with their numbers as a column."""
+    if NUMBER in run.batch.schema.names:
+        return run.batch
+    return run.batch.append_column(NUMBER, pa.array(run.numbers))
 
 
 _POOL = pa.system_memory_pool()
@@ -96,36 +96,36 @@ def _take(column: pa.Array, places: Words) -> pa.Array:
 class BaseRows:
     """The rows of one source that a step can see: those kept from before, and the step's own."""
 
-    def __init__(self, old: Sequence[Segment], new: Segment) -> None:
+    def __init__(self, old: Sequence[RowRun], new: RowRun) -> None:
         self.old, self.new = tuple(old), new
-        self._segments = [s for s in (*old, new) if s.batch.num_rows]
-        self._starts = np.array([s.first for s in self._segments], np.int64)
-        self._sizes = np.array([s.batch.num_rows for s in self._segments], np.int64)
+        self._runs = [s for s in (*old, new) if s.batch.num_rows]
+        self._starts = np.array([s.first for s in self._runs], np.int64)
+        self._sizes = np.array([s.batch.num_rows for s in self._runs], np.int64)
         self._places = np.cumsum(self._sizes) - self._sizes
         self._whole: dict[str, pa.Array] = {}
-        sparse = any(NUMBER in s.batch.schema.names for s in self._segments)
-        self._numbers = np.concatenate([s.numbers for s in self._segments]) if sparse else None
+        sparse = any(NUMBER in s.batch.schema.names for s in self._runs)
+        self._numbers = np.concatenate([s.numbers for s in self._runs]) if sparse else None
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
         if self._is_new(refs):
             return self._column(self.new, name)
-        if self._numbers is None and len(self._segments) == 1:
-            return _take(self._column(self._segments[0], name), refs - self._starts[0])
+        if self._numbers is None and len(self._runs) == 1:
+            return _take(self._column(self._runs[0], name), refs - self._starts[0])
         total = int(self._sizes.sum())
         if name in self._whole or len(refs) * 8 >= total or self._numbers is not None:
             if name not in self._whole:
-                columns = [self._column(s, name) for s in self._segments]
+                columns = [self._column(s, name) for s in self._runs]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
             return _take(self._whole[name], self._position(refs))
-        return self._fetch_by_segment(name, refs)
+        return self._fetch_by_run(name, refs)
 
-    def _column(self, segment: Segment, name: str) -> pa.Array:
-        """The column of a segment; NULLs where its rows came before anybody read that column."""
-        if name in segment.batch.schema.names:
-            return segment.batch.column(name)
+    def _column(self, run: RowRun, name: str) -> pa.Array:
+        """The column of a run; NULLs where its rows came before anybody read that column."""
+        if name in run.batch.schema.names:
+            return run.batch.column(name)
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
-        return pa.nulls(segment.batch.num_rows, kinds[0] if kinds else pa.int64())
+        return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new
@@ -140,19 +140,19 @@ class BaseRows:
             return np.searchsorted(self._numbers, refs)
         if int(self._starts[-1] - self._starts[0]) == int(self._places[-1]):
             return np.asarray(refs - self._starts[0], np.int64)
-        segment = np.searchsorted(self._starts, refs, "right") - 1
+        run = np.searchsorted(self._starts, refs, "right") - 1
         shifts = self._starts - self._places
-        return np.asarray(refs - shifts[segment], np.int64)
+        return np.asarray(refs - shifts[run], np.int64)
 
-    def _fetch_by_segment(self, name: str, refs: Words) -> pa.Array:
-        segment = np.searchsorted(self._starts, refs, "right") - 1
-        order = np.argsort(segment, kind="stable")
-        pieces, counts = [], np.bincount(segment, minlength=len(self._segments))
+    def _fetch_by_run(self, name: str, refs: Words) -> pa.Array:
+        run = np.searchsorted(self._starts, refs, "right") - 1
+        order = np.argsort(run, kind="stable")
+        pieces, counts = [], np.bincount(run, minlength=len(self._runs))
         start = 0
         for at, count in enumerate(counts.tolist()):
             if count:
                 inside = refs[order[start : start + count]] - self._starts[at]
-                pieces.append(self._column(self._segments[at], name).take(pa.array(inside)))
+                pieces.append(self._column(self._runs[at], name).take(pa.array(inside)))
                 start += count
         if not pieces:
             return self._column(self.new, name).slice(0, 0)

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from midstream.model.manifest import Manifest
-from midstream.state.disk import cannot_write
-from midstream.state.store_files import SUFFIX, forget_opened
+from midstream.state.store.disk import cannot_write
+from midstream.state.store.files import SUFFIX, forget_opened
 
 _CHUNK = re.compile(rf"\.?(\d+)-.*(?:{re.escape(SUFFIX)}|\.tmp)")
 

@@ -11,9 +11,9 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, plain_type
+from midstream.runtime.lane import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.state.keys import band_codes
-from midstream.state.lane import BEGINNING
 
 WATERMARK, REASON = "_watermark", "_reason"
 

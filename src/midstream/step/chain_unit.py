@@ -6,19 +6,18 @@ from collections.abc import Mapping
 
 from midstream.language.expression import Expression
 from midstream.model.manifest import Manifest
-from midstream.operators.compile import Binding
+from midstream.operators.binding import Binding
 from midstream.operators.need import Want
-from midstream.operators.project import Project
+from midstream.operators.project import ProjectOperator
 from midstream.plan.notation import parse_plan
 from midstream.sharing.answers import Answers
 from midstream.sharing.discovery import scheme
 from midstream.sharing.lineages import lineage_of
 from midstream.sharing.member import Member
 from midstream.sharing.partition import can_part, choices
-from midstream.sharing.shape import SCOPE, Shape, carrier
+from midstream.sharing.shape import SCOPE, Shape, carrier, shape_in
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
-from midstream.step.texts import shape_in
 from midstream.step.unit import Unit
 
 
@@ -77,7 +76,7 @@ def _chain_unit(
         query,
         identity,
         binding,
-        members[0].outlet,
+        members[0].result_operator,
         False,
         answers,
         chain.formerly,
@@ -97,5 +96,5 @@ def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mappi
     outputs = ", ".join(f"{o.name}: {o.expression.text()}" for o in shape.query.outputs)
     ranged = all(shape.kind(label) == "range" for label in shape.sizes)
     past = entry.exact_from if ranged else None
-    outlet = Project(shape.query, rows, ())
-    return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, outlet, outputs)
+    result_operator = ProjectOperator(shape.query, rows, ())
+    return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, result_operator, outputs)

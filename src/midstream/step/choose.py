@@ -7,17 +7,18 @@ from typing import Any
 
 from midstream.language.query import Query
 from midstream.migration.base import Move
-from midstream.migration.choice.chooser import checked, choose
-from midstream.migration.choice.prediction import Situation
 from midstream.migration.discovery import discovered
 from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
+from midstream.optimizer.chooser import checked, choose
+from midstream.optimizer.observe import statistics
+from midstream.optimizer.prediction import Situation
 from midstream.plan.decompose import MigrationTask, decompose
 from midstream.plan.notation import parse_plan
+from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
-from midstream.step.statistics import statistics
-from midstream.step.texts import parsed
+from midstream.step.program import observed
 
 AUTO = "auto"
 """The name that stands for the chooser among the strategies."""
@@ -60,7 +61,9 @@ def situation_of(manifest: Manifest, command: Migrate) -> Situation:
     entry = manifest.queries[command.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
-    return Situation(statistics(manifest, command.query), old, new, tasks_of(query, old, new), command.options)
+    return Situation(
+        statistics(manifest, observed(manifest, command.query)), old, new, tasks_of(query, old, new), command.options
+    )
 
 
 def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:

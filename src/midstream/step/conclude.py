@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters, is_once_more, operator_id, operator_name
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
-from midstream.state.lane import BEGINNING
-from midstream.step.clock import Seen, advance, watermarks
+from midstream.plan.texts import parsed
+from midstream.runtime.lane import BEGINNING
+from midstream.runtime.watermark import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
-from midstream.step.names import operator_id, operator_name
 from midstream.step.plan_step import StepPlan
-from midstream.step.texts import parsed
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:

@@ -12,11 +12,11 @@ from midstream.model.commands import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, Manifest
+from midstream.runtime.lane import StepClock
+from midstream.runtime.watermark import Seen, watermarks
 from midstream.state.keys import stable_order
-from midstream.state.lane import StepClock
-from midstream.state.store import ChunkStore
+from midstream.state.store.base import ChunkStore
 from midstream.step.admit import Admitted, admit
-from midstream.step.clock import Seen, watermarks
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step

@@ -8,7 +8,7 @@ from itertools import count
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
 from midstream.plan.signature import canonical
-from midstream.step.lane_key import SINGLE, Spread, fits, group_name, lane_key, spread_text
+from midstream.runtime.lane_key import SINGLE, Spread, fits, group_name, lane_key, spread_text
 
 
 def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from midstream.operators.outlet import Answer
+from midstream.runtime.lane import Lane
+from midstream.runtime.result_operator import Answer
 from midstream.state.keys import stable_order
-from midstream.state.lane import Lane
 
 _TIME = "_now"
 

@@ -18,18 +18,18 @@ from midstream.model.events import Event
 from midstream.model.events import from_json as event_from_json
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
-from midstream.operators.base import Operator
-from midstream.operators.outlet import Answer
 from midstream.operators.reorder import pending_id, release
 from midstream.operators.source import SourceOperator
-from midstream.operators.user import UserOutlet
+from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.signature import Signature
+from midstream.runtime.lane import BEGINNING, Lane, StepClock
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import Answer
 from midstream.sharing.results import Pieces
 from midstream.state.combinations import Combinations
-from midstream.state.lane import BEGINNING, Lane, StepClock
 from midstream.state.specs import RowsSpec, StateSpec
-from midstream.state.store import ChunkStore
+from midstream.state.store.base import ChunkStore
 from midstream.step.held import held_id, hold_back, released
 from midstream.step.program import Program
 from midstream.step.unit import Unit
@@ -108,19 +108,19 @@ def lane_step(
             chosen = strategy(migration.strategy)
             # Parts do not migrate: where they came in the same step, the new plan stands alone at once.
             boxes[unit.name] = box if unit.parted else chosen.begin(boxes[unit.name], box, lane, options, mark)
-            if migration.operator is not None and isinstance(unit.outlet, UserOutlet):
+            if migration.operator is not None and isinstance(unit.result_operator, UserResultOperator):
                 spec = OperatorSpec.from_json(migration.operator)
-                hand_over(unit.outlet, boxes[unit.name].results, spec, chosen, options, mark, lane)
+                hand_over(unit.result_operator, boxes[unit.name].results, spec, chosen, options, mark, lane)
             everything[unit.name].append(boxes[unit.name])
             costs[unit.name][mark] = comparisons(lane) - before
     for unit in program.units:
-        kept = list(zip(boxes[unit.name].results, unit.outlet.kept, strict=False))
+        kept = list(zip(boxes[unit.name].results, unit.result_operator.kept, strict=False))
         ensure(lane, [*states_of(boxes[unit.name].operators()), *kept], event=not (began[unit.name] or program.changed))
     results: dict[str, Answer] = {}
     for unit in program.units:
         results.update(_answers(unit, boxes[unit.name], lane))
     held = {id for unit in program.units if boxes[unit.name].withheld(lane) is not None for id in _held_ids(unit)}
-    held |= {table for unit in program.units for table in unit.outlet.tables(lane)}
+    held |= {table for unit in program.units for table in unit.result_operator.tables(lane)}
     moves = {unit.name: _moves(unit, boxes[unit.name], costs[unit.name], lane) for unit in program.units}
     settled = {unit.name: boxes[unit.name].settled(lane) for unit in program.units}
     needed = held.union(*(_needed(unit, settled[unit.name]) for unit in program.units))
@@ -156,7 +156,7 @@ def _answers(unit: Unit, box: Box, lane: Lane) -> dict[str, Answer]:
 
 def _given(unit: Unit, deltas: Sequence[Combinations], lane: Lane, pieces: Pieces = ()) -> dict[str, Answer]:
     if unit.answers is None:
-        return {unit.name: unit.outlet.emit(lane, deltas)}
+        return {unit.name: unit.result_operator.emit(lane, deltas)}
     return unit.answers.give(lane, deltas, pieces)
 
 
@@ -172,7 +172,7 @@ def _moves(unit: Unit, box: Box, begun: Mapping[str, int], lane: Lane) -> dict[s
     for mark, report in box.reports(lane).items():
         cost = found.get(mark, {"comparisons": 0})["comparisons"] + report["comparisons"]
         found[mark] = {**report, "comparisons": cost}
-    for mark, report in unit.outlet.reports(lane).items():
+    for mark, report in unit.result_operator.reports(lane).items():
         before: dict[str, Any] = found.get(mark, {"comparisons": 0})
         pieces = {**before.get("pieces", {}), **report["pieces"]}
         cost = before["comparisons"] + report["comparisons"]
@@ -225,8 +225,8 @@ class _Readers:
 
 
 def _specs(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
-    """The states, base rows included, that a query's boxes and outlet stand on."""
-    specs: list[StateSpec | RowsSpec] = list(unit.outlet.kept)
+    """The states, base rows included, that a query's boxes and result operator stand on."""
+    specs: list[StateSpec | RowsSpec] = list(unit.result_operator.kept)
     for box in boxes:
         specs += [spec for _, spec in states_of(box.operators())]
         specs += [op.spec for op in _operators(box) if isinstance(op, SourceOperator) and op.spec.kept]
@@ -236,7 +236,7 @@ def _specs(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
 def _query_bounds(lane: Lane, unit: Unit) -> dict[str, int]:
     before = min(lane.clock.before[stream] for stream in unit.streams)
     # A row that nobody wants has ended before all time, and is dead before the watermark has moved.
-    bounds = {EVENT_TIME: max(before - unit.outlet.slack, BEGINNING + 1)}
+    bounds = {EVENT_TIME: max(before - unit.result_operator.slack, BEGINNING + 1)}
     for stream in unit.counted:
         bounds[row_clock(stream)] = lane.counts[unit.binding.inputs[stream]]
     return bounds

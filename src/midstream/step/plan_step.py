@@ -23,17 +23,17 @@ from midstream.model.events import (
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import check_sharing
 from midstream.plan.notation import default_plan, parse_plan
+from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
+from midstream.runtime.lane_key import SINGLE, SLOTS
+from midstream.sharing.chains import check_parts, check_whole, members, move, united
+from midstream.sharing.membership import change, enrol, release, settled, unshared
+from midstream.sharing.recut import recut
 from midstream.sharing.shape import can_share
-from midstream.step.chains import check_parts, check_whole, members, move, united
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.group import group_for
-from midstream.step.lane_key import SINGLE, SLOTS
-from midstream.step.membership import change, enrol, release, settled, unshared
 from midstream.step.operators import check_hand_over, check_named, check_operator
 from midstream.step.program import Program, compile_program
-from midstream.step.recut import recut
-from midstream.step.texts import parsed
 
 
 @dataclass(frozen=True)

@@ -11,18 +11,21 @@ from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.operators.aggregate import AggregateOutlet
-from midstream.operators.base import Operator
-from midstream.operators.compile import Binding, compile_pair, compile_source, stored_columns
-from midstream.operators.difference import DifferenceOutlet
-from midstream.operators.outlet import Outlet
-from midstream.operators.project import Project
-from midstream.operators.user import UserOutlet
+from midstream.operators.aggregate import AggregateOperator
+from midstream.operators.binding import Binding, compile_source, stored_columns
+from midstream.operators.compile import compile_pair
+from midstream.operators.difference import DifferenceOperator
+from midstream.operators.project import ProjectOperator
+from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
+from midstream.optimizer.observe import Observed
 from midstream.plan.signature import canonical
+from midstream.plan.texts import parsed
+from midstream.runtime.lane_key import is_ordered
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import ResultOperator
+from midstream.sharing.shape import canonical_plan, shape_in
 from midstream.step.chain_unit import chain_units
-from midstream.step.lane_key import is_ordered
-from midstream.step.texts import parsed
 from midstream.step.unit import Unit
 
 
@@ -49,6 +52,17 @@ def unit_of(manifest: Manifest, name: str) -> Unit:
     entry = manifest.queries[name]
     wanted = entry.unit(name)
     return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == wanted)
+
+
+def observed(manifest: Manifest, name: str) -> Observed:
+    """A running query as the optimizer observes it: its plan and those it is on its way from, compiled."""
+    entry, unit = manifest.queries[name], unit_of(manifest, name)
+    plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
+    if entry.shares:
+        plans = dict.fromkeys(canonical_plan(manifest, entry.sql, plan) for plan in plans)
+    labels = shape_in(manifest, entry.sql).names if entry.shares else unit.names
+    operators = {op.id: op for plan in plans for root in unit.box(plan).roots for op in root.walk()}
+    return Observed(name, unit.group, unit.query, labels, unit.binding.rows(), tuple(operators.values()))
 
 
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[Migrate, ...]]) -> Program:
@@ -102,9 +116,11 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
         entry = manifest.queries[name]
         operator = _text(entry.operator)
         binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
-        outlet = _operated(f"{name}.{entry.since}", binding, operator) if operator else _outlet(binding)
+        result_operator = _operated(f"{name}.{entry.since}", binding, operator) if operator else _outlet(binding)
         ordered = is_ordered(query)
-        units.append(Unit(name, entry.plan, entry.since, group, users[name], query, names, binding, outlet, ordered))
+        units.append(
+            Unit(name, entry.plan, entry.since, group, users[name], query, names, binding, result_operator, ordered)
+        )
     units += chain_units(manifest, group)
     return tuple(sorted(units, key=lambda unit: unit.name))
 
@@ -138,11 +154,11 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
     return {sign: tuple(sorted(names)) for sign, names in found.items()}
 
 
-def _operated(name: str, binding: Binding, operator: str) -> Outlet:
-    return UserOutlet(binding.query, binding.rows(), (), name, OperatorSpec.from_json(json.loads(operator)))
+def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
+    return UserResultOperator(binding.query, binding.rows(), (), name, OperatorSpec.from_json(json.loads(operator)))
 
 
-def _outlet(binding: Binding) -> Outlet:
+def _outlet(binding: Binding) -> ResultOperator:
     query, rows = binding.query, binding.rows()
     if query.difference is not None:
         minuend = query.difference.minuend
@@ -154,7 +170,7 @@ def _outlet(binding: Binding) -> Outlet:
             binding.state((minuend,), "scan"),
             *(binding.state((minuend, other), "scan") for other in query.difference.subtrahends),
         )
-        return DifferenceOutlet(query, rows, kept, roots)
+        return DifferenceOperator(query, rows, kept, roots)
     if query.aggregate is not None:
-        return AggregateOutlet(query, rows, (binding.state([s.alias for s in query.sources], "scan"),))
-    return Project(query, rows, ())
+        return AggregateOperator(query, rows, (binding.state([s.alias for s in query.sources], "scan"),))
+    return ProjectOperator(query, rows, ())

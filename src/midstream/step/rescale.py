@@ -11,7 +11,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import NUMBER, united
-from midstream.state.store import ChunkStore, store_chunk
+from midstream.state.store.base import ChunkStore, store_chunk
 
 
 def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str) -> LaneState:

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.operators.number import number
+from midstream.runtime.lane_key import SINGLE, slots
 from midstream.state.base_state import SLOT
-from midstream.step.lane_key import SINGLE, slots
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 

@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from midstream.eddy.compile import compile_plan
 from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.migration.base import PlanBox
-from midstream.operators.base import Operator
-from midstream.operators.compile import Binding
-from midstream.operators.difference import DifferenceOutlet
-from midstream.operators.outlet import Outlet
+from midstream.operators.binding import Binding
+from midstream.operators.compile import compile_plan
+from midstream.operators.difference import DifferenceOperator
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import canonical, relabel_plan
 from midstream.plan.tree import Plan
+from midstream.runtime.lane_key import lane_key
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.answers import Answers
-from midstream.step.lane_key import lane_key
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Unit:
     query: Query
     names: Mapping[str, str]
     binding: Binding
-    outlet: Outlet
+    result_operator: ResultOperator
     ordered: bool
     answers: Answers | None = None
     formerly: str = ""
@@ -51,8 +51,8 @@ class Unit:
         return self._boxes[notation]
 
     def _roots(self, plan: Plan) -> tuple[Operator, ...]:
-        if isinstance(self.outlet, DifferenceOutlet):
-            return self.outlet.roots
+        if isinstance(self.result_operator, DifferenceOperator):
+            return self.result_operator.roots
         if self.answers is not None and self.answers.choices:
             return tuple(compile_plan(choice.binding(self.binding), plan) for choice in self.answers.choices)
         return (compile_plan(self.binding, plan),)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.engine import Engine
 from midstream.model.manifest import Manifest
-from midstream.state.command_log import CommandLog
-from midstream.state.manifest_log import ManifestLog
-from midstream.state.store_memory import MemoryStore
+from midstream.state.store.memory import MemoryStore
 from midstream.step.fold import step
 
 SQL = """SELECT A.k, B.v FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS], C [RANGE 20 SECONDS]

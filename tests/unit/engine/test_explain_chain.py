@@ -11,10 +11,9 @@ import pytest
 
 from midstream.explain import chain_states, running_boxes
 from midstream.explain.running import state_ids
-from midstream.model.counters import is_once_more
+from midstream.model.counters import is_once_more, operator_id
 from midstream.model.manifest import Manifest
 from midstream.step.conclude import state_bytes, state_rows
-from midstream.step.names import operator_id
 from midstream.step.program import unit_of
 from tests.unit.building import both, engine, table
 

@@ -14,8 +14,8 @@ from midstream.model.commands import AddQuery, Command, Migrate
 from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationEnded, StateRebuilt, StepDone
 from midstream.model.manifest import Manifest
-from midstream.state import store_files
-from midstream.state.store_files import FileStore
+from midstream.state.store import files as store_files
+from midstream.state.store.files import FileStore
 from midstream.step.fold import StepResult, step
 from tests.unit.building import both, schemas, table
 

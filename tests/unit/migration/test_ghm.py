@@ -16,7 +16,7 @@ from midstream.model.window import EVENT_TIME
 from midstream.plan.signature import Signature
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 from tests.unit.building import engine
 from tests.unit.migration.flows import flow, worked
@@ -132,18 +132,18 @@ def test_turns_go_by_time_and_each_queue_keeps_its_order() -> None:
     states = {}
     for label, times in (("A", [1, 5, 3]), ("B", [2, 4])):
         spec = StateSpec(Signature("", (label,), ()), (label,), (EVENT_TIME,), "scan")
-        states[label] = JoinState(spec, [Part(None, waiting(label, times))])
+        states[label] = JoinState(spec, [SortedRun(None, waiting(label, times))])
     queue = Queue(states)
     queue.extend({"A": waiting("A", [2, 6]), "B": waiting("B", [])})
     assert len(queue) == 7
     first = queue.take(4)
-    assert {k: c.now[EVENT_TIME].tolist() for k, c in first.items()} == {"A": [1, 5], "B": [2, 4]}
+    assert {k: c.valid_from[EVENT_TIME].tolist() for k, c in first.items()} == {"A": [1, 5], "B": [2, 4]}
     second = queue.take(2)
-    assert {k: c.now[EVENT_TIME].tolist() for k, c in second.items()} == {"A": [3, 2], "B": []}
+    assert {k: c.valid_from[EVENT_TIME].tolist() for k, c in second.items()} == {"A": [3, 2], "B": []}
     assert len(queue) == 1
     left = {state.spec.labels[0]: state for state in queue.rest()}
-    assert [len(part) for part in left["A"].old] == []
+    assert [len(run) for run in left["A"].old] == []
     assert left["A"].delta is not None
-    assert left["A"].delta.combinations.now[EVENT_TIME].tolist() == [6]
+    assert left["A"].delta.combinations.valid_from[EVENT_TIME].tolist() == [6]
     assert left["B"].live == 0
     assert (left["A"].purged, left["B"].purged) == (3, 2)

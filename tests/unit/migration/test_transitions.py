@@ -9,7 +9,7 @@ import midstream as ms
 from midstream.migration.under_way.task import carve
 from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationBegun, MigrationEnded, MigrationProgressed
-from midstream.operators.base import Operator
+from midstream.runtime.operator import Operator
 from midstream.step.program import unit_of
 from tests.unit.migration.rides import Ride, rows_of
 

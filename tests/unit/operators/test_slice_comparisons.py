@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters, is_once_more, operator_id
 from midstream.model.events import MigrationEnded, StepDone
-from midstream.step.names import operator_id
 from tests.unit.building import both, engine, table
 
 WINDOWS = (2, 5, 11)

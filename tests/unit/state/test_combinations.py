@@ -36,7 +36,7 @@ def test_a_pair_is_within_its_windows_on_every_clock(left: list[Row], right: lis
         until = min(left[i][1], right[j][1]), min(left[i][3], right[j][3])
         if now[0] <= until[0] and now[1] <= until[1]:
             expected.append((i + 100, j + 100, *now, *until))
-    columns = (*found.refs.values(), *found.now.values(), *found.until.values())
+    columns = (*found.refs.values(), *found.valid_from.values(), *found.valid_to.values())
     assert list(zip(*(c.tolist() for c in columns), strict=True)) == expected
     assert found.labels == ("A", "B")
 
@@ -45,8 +45,8 @@ def test_the_end_of_a_window_counts() -> None:
     left, right = combinations("A", [(1, 5, 0, 99)]), combinations("B", [(5, 9, 0, 99), (6, 9, 0, 99)])
     found = pair(left, np.array([0, 0]), right, np.array([0, 1]))
     assert found.refs["B"].tolist() == [100]
-    assert found.now["ts"].tolist() == [5]
-    assert found.until["ts"].tolist() == [5]
+    assert found.valid_from["ts"].tolist() == [5]
+    assert found.valid_to["ts"].tolist() == [5]
 
 
 def test_purge_keeps_what_ends_at_the_bound() -> None:
@@ -77,8 +77,8 @@ def test_concatenation_goes_by_name() -> None:
     other = Combinations({"B": np.array([6]), "A": np.array([5])}, {"ts": np.array([7])}, {"ts": np.array([8])})
     whole = concatenate([one, other])
     assert {label: refs.tolist() for label, refs in whole.refs.items()} == {"A": [1, 5], "B": [2, 6]}
-    assert whole.now["ts"].tolist() == [3, 7]
-    assert whole.until["ts"].tolist() == [4, 8]
+    assert whole.valid_from["ts"].tolist() == [3, 7]
+    assert whole.valid_to["ts"].tolist() == [4, 8]
     assert concatenate([one]) is one
 
 
@@ -87,4 +87,4 @@ def test_take_by_mask_index_and_slice() -> None:
     for which in (np.array([False, True, True, False]), np.array([1, 2]), slice(1, 3)):
         taken = rows.take(which)
         assert taken.refs["A"].tolist() == [101, 102]
-        assert taken.now["ts"].tolist() == taken.until["rows:A"].tolist() == [1, 2]
+        assert taken.valid_from["ts"].tolist() == taken.valid_to["rows:A"].tolist() == [1, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.state.compaction import choose_run, is_sparse
+from midstream.state.compaction import choose_neighbours, is_sparse
 
 sizes = st.lists(st.integers(0, 1000), max_size=60)
 
@@ -14,8 +14,8 @@ sizes = st.lists(st.integers(0, 1000), max_size=60)
 @given(sizes)
 def test_a_run_is_of_neighbours_and_merging_ends(drawn: list[int]) -> None:
     left, total, merges = list(drawn), sum(drawn), 0
-    while run := choose_run(left):
-        begin, end = run
+    while found := choose_neighbours(left):
+        begin, end = found
         assert 0 <= begin < end - 1
         assert end <= len(left)
         left[begin:end] = [sum(left[begin:end])]
@@ -31,16 +31,16 @@ def test_an_endless_stream_keeps_few_chunks(window: int) -> None:
 
 
 def test_few_chunks_are_left_alone() -> None:
-    assert choose_run([]) is None
-    assert choose_run([5]) is None
-    assert choose_run([900, 1, 900]) is None
+    assert choose_neighbours([]) is None
+    assert choose_neighbours([5]) is None
+    assert choose_neighbours([900, 1, 900]) is None
 
 
 def test_a_large_chunk_is_not_rewritten_for_small_ones() -> None:
     left = [10**9, *[1] * 30]
-    while run := choose_run(left):
-        assert run[0] > 0
-        left[run[0] : run[1]] = [sum(left[run[0] : run[1]])]
+    while found := choose_neighbours(left):
+        assert found[0] > 0
+        left[found[0] : found[1]] = [sum(left[found[0] : found[1]])]
 
 
 def test_sparse_is_less_than_half_alive() -> None:
@@ -58,9 +58,9 @@ def history(window: int, steps: int) -> list[tuple[int, int]]:
         chunks = [chunk for chunk in chunks if chunk[1] >= now - window]
         chunks.append((now, now))
         written = 1
-        while run := choose_run([last - max(first, now - window) + 1 for first, last in chunks]):
-            first, last = max(chunks[run[0]][0], now - window), chunks[run[1] - 1][1]
-            chunks[run[0] : run[1]] = [(first, last)]
+        while merged := choose_neighbours([last - max(first, now - window) + 1 for first, last in chunks]):
+            first, last = max(chunks[merged[0]][0], now - window), chunks[merged[1] - 1][1]
+            chunks[merged[0] : merged[1]] = [(first, last)]
             written += last - first + 1
         found.append((len(chunks), written))
     return found

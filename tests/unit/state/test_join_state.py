@@ -15,11 +15,11 @@ from midstream.model.manifest import StateListing
 from midstream.plan.signature import Signature
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.parts import Part, sorted_part
+from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import StateSpec
-from midstream.state.store import ChunkStore
-from midstream.state.store_files import FileStore
-from midstream.state.store_memory import MemoryStore
+from midstream.state.store.base import ChunkStore
+from midstream.state.store.files import FileStore
+from midstream.state.store.memory import MemoryStore
 
 SPEC = StateSpec(Signature("0", ("A", "B"), ("A.k = B.k",)), ("A", "B"), ("ts",), "hash", ())
 SCAN = StateSpec(Signature("0", ("A", "B"), ()), ("A", "B"), ("ts",), "scan")
@@ -32,21 +32,21 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> ChunkStore:
     return MemoryStore() if request.param == "memory" else FileStore(tmp_path / "store")
 
 
-def part(codes: list[int], until: list[int], first: int = 0, *, scan: bool = False) -> Part:
+def run(codes: list[int], until: list[int], first: int = 0, *, scan: bool = False) -> SortedRun:
     """Combinations whose row numbers say which they are."""
     refs = np.arange(first, first + len(codes))
     found = Combinations({"A": refs, "B": refs * 10}, {"ts": np.array(until) - 5}, {"ts": np.array(until)})
-    return Part(None, found) if scan else sorted_part(np.array(codes, np.int64), found)
+    return SortedRun(None, found) if scan else sort_run(np.array(codes, np.int64), found)
 
 
 def content(state: JoinState) -> list[tuple[int, int, int, int]]:
-    """(code, row of A, row of B, until) of all old combinations; checks that codes ascend in each part."""
+    """(code, row of A, row of B, until) of all old combinations; checks that codes ascend in each run."""
     found = []
     for piece in state.old:
         codes = piece.codes if piece.codes is not None else np.zeros(len(piece), np.int64)
         assert (codes[1:] >= codes[:-1]).all()
-        columns = codes, piece.combinations.refs["A"], piece.combinations.refs["B"], piece.combinations.until["ts"]
-        assert (piece.combinations.until["ts"] - piece.combinations.now["ts"] == 5).all()
+        columns = codes, piece.combinations.refs["A"], piece.combinations.refs["B"], piece.combinations.valid_to["ts"]
+        assert (piece.combinations.valid_to["ts"] - piece.combinations.valid_from["ts"] == 5).all()
         found += list(zip(*(c.tolist() for c in columns), strict=True))
     return sorted(found)
 
@@ -59,7 +59,7 @@ def test_what_is_inserted_is_there_in_the_next_step(store: ChunkStore) -> None:
     state = load(StateListing(), store)
     assert content(state) == []
     assert state.live == 0
-    assert state.insert(part([7, 3, 7], [10, 11, 12]))
+    assert state.insert(run([7, 3, 7], [10, 11, 12]))
     assert state.live == 3
     assert content(state) == [], "the step's own rows stand apart"
     listing = state.finish(store, "lane/00000000-s")
@@ -70,14 +70,14 @@ def test_what_is_inserted_is_there_in_the_next_step(store: ChunkStore) -> None:
 
 def test_a_second_insert_in_a_step_is_not_taken(store: ChunkStore) -> None:
     state = load(StateListing(), store)
-    assert state.insert(part([1], [10]))
-    assert not state.insert(part([1], [10]))
+    assert state.insert(run([1], [10]))
+    assert not state.insert(run([1], [10]))
     assert state.finish(store, "lane/00000000-s").live == 1
 
 
 def test_purge_leaves_what_ends_at_the_bound_and_counts_the_rest(store: ChunkStore) -> None:
     state = load(StateListing(), store)
-    state.insert(part([1, 2, 3, 4], [10, 11, 12, 13]))
+    state.insert(run([1, 2, 3, 4], [10, 11, 12, 13]))
     listing = state.finish(store, "lane/00000000-s")
     later = load(listing, store, 12)
     assert [until for *_, until in content(later)] == [12, 13]
@@ -93,7 +93,7 @@ def test_purge_leaves_what_ends_at_the_bound_and_counts_the_rest(store: ChunkSto
 def test_a_dead_chunk_is_not_read() -> None:
     store = MemoryStore()
     state = load(StateListing(), store)
-    state.insert(part([1, 2], [10, 11]))
+    state.insert(run([1, 2], [10, 11]))
     listing = state.finish(store, "lane/00000000-s")
     store.forget([ref.name for ref in listing.chunks])
     assert load(listing, store, 12).purged == 2
@@ -103,7 +103,7 @@ def test_a_dead_chunk_is_not_read() -> None:
 
 def test_an_untouched_chunk_keeps_its_name(store: ChunkStore) -> None:
     state = load(StateListing(), store)
-    state.insert(part([1, 2, 3], [10, 11, 12]))
+    state.insert(run([1, 2, 3], [10, 11, 12]))
     listing = state.finish(store, "lane/00000000-s")
     assert load(listing, store, 11).finish(store, "lane/00000001-s").chunks == listing.chunks
     rewritten = load(listing, store, 12).finish(store, "lane/00000001-s")
@@ -113,7 +113,7 @@ def test_an_untouched_chunk_keeps_its_name(store: ChunkStore) -> None:
 
 def test_an_unsorted_state_keeps_its_order(store: ChunkStore) -> None:
     state = load(StateListing(), store, spec=SCAN)
-    state.insert(part([0, 0, 0], [12, 10, 11], scan=True))
+    state.insert(run([0, 0, 0], [12, 10, 11], scan=True))
     found = load(state.finish(store, "lane/00000000-s"), store, 11, SCAN)
     assert found.old[0].codes is None
     assert found.old[0].combinations.refs["A"].tolist() == [0, 2]
@@ -124,7 +124,7 @@ def test_codes_of_a_band_state_are_doubles(store: ChunkStore) -> None:
     state = load(StateListing(), store, spec=spec)
     refs = np.arange(3)
     values = Combinations({"A": refs, "B": refs}, {"ts": refs}, {"ts": refs + 9})
-    state.insert(sorted_part(np.array([1.5, np.nan, -np.inf]), values))
+    state.insert(sort_run(np.array([1.5, np.nan, -np.inf]), values))
     (found,) = load(state.finish(store, "lane/00000000-s"), store, spec=spec).old
     assert found.codes is not None
     assert found.codes.dtype == np.float64
@@ -149,7 +149,7 @@ def test_many_steps_against_a_list(
         assert content(state) == sorted(kept)
         assert state.purged == before - len(kept)
         until = [bound + 1 + (number + i) % 4 for i in range(len(codes))]
-        state.insert(part(codes, until, number))
+        state.insert(run(codes, until, number))
         kept += [(code, number + i, (number + i) * 10, until[i]) for i, code in enumerate(codes)]
         number += len(codes)
         listing = state.finish(store, f"lane/{step:08d}-s")

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.state.rows import BaseRows, Segment
+from midstream.state.rows import BaseRows, RowRun
 
 
-def segment(first: int, size: int) -> Segment:
+def run(first: int, size: int) -> RowRun:
     numbers = list(range(first, first + size))
     texts = [None if n % 3 == 0 else f"row {n}" for n in numbers]
-    return Segment(first, pa.record_batch({"n": pa.array(numbers, pa.int64()), "s": pa.array(texts, pa.string())}))
+    return RowRun(first, pa.record_batch({"n": pa.array(numbers, pa.int64()), "s": pa.array(texts, pa.string())}))
 
 
 def rows(first: int, sizes: list[int]) -> BaseRows:
-    segments = []
+    runs = []
     for size in sizes:
-        segments.append(segment(first, size))
+        runs.append(run(first, size))
         first += size
-    return BaseRows(segments[:-1], segments[-1])
+    return BaseRows(runs[:-1], runs[-1])
 
 
 @settings(max_examples=80, deadline=None)
@@ -57,5 +57,5 @@ def test_as_many_rows_as_the_step_brought_need_not_be_the_steps() -> None:
 
 
 def test_rows_that_do_not_begin_at_nothing() -> None:
-    base = BaseRows([segment(100, 2)], segment(102, 0))
+    base = BaseRows([run(100, 2)], run(102, 0))
     assert base.fetch("n", np.array([101, 100])).to_pylist() == [101, 100]

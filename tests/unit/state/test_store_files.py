@@ -15,8 +15,9 @@ import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import FORMAT_VERSION, ChunkRef
-from midstream.state import disk, store_files
-from midstream.state.store_files import FileStore
+from midstream.state.store import disk
+from midstream.state.store import files as store_files
+from midstream.state.store.files import FileStore
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -416,7 +417,7 @@ LIMITED = """
 import resource, sys
 import numpy as np, pyarrow as pa
 from midstream.model.errors import SinkError
-from midstream.state.store_files import FileStore
+from midstream.state.store.files import FileStore
 store = FileStore(sys.argv[1])
 rows = pa.record_batch({"k": np.arange(100_000)})
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
@@ -442,7 +443,7 @@ import os, subprocess, sys
 import numpy as np, pyarrow as pa
 from midstream.model.errors import SinkError
 from midstream.model.manifest import ChunkRef
-from midstream.state.store_files import FileStore
+from midstream.state.store.files import FileStore
 root = sys.argv[1]
 if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", root]).returncode:
     sys.exit("cannot mount")
@@ -510,7 +511,7 @@ def test_fsync_is_for_the_file_and_its_folder(tmp_path: Path, monkeypatch: pytes
 KILLED = """
 import itertools, sys
 import numpy as np, pyarrow as pa
-from midstream.state.store_files import FileStore
+from midstream.state.store.files import FileStore
 store = FileStore(sys.argv[1])
 rows = pa.record_batch({"k": np.arange(200_000)})
 print("ready", flush=True)

@@ -7,7 +7,7 @@ import pytest
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.state import sweep as sweep_module
-from midstream.state.store_files import FileStore
+from midstream.state.store.files import FileStore
 from midstream.state.sweep import Swept, listed, sweep
 
 

@@ -8,17 +8,20 @@ from typing import Any
 import pytest
 
 import midstream as ms
-from midstream.migration.choice.chooser import OBJECTIVES
-from midstream.migration.choice.prediction import Prediction, Situation
 from midstream.migration.discovery import discovered
 from midstream.model.commands import Migrate, from_json
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
+from midstream.model.manifest import Manifest
+from midstream.optimizer import observe
+from midstream.optimizer.chooser import OBJECTIVES
+from midstream.optimizer.prediction import Prediction, Situation
+from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
+from midstream.plan.texts import parsed
 from midstream.step.choose import resolve
 from midstream.step.plan_step import plan_step
-from midstream.step.statistics import statistics
-from midstream.step.texts import parsed
+from midstream.step.program import observed
 from tests.unit.building import engine, table
 from tests.unit.migration.flows import advance, ended, warm
 
@@ -29,6 +32,10 @@ CHAIN = "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.j = C.j AND C.k = D.k 
 LOOPS = "SELECT A.k FROM A, B, C, D WHERE A.k = B.k AND B.j * C.k < 19 AND C.j * D.k < 19 WINDOW 10 SECONDS"
 OLD = "(((A B) C) D)"
 W, BEGIN = 10.0, 20.0
+
+
+def statistics(manifest: Manifest, name: str) -> Statistics:
+    return observe.statistics(manifest, observed(manifest, name))
 
 
 def begun(made: Any) -> MigrationBegun:

@@ -9,8 +9,8 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled, StateRebuilt
 from midstream.model.manifest import LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
-from midstream.state.store import store_chunk
-from midstream.state.store_memory import MemoryStore
+from midstream.state.store.base import store_chunk
+from midstream.state.store.memory import MemoryStore
 from midstream.step.rescale import adopt
 from tests.unit.building import both, engine, table
 

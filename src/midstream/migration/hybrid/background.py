@@ -9,13 +9,13 @@ import numpy as np
 
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
 from midstream.model.window import EVENT_TIME
-from midstream.operators.base import Operator
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import concatenate, indices
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 GROWTH, MOST = 4, 1 << 16
@@ -68,7 +68,9 @@ class Background:
         others = [e for e in table.entries if e.join == entry.join and e != entry]
         size = 1
         while self._spent(lane) < end:
-            times = np.concatenate([part.combinations.now[EVENT_TIME] for side in sides for part in side] or [_NONE])
+            times = np.concatenate(
+                [run.combinations.valid_from[EVENT_TIME] for side in sides for run in side] or [_NONE]
+            )
             left = times if cursor is None else times[times < cursor]
             if not len(left):
                 return None
@@ -84,7 +86,7 @@ class Background:
         self,
         lane: Lane,
         join: WindowJoin,
-        sides: list[list[Part]],
+        sides: list[list[SortedRun]],
         others: Sequence[Entry],
         entry: Entry,
         cursor: int | None,
@@ -93,14 +95,14 @@ class Background:
         (fresh_left, done_left), (fresh_right, done_right) = (_split(side, cursor, until) for side in sides)
         pairs = [(a, b) for a in fresh_left for b in (*done_right, *fresh_right)]
         pairs += [(a, b) for a in done_left for b in fresh_right]
-        found = [match(lane, join.rows, self.operator, join.edge, a, b) for a, b in pairs]
+        found = [match(lane, join.rows, self.operator, join.on, a, b) for a, b in pairs]
         found = [f.take(~np.any([e.satisfied(f) for e in others], axis=0)) if others else f for f in found]
         found = [f for f in found if len(f)]
         _, spec = self.gathering(entry)
         state = lane.join(spec) if lane.holds(spec) else JoinState(spec, [])
         if found:
-            part = keyed(lane, join.rows, concatenate(found), spec.index, spec.key)
-            state = JoinState(spec, [*state.old, part], state.purged, state.left_out)
+            run = keyed(lane, join.rows, concatenate(found), spec.index, spec.key)
+            state = JoinState(spec, [*state.old, run], state.purged, state.left_out)
         lane.put(state)
 
     def _finish(self, lane: Lane, table: CharacteristicsTable, entry: Entry) -> CharacteristicsTable:
@@ -142,24 +144,24 @@ class Background:
 _NONE = np.zeros(0, np.int64)
 
 
-def _wanted(parts: Sequence[Part], entry: Entry) -> list[Part]:
+def _wanted(runs: Sequence[SortedRun], entry: Entry) -> list[SortedRun]:
     """The combinations that an entry asks for, as far as their sources tell."""
-    return [part for part in (_chosen(p, entry.satisfied(p.combinations)) for p in parts) if len(part)]
+    return [run for run in (_chosen(p, entry.satisfied(p.combinations)) for p in runs) if len(run)]
 
 
-def _split(parts: Sequence[Part], cursor: int | None, until: int) -> tuple[list[Part], list[Part]]:
+def _split(runs: Sequence[SortedRun], cursor: int | None, until: int) -> tuple[list[SortedRun], list[SortedRun]]:
     """The combinations of the next piece, and those before it."""
     fresh, done = [], []
-    for part in parts:
-        times = part.combinations.now[EVENT_TIME]
+    for run in runs:
+        times = run.combinations.valid_from[EVENT_TIME]
         before = np.zeros(len(times), np.bool_) if cursor is None else times >= cursor
-        fresh.append(_chosen(part, (times >= until) & ~before))
-        done.append(_chosen(part, before))
+        fresh.append(_chosen(run, (times >= until) & ~before))
+        done.append(_chosen(run, before))
     return [p for p in fresh if len(p)], [p for p in done if len(p)]
 
 
-def _chosen(part: Part, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Part:
+def _chosen(run: SortedRun, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> SortedRun:
     if mask.all():
-        return part
+        return run
     at = indices(mask)
-    return Part(None if part.codes is None else part.codes[at], part.combinations.take(at))
+    return SortedRun(None if run.codes is None else run.codes[at], run.combinations.take(at))

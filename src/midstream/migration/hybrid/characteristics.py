@@ -11,11 +11,11 @@ import numpy.typing as npt
 
 from midstream.migration.under_way.restricted import restricted
 from midstream.migration.under_way.task import Sources, Task
-from midstream.operators.base import Operator
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words
-from midstream.state.lane import Lane
 
 
 @dataclass(frozen=True)
@@ -106,12 +106,12 @@ class CharacteristicsTable:
         right = self.serve(old.right, lane, masked)
         found = restricted(lane, old, (left, right), (self.contradicted, self.contradicted), self.full)
         for child, spec, key, wanted in (
-            (old.left, old.left_state, old.edge.left_key, left),
-            (old.right, old.right_state, old.edge.right_key, right),
+            (old.left, old.left_state, old.on.left_key, left),
+            (old.right, old.right_state, old.on.right_key, right),
         ):
             # States that the plans share hold everything, whoever wants it.
             delta = wanted if spec.signature.view else child.delta(lane)
-            lane.join(spec).insert(keyed(lane, old.rows, delta, old.edge.index, key))
+            lane.join(spec).insert(keyed(lane, old.rows, delta, old.on.index, key))
         return found
 
 

@@ -19,9 +19,9 @@ from midstream.migration.just_in_time.stage import Fork, Stage
 from midstream.model.counters import Counters
 from midstream.operators.candidates import equal_pairs
 from midstream.operators.match import keyed, match
+from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
 from midstream.state.keys import key_codes
-from midstream.state.lane import Lane
 
 
 class Completion:
@@ -37,9 +37,7 @@ class Completion:
     ) -> None:
         self.lane, self.operator, self.start, self.attempts = lane, operator, start, attempts
         self.rows = root.join.rows
-        self.columns = {
-            e.text(): e for fork in root.forks() for e in (*fork.join.edge.left_key, *fork.join.edge.right_key)
-        }
+        self.columns = {e.text(): e for fork in root.forks() for e in (*fork.join.on.left_key, *fork.join.on.right_key)}
         self.made: dict[str, int] = {}
         self._known: dict[tuple[str, str], Keys] = {}
 
@@ -120,14 +118,14 @@ class Completion:
         self._ask(order.second, order.other, links)
         other = self._take(order.second, order.other, links, start)
         left, right = (one, other) if order.first is fork.left else (other, one)
-        edge = join.edge
+        on = join.on
         return match(
             self.lane,
             self.rows,
             self.operator,
-            edge,
-            keyed(self.lane, self.rows, left, edge.index, edge.left_key),
-            keyed(self.lane, self.rows, right, edge.index, edge.right_key),
+            on,
+            keyed(self.lane, self.rows, left, on.index, on.left_key),
+            keyed(self.lane, self.rows, right, on.index, on.right_key),
         )
 
     def _ask(self, stage: Stage, column: Expression | None, codes: Words | None) -> None:
@@ -187,8 +185,8 @@ class Completion:
                 order = fork.order(column)
                 found = self._keys(order.first, column, start)
             else:
-                left = self._keys(fork.left, fork.join.edge.left_key[place], start)
-                found = left.both(self._keys(fork.right, fork.join.edge.right_key[place], start))
+                left = self._keys(fork.left, fork.join.on.left_key[place], start)
+                found = left.both(self._keys(fork.right, fork.join.on.right_key[place], start))
         if start is self.start:
             self._known[at] = found
         return found
@@ -196,12 +194,12 @@ class Completion:
     def _keys_of_unit(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:
         old = self._take(stage, None, None, start)
         if not len(old):
-            return Keys(np.zeros(0, np.int64), dict(old.until))
+            return Keys(np.zeros(0, np.int64), dict(old.valid_to))
         codes, valid = self.codes(old, column)
         if valid is None:
-            return Keys.of(codes, old.until)
+            return Keys.of(codes, old.valid_to)
         here = indices(valid)
-        return Keys.of(codes[here], {c: words[here] for c, words in old.until.items()}, nulls=len(here) < len(codes))
+        return Keys.of(codes[here], {c: words[here] for c, words in old.valid_to.items()}, nulls=len(here) < len(codes))
 
 
 def is_old(combinations: Combinations, start: Mapping[str, int]) -> npt.NDArray[np.bool_]:

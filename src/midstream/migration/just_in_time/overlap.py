@@ -9,9 +9,9 @@ from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.stage import Stage
 from midstream.model.errors import CheckpointError
 from midstream.operators.match import keyed
+from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from midstream.language.expression import Expression
 from midstream.migration.under_way.task import Sources
-from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.operator import Operator
 from midstream.state.specs import StateSpec
 
 
@@ -101,11 +101,11 @@ class Fork:
 
     def probes(self) -> tuple[tuple[Stage, Stage, Expression | None], ...]:
         """Each state, the other side whose new rows probe it, and the column of theirs that has the key."""
-        edge = self.join.edge
-        hashed = edge.index == "hash"
+        on = self.join.on
+        hashed = on.index == "hash"
         return (
-            (self.left, self.right, edge.right_key[0] if hashed else None),
-            (self.right, self.left, edge.left_key[0] if hashed else None),
+            (self.left, self.right, on.right_key[0] if hashed else None),
+            (self.right, self.left, on.left_key[0] if hashed else None),
         )
 
     def order(self, column: Expression | None) -> Order:
@@ -113,23 +113,23 @@ class Fork:
 
         The side that owns the column comes first; where both do, or all are wanted, a unit: it lacks nothing.
         """
-        edge, at = self.join.edge, self.position(column)
-        one, other = (self.left, edge.left_key), (self.right, edge.right_key)
+        on, at = self.join.on, self.position(column)
+        one, other = (self.left, on.left_key), (self.right, on.right_key)
         if at is not None or column is None:
             turn = one[0].below is not None and other[0].below is None
         else:
             turn = not column.aliases() <= one[0].labels
         (first, mine), (second, theirs) = (other, one) if turn else (one, other)
         ask = column if at is None else mine[at]
-        if edge.index != "hash":
+        if on.index != "hash":
             return Order(first, ask, None, second, None)
         return Order(first, ask, mine[at or 0], second, theirs[at or 0])
 
     def position(self, column: Expression | None) -> int | None:
         """Where among the keys of the join a column stands, if both sides have it."""
-        if column is None or self.join.edge.index != "hash":
+        if column is None or self.join.on.index != "hash":
             return None
-        for key in (self.join.edge.left_key, self.join.edge.right_key):
+        for key in (self.join.on.left_key, self.join.on.right_key):
             texts = [e.text() for e in key]
             if column.text() in texts:
                 return texts.index(column.text())

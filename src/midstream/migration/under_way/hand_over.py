@@ -13,15 +13,15 @@ from typing import Any
 from midstream.migration.base import Strategy, ensure, states_of
 from midstream.migration.ghm import BUDGET
 from midstream.model.window import EVENT_TIME
-from midstream.operators.base import Operator
 from midstream.operators.successor import Successor, one_batch, queued
-from midstream.operators.user import Standing, UserOutlet
+from midstream.operators.user import Standing, UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
-from midstream.state.lane import Lane
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 
 
 def hand_over(
-    outlet: UserOutlet,
+    result_operator: UserResultOperator,
     results: Sequence[Operator],
     spec: OperatorSpec,
     strategy: Strategy,
@@ -33,24 +33,24 @@ def hand_over(
 
     `results` are the roots of the box that runs from this step on.
     """
-    standing = outlet.standing(lane)
+    standing = result_operator.standing(lane)
     if standing is None:
         return  # Nothing has been fed yet: the query begins with the new operator.
-    before = outlet.watermark(lane.clock.before)
+    before = result_operator.watermark(lane.clock.before)
     if spec == standing.spec:
-        outlet.begin(lane, replace(standing, successor=None))
+        result_operator.begin(lane, replace(standing, successor=None))
     elif strategy.feeds == "at once":
-        rows = outlet.rows_of(lane, _living(results, lane))
-        outlet.feed(lane, spec, mark, [(rows, before)])
-        outlet.begin(lane, Standing(spec, mark))
+        rows = result_operator.rows_of(lane, _living(results, lane))
+        result_operator.feed(lane, spec, mark, [(rows, before)])
+        result_operator.begin(lane, Standing(spec, mark))
     else:
-        coming = Successor(spec, mark, before, _end(outlet, spec, lane))
+        coming = Successor(spec, mark, before, _end(result_operator, spec, lane))
         if strategy.feeds == "beside":
-            outlet.begin(lane, replace(standing, successor=coming))
+            result_operator.begin(lane, replace(standing, successor=coming))
         else:
-            rows = outlet.rows_of(lane, _living(results, lane))
+            rows = result_operator.rows_of(lane, _living(results, lane))
             coming = replace(coming, budget=options.get("budget", BUDGET), waiting=rows.num_rows)
-            outlet.begin(lane, replace(standing, successor=coming), one_batch(queued(rows, before)))
+            result_operator.begin(lane, replace(standing, successor=coming), one_batch(queued(rows, before)))
 
 
 def _living(results: Sequence[Operator], lane: Lane) -> Any:
@@ -58,13 +58,13 @@ def _living(results: Sequence[Operator], lane: Lane) -> Any:
     return results[0].content(lane)
 
 
-def _end(outlet: UserOutlet, spec: OperatorSpec, lane: Lane) -> int | None:
+def _end(result_operator: UserResultOperator, spec: OperatorSpec, lane: Lane) -> int | None:
     """Until when a result that came before may matter; None where there is none."""
     ends, times = [], []
-    for rows in outlet.rows.values():
+    for rows in result_operator.rows.values():
         pieces = lane.base(rows).alive(lane.bounds.get(rows.id, {}))
         if not pieces:
             return None
-        ends.append(max(int(piece.until[EVENT_TIME].max()) for piece in pieces))
-        times.append(max(int(piece.now[EVENT_TIME].max()) for piece in pieces))
+        ends.append(max(int(piece.valid_to[EVENT_TIME].max()) for piece in pieces))
+        times.append(max(int(piece.valid_from[EVENT_TIME].max()) for piece in pieces))
     return max(min(ends), max(times) + spec.remembers())

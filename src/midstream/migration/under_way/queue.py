@@ -10,10 +10,10 @@ import numpy as np
 
 from midstream.migration.under_way.replay import unsorted
 from midstream.model.window import EVENT_TIME
-from midstream.operators.base import Operator
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.join_state import JoinState
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 
@@ -38,7 +38,7 @@ class Queue:
         """Put the step's combinations of each input at the end of its queue; to be called once, first."""
         labels = {id: state.spec.labels for id, state in self._states.items()}
         self._arrived = {
-            id: Combinations({label: c.refs[label] for label in labels[id]}, c.now, c.until)
+            id: Combinations({label: c.refs[label] for label in labels[id]}, c.valid_from, c.valid_to)
             for id, c in arrived.items()
         }
 
@@ -46,14 +46,14 @@ class Queue:
     def _waiting(self) -> dict[str, Combinations]:
         """All that waited when the step began, and then came."""
         return {
-            id: concatenate([*(part.combinations for part in state.old), self._arrived[id]])
+            id: concatenate([*(run.combinations for run in state.old), self._arrived[id]])
             for id, state in self._states.items()
         }
 
     @cached_property
     def _turns(self) -> Words:
         """The place of the queue whose turn it is, for each turn."""
-        times = [np.maximum.accumulate(c.now[EVENT_TIME]) for c in self._waiting.values()]
+        times = [np.maximum.accumulate(c.valid_from[EVENT_TIME]) for c in self._waiting.values()]
         owners = np.repeat(np.arange(len(times)), [len(t) for t in times])
         return owners[np.concatenate(times).argsort(kind="stable")]
 
@@ -76,10 +76,10 @@ class Queue:
 
     def _left(self, state: JoinState, taken: int, arrived: Combinations) -> JoinState:
         old, before = [], taken
-        for part in state.old:
-            gone = min(taken, len(part))
-            old.append(part if not gone else Part(None, part.combinations.take(slice(gone, None))))
+        for run in state.old:
+            gone = min(taken, len(run))
+            old.append(run if not gone else SortedRun(None, run.combinations.take(slice(gone, None))))
             taken -= gone
         left = JoinState(state.spec, old, state.purged + before - taken)
-        left.insert(Part(None, arrived.take(slice(taken, None))))
+        left.insert(SortedRun(None, arrived.take(slice(taken, None))))
         return left

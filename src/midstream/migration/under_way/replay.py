@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from midstream.migration.base import ensure, states_of
 from midstream.model.counters import Counters
 from midstream.model.window import EVENT_TIME
-from midstream.operators.base import Operator
 from midstream.operators.source import SourceOperator
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.compaction import choose_run
+from midstream.state.compaction import choose_neighbours
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
-from midstream.state.parts import merge_parts
+from midstream.state.sorted_run import merge_runs
 from midstream.state.specs import StateSpec
 
 
@@ -37,10 +37,10 @@ def _grow_old(state: JoinState, lane: Lane) -> None:
     if state.delta is None:
         return
     lane.count(f"state {state.spec.id}", Counters(inserted=len(state.delta)))
-    parts = [part for part in (*state.old, state.delta) if len(part)]
-    while run := choose_run([len(part) for part in parts]):
-        parts[run[0] : run[1]] = [merge_parts(parts[run[0] : run[1]])]
-    state.old, state.delta = parts, None
+    runs = [run for run in (*state.old, state.delta) if len(run)]
+    while found := choose_neighbours([len(run) for run in runs]):
+        runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
+    state.old, state.delta = runs, None
 
 
 def old_rows(unit: Operator, lane: Lane) -> Combinations:
@@ -51,7 +51,7 @@ def old_rows(unit: Operator, lane: Lane) -> Combinations:
         found = unit.content(lane)
     else:
         found = concatenate([empty(*_shape(unit)), *(_ordered(piece, unit) for piece in held)])
-    return found.take(found.now[EVENT_TIME].argsort(kind="stable"))
+    return found.take(found.valid_from[EVENT_TIME].argsort(kind="stable"))
 
 
 def unsorted(unit: Operator) -> StateSpec:
@@ -66,4 +66,4 @@ def _shape(unit: Operator) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _ordered(combinations: Combinations, unit: Operator) -> Combinations:
     refs = {label: combinations.refs[label] for label in sorted(unit.labels)}
-    return Combinations(refs, combinations.now, combinations.until)
+    return Combinations(refs, combinations.valid_from, combinations.valid_to)

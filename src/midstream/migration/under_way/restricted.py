@@ -14,9 +14,9 @@ import numpy as np
 from midstream.model.counters import Counters
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
-from midstream.state.lane import Lane
-from midstream.state.parts import Part
+from midstream.state.sorted_run import SortedRun
 
 Bits = Callable[[Combinations], Words]
 """The bitmap of each combination."""
@@ -30,9 +30,9 @@ def restricted(
     full: int,
 ) -> Combinations:
     """The join's delta without pairs whose bitmaps together are `full`; probes with these deltas, inserts nothing."""
-    edge = operator.edge
-    left = _told_apart([keyed(lane, operator.rows, deltas[0], edge.index, edge.left_key)], bits[0])
-    right = _told_apart([keyed(lane, operator.rows, deltas[1], edge.index, edge.right_key)], bits[1])
+    on = operator.on
+    left = _told_apart([keyed(lane, operator.rows, deltas[0], on.index, on.left_key)], bits[0])
+    right = _told_apart([keyed(lane, operator.rows, deltas[1], on.index, on.right_key)], bits[1])
     old_left = _told_apart(lane.join(operator.left_state).old, bits[0]) if len(deltas[1]) else []
     old_right = _told_apart(lane.join(operator.right_state).old, bits[1]) if len(deltas[0]) else []
     found = []
@@ -40,23 +40,23 @@ def restricted(
         for one, mine in ones:
             for other, theirs in others:
                 if mine | theirs != full and len(one) and len(other):
-                    found.append(match(lane, operator.rows, operator.id, edge, one, other))
+                    found.append(match(lane, operator.rows, operator.id, on, one, other))
     lane.count(operator.id, Counters(rows_in=len(deltas[0]) + len(deltas[1])))
     some = [f for f in found if len(f)]
     labels = (*operator.left_state.labels, *operator.right_state.labels)
     return concatenate(some) if some else empty(labels, operator.left_state.clocks)
 
 
-def _told_apart(parts: Sequence[Part], bits: Bits) -> list[tuple[Part, int]]:
-    """The parts split by bitmap; one that has a single bitmap stays as it is."""
+def _told_apart(runs: Sequence[SortedRun], bits: Bits) -> list[tuple[SortedRun, int]]:
+    """The runs split by bitmap; one that has a single bitmap stays as it is."""
     found = []
-    for part in parts:
-        words = bits(part.combinations)
+    for run in runs:
+        words = bits(run.combinations)
         for value in np.unique(words) if len(words) else (0,):
             mine = words == value
-            found.append((part if mine.all() else _chosen(part, indices(mine)), int(value)))
+            found.append((run if mine.all() else _chosen(run, indices(mine)), int(value)))
     return found
 
 
-def _chosen(part: Part, at: Words) -> Part:
-    return Part(None if part.codes is None else part.codes[at], part.combinations.take(at))
+def _chosen(run: SortedRun, at: Words) -> SortedRun:
+    return SortedRun(None if run.codes is None else run.codes[at], run.combinations.take(at))

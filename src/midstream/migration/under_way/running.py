@@ -13,9 +13,9 @@ from midstream.migration.base import Box, PlanBox, states_of
 from midstream.migration.under_way.task import Sources, Task, nodes
 from midstream.migration.under_way.transition import Transition, grafted
 from midstream.model.errors import CheckpointError
-from midstream.operators.base import Operator
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
-from midstream.state.lane import Lane
 
 Compile = Callable[[str], PlanBox]
 """From plan notation to a box."""

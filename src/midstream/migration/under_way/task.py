@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from midstream.model.window import EVENT_TIME, FOREVER
-from midstream.operators.base import Operator
 from midstream.operators.window_join import WindowJoin
-from midstream.state.lane import BEGINNING, Lane
+from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.operator import Operator
 
 Sources = frozenset[str]
 
@@ -38,7 +38,7 @@ class Task:
             base = lane.base(spec)
             start[label] = base.next_row
             pieces = base.alive(lane.bounds.get(spec.id, {}))
-            ends[label] = {c: max(int(p.until[c].max()) for p in pieces) for c in spec.clocks} if pieces else {}
+            ends[label] = {c: max(int(p.valid_to[c].max()) for p in pieces) for c in spec.clocks} if pieces else {}
         return replace(self, start=start, ends=ends, since=self.passed(lane, root))
 
     def passed(self, lane: Lane, root: Operator) -> int:

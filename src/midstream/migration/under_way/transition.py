@@ -15,13 +15,13 @@ from typing import Any, Self
 from typing_extensions import override
 
 from midstream.migration.under_way.task import Sources, Task, nodes
-from midstream.operators.base import Operator
 from midstream.operators.match import keyed, match
-from midstream.operators.view import View
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.view import View
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.lane import Lane
 from midstream.state.specs import StateSpec
 
 
@@ -154,9 +154,9 @@ def derived(operator: Operator, units: frozenset[Sources], lane: Lane) -> Combin
                 lane.put(JoinState(spec, [keyed(lane, producer.rows, content, spec.index, spec.key)]))
         return operator.content(lane)
     left, right = (derived(child, units, lane) for child in operator.children())
-    one = keyed(lane, operator.rows, left, operator.edge.index, operator.edge.left_key)
-    other = keyed(lane, operator.rows, right, operator.edge.index, operator.edge.right_key)
-    return match(lane, operator.rows, operator.id, operator.edge, one, other)
+    one = keyed(lane, operator.rows, left, operator.on.index, operator.on.left_key)
+    other = keyed(lane, operator.rows, right, operator.on.index, operator.on.right_key)
+    return match(lane, operator.rows, operator.id, operator.on, one, other)
 
 
 def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[int, Operator] | None = None) -> Operator:

@@ -1,0 +1,120 @@
+"""An embedded engine written to a folder and read back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.events import Event
+from midstream.model.events import from_json as event_from_json
+from midstream.model.manifest import ChunkRef, LaneState, Manifest
+from midstream.state.specs import is_base
+from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.state.store.files import FileStore
+
+STORE, MANIFESTS = "store", "manifests"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What a folder holds of an engine."""
+
+    manifest: Manifest
+    events: tuple[Event, ...]
+    late: Mapping[str, pa.Table]
+    dead_letters: Mapping[str, pa.Table]
+
+
+def save_engine(
+    path: str | os.PathLike[str],
+    manifest: Manifest,
+    store: ChunkStore,
+    events: Sequence[Event],
+    late: Mapping[str, pa.Table],
+    dead_letters: Mapping[str, pa.Table],
+) -> None:
+    """Write everything beside `path`, then put it in its place; a save that was there before is gone only then."""
+    target = Path(path)
+    if target.exists() and not (target / MANIFESTS).is_dir():
+        raise CheckpointError(f"{target} is no saved engine", place=str(target), remedy="save to a new folder")
+    fresh, former = target.with_name(f"{target.name}.saving"), target.with_name(f"{target.name}.former")
+    try:
+        _recover(target)
+        for leftover in (fresh, former):
+            shutil.rmtree(leftover, ignore_errors=True)
+        files = FileStore(fresh / STORE)
+        kept = {
+            "events": [event.to_json() for event in events],
+            "late": {name: _put_table(files, f"late/{name}", table) for name, table in late.items()},
+            "dead_letters": {name: _put_table(files, f"dead/{name}", t) for name, t in dead_letters.items()},
+        }
+        ManifestLog(fresh / MANIFESTS).publish(replace(_moved(manifest, store, files), published=kept))
+        if target.exists():
+            os.replace(target, former)
+        os.replace(fresh, target)
+        shutil.rmtree(former, ignore_errors=True)
+    except OSError as error:
+        raise SinkError(f"cannot save: {error}", place=str(target), remedy="free the disk or save elsewhere") from error
+
+
+def _recover(target: Path) -> None:
+    """Finish or undo a save that was cut off between its two renames: the former save is still whole."""
+    former = target.with_name(f"{target.name}.former")
+    if not target.exists() and (former / MANIFESTS).is_dir():
+        os.replace(former, target)
+
+
+def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
+    """Read what `save_engine` wrote, its chunks into `store`."""
+    source = Path(path)
+    _recover(source)
+    manifest = ManifestLog(source / MANIFESTS).latest() if (source / MANIFESTS).is_dir() else None
+    if manifest is None:
+        remedy = "name a folder that Engine.save wrote"
+        raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy=remedy)
+    files, kept = FileStore(source / STORE), manifest.published
+    return Saved(
+        replace(_moved(manifest, files, store), published={}),
+        tuple(map(event_from_json, kept["events"])),
+        {name: _get_table(files, value) for name, value in kept["late"].items()},
+        {name: _get_table(files, value) for name, value in kept["dead_letters"].items()},
+    )
+
+
+def _moved(manifest: Manifest, source: ChunkStore, target: ChunkStore) -> Manifest:
+    """The manifest with all its chunks put into another store."""
+    lanes = {name: _moved_lane(lane, source, target) for name, lane in manifest.lane_states.items()}
+    return replace(manifest, lane_states=lanes)
+
+
+def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> LaneState:
+    def moved(ref: ChunkRef) -> ChunkRef:
+        name, size, checksum = target.put(ref.name, source.get(ref))
+        return replace(ref, name=name, bytes=size, checksum=checksum)
+
+    states = {}
+    for state_id, old in lane.states.items():
+        try:
+            states[state_id] = replace(old, chunks=tuple(map(moved, old.chunks)))
+        except CheckpointError:
+            # A join state that is left out is computed again from base rows with the next step.
+            if is_base(state_id):
+                raise
+    return replace(lane, states=states)
+
+
+def _put_table(store: ChunkStore, name: str, table: pa.Table) -> dict[str, Any] | None:
+    batches = table.combine_chunks().to_batches()
+    return store_chunk(store, f"{name}/0-rows", batches[0]).to_json() if batches else None
+
+
+def _get_table(store: ChunkStore, value: dict[str, Any]) -> pa.Table:
+    return pa.Table.from_batches([store.get(ChunkRef.from_json(value))])

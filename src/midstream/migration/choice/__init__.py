@@ -1,1 +1,0 @@
-"""Choosing a strategy: live figures, predictions, the chooser."""

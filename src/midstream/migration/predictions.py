@@ -1,0 +1,131 @@
+"""What each way of migrating costs, from live figures: the papers' models over any plan.
+
+A strategy's `predict` calls the function of its kind with its options. Where the papers have one rate and one window,
+these take each source's own; times end a step later than in the papers, for a step is done as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import exp, inf
+
+from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
+from midstream.migration.costs.zhu import t_pt
+from midstream.optimizer.piece import pieces, share_asked
+from midstream.optimizer.prediction import Prediction, Situation
+
+
+def rebuild_all(situation: Situation) -> Prediction:
+    """Everything missing at once: moving state (Zhu §5.1, Equations 1 to 3), eager STAIRs.
+
+    Nothing is missing where the new plan keeps base rows only (M-Join, CACQ).
+    """
+    return _at_once(situation, sum(j.pairs for piece in pieces(situation) for j in piece.missing))
+
+
+def replay_all(situation: Situation) -> Prediction:
+    """The old rows of one window fed to the new plan at once: GMS (HybMig §4.4: Duration_GMS = CPU_GMS)."""
+    return _at_once(situation, sum(j.pairs for piece in pieces(situation) for j in piece.new))
+
+
+def both_plans(situation: Situation, *, hold_new: bool = False, zhu_purge: bool = False) -> Prediction:
+    """The old plan whole beside a new one that began empty: parallel track (Zhu §5.2, Equations 4 and 5).
+
+    The old plan's comparisons are what would not be made otherwise; its root makes no all-new results, which are a
+    share (t/W)^(n-1) of all at time t. With `hold_new` the new plan's first results wait for the end.
+    """
+    if hold_new:
+        situation = replace(situation, options={**situation.options, "decompose": False})
+    work = rate = memory = lasts = 0.0
+    for piece in pieces(situation):
+        seconds, number = t_pt(piece.window, piece.height if zhu_purge else 1), len(piece.sources)
+        running, root = sum(j.running for j in piece.old), piece.old[-1].running if piece.old[-1].kept else 0.0
+        work += (running - root) * (seconds + situation.statistics.step) + root * piece.window * (number - 1) / number
+        rate, lasts = rate + running, max(lasts, seconds)
+        memory += piece.unmatched + piece.inputs
+        if hold_new:
+            memory += piece.new[-1].output.rate * seconds / (number + 1)
+    return _lasting(situation, work, rate, memory, lasts, held=lasts if hold_new else 0.0)
+
+
+def beside(situation: Situation, budget: float | None = None) -> Prediction:
+    """The new plan fed beside the old one, its output thrown away: GPT, and with a `budget` GHM (HybMig §4.4).
+
+    Without a budget it is fed the new rows only, and its states fill up in one window. With one, in comparisons a step,
+    it is fed the old rows first and ends when it has caught up; if it has not after a window, with all that waits, at
+    once.
+    """
+    step, found = situation.statistics.step, pieces(situation)
+    work = rate = lasts = at_once = 0.0
+    for piece in found:
+        replay, running, seconds = sum(j.pairs for j in piece.new), sum(j.running for j in piece.new), piece.window
+        if budget is None:
+            work, rate = work + replay + running * (piece.window - piece.filling + step), rate + running
+        elif (caught := _caught_up(piece.window, replay, running, budget / step)) < piece.window:
+            work, rate, seconds = work + replay + running * caught, rate + budget / step, caught
+        else:
+            work, rate, at_once = work + budget / step * piece.window + replay, rate + budget / step, at_once + replay
+        lasts = max(lasts, seconds)
+    memory = sum(piece.unmatched + piece.inputs for piece in found)
+    return _lasting(situation, work, rate, memory, lasts, held=at_once / situation.statistics.speed)
+
+
+def shifting(situation: Situation, background: float = 0.0) -> Prediction:
+    """The old plan serves only what the new one lacks: HybMig (§3.2 to 3.5).
+
+    `background`, in comparisons a step, completes the missing states meanwhile.
+    """
+    step, spare = situation.statistics.step, background / situation.statistics.step
+    found = [piece for piece in pieces(situation) if piece.missing]
+    missing = sum(j.pairs for piece in found for j in piece.missing)
+    finish = missing / spare if spare else inf
+    work = rate = lasts = 0.0
+    for piece in found:
+        seconds = duration_hybmig(piece.entry_window, finish)
+        work += piece.left_to_old(seconds)
+        rate += piece.left_to_old(step) / step
+        lasts = max(lasts, seconds)
+    memory = sum(piece.unmatched for piece in found)
+    return _lasting(situation, work + min(missing, spare * lasts), rate + spare, memory, lasts)
+
+
+def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
+    """Entries of missing states are made when a probe first needs their key: JISC (§4, §5.2), STAIRs on demand.
+
+    A key is asked for by the rows of the other side of the join above, as often as the index lets one of them through;
+    what it costs then is its share of the rebuild, less what was purged before anyone asked.
+    """
+    step, spare = situation.statistics.step, background / situation.statistics.step
+    found = pieces(situation)
+    missing = sum(j.pairs for piece in found for j in piece.missing)
+    work = rate = lasts = 0.0
+    for piece in found:
+        for joining in piece.missing:
+            asked = piece.asked(joining) + (spare / missing if missing else 0.0)
+            work += joining.pairs * share_asked(asked, piece.window, len(joining.output.sources))
+            rate += joining.pairs * (1 - exp(-asked * step)) / step
+            finish = missing / spare if spare else inf
+            lasts = max(lasts, min(piece.window, finish, piece.all_asked(joining)))
+    return _lasting(situation, work, rate, 0.0, lasts)
+
+
+def _caught_up(window: float, replay: float, running: float, spare: float) -> float:
+    """Duration_GHM for one stream of one row a second that stands for all; the budget is what the old plan leaves."""
+    if not spare or not window:
+        return inf
+    return duration_ghm(1, 1, 1, window, t_old=0, t_new=running / spare, t_new_prime=replay / spare / window)
+
+
+def _at_once(situation: Situation, work: float) -> Prediction:
+    """A migration within one step: results wait until all of it is done."""
+    silence = work / situation.statistics.speed
+    return Prediction(silence=silence, work=work, duration=silence)
+
+
+def _lasting(
+    situation: Situation, work: float, rate: float, memory: float, lasts: float, held: float = 0.0
+) -> Prediction:
+    """A migration over many steps: results wait for the first step's part of the work, or as long as they are held."""
+    step = situation.statistics.step
+    silence = max(held, min(rate * step, work) / situation.statistics.speed)
+    return Prediction(silence, work, memory, lasts + step if lasts else 0.0)

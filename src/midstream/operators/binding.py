@@ -1,0 +1,118 @@
+"""What compilation must know of a query beside its plan: signatures, base rows, states and leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from midstream.language.expression import Expression
+from midstream.language.query import Query
+from midstream.model.window import EVENT_TIME, row_clock
+from midstream.operators.need import Need, Want, need_of, wanted_text
+from midstream.operators.source import SourceOperator
+from midstream.plan.signature import Signature, signature
+from midstream.runtime.operator import Operator
+from midstream.state.lineage import Lineage
+from midstream.state.specs import Index, RowsSpec, StateSpec
+
+
+@dataclass(frozen=True)
+class Binding:
+    """What compilation must know of a query beside its plan.
+
+    `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
+    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them. Where the query stands
+    for several that share states, `lineages` has for each source how long its rows live and `wants` what those want;
+    `columns` is by label then.
+    """
+
+    query: Query
+    scope: str
+    columns: Mapping[str, tuple[str, ...]]
+    inputs: Mapping[str, str]
+    keeps: bool = False
+    lineages: Mapping[str, Lineage] = field(default_factory=dict)
+    wants: tuple[Want, ...] = ()
+
+    def signature(self, labels: Iterable[str]) -> Signature:
+        """The signature of the state over these sources."""
+        inside = frozenset(labels)
+        if inside not in self._signatures:
+            counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
+            wanted = None
+            if self.lineages:
+                wanted = " ".join(f"{a}@{self.lineages[a].founded}" for a in sorted(inside))
+                if len(inside) > 1:
+                    wanted += f" {wanted_text(self.wants, inside, self.lineages)}{self._kept(inside)}"
+            self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
+        return self._signatures[inside]
+
+    def _kept(self, inside: frozenset[str]) -> str:
+        """For whom rows are kept below, where that is for longer than this query wants their combinations.
+
+        Such combinations must not outlive the rows that they are made of.
+        """
+        if need_of(self.wants, inside, self.lineages) is None:
+            return ""
+        return " of " + " ".join(self.lineages[label].digest for label in sorted(inside))
+
+    @cached_property
+    def _signatures(self) -> dict[frozenset[str], Signature]:
+        # Every step asks again for each state of its plan.
+        return {}
+
+    @property
+    def clocks(self) -> tuple[str, ...]:
+        """The clocks that the query's windows are measured on."""
+        counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
+        return (EVENT_TIME, *(row_clock(stream) for stream in sorted(counted)))
+
+    def rows(self) -> Mapping[str, RowsSpec]:
+        """The base rows of every source."""
+        return self._rows_of_sources
+
+    @cached_property
+    def _rows_of_sources(self) -> Mapping[str, RowsSpec]:
+        # Every operator of a plan asks for them; over a hundred sources each answer takes long to find.
+        return {source.alias: self._rows(source.alias) for source in self.query.sources}
+
+    def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:
+        """The state over these sources, indexed so."""
+        ordered = tuple(sorted(labels))
+        base = self.rows()[ordered[0]] if len(ordered) == 1 and self.lineages else None
+        return StateSpec(self.signature(ordered), ordered, self.clocks, index, key, base)
+
+    def leaf(self, label: str) -> Operator:
+        """The operator of a leaf."""
+        return compile_source(self, label)
+
+    def need(self, labels: Iterable[str]) -> Need | None:
+        """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
+        return need_of(self.wants, frozenset(labels), self.lineages) if self.lineages else None
+
+    def _rows(self, label: str) -> RowsSpec:
+        source, sign = self.query.source(label), self.signature((label,))
+        at = label if self.lineages else sign.digest()
+        columns = self.columns.get(at, stored_columns(self.query, label))
+        kept = self.keeps or len(self.query.sources) > 1 or self.query.aggregate is not None
+        return RowsSpec(
+            sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream],
+            self.lineages.get(label),
+        )  # fmt: skip
+
+
+def stored_columns(query: Query, label: str) -> tuple[str, ...]:
+    """The payload columns of a source that are read after its selection."""
+    parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
+    if query.aggregate:
+        calls = [c.argument for c in query.aggregate.calls if c.argument is not None]
+        parts += [*query.aggregate.groups, *calls]
+    return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
+
+
+def compile_source(binding: Binding, label: str) -> SourceOperator:
+    """The operator of one source."""
+    rows = binding.rows()
+    conditions = tuple(e for alias, e in binding.query.selections if alias in (label, ""))
+    return SourceOperator(rows[label].signature, rows, rows[label], conditions)

@@ -1,0 +1,79 @@
+"""Between two sides of a join: which index serves, and which predicates are left over."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from midstream.language.expression import Expression
+from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
+from midstream.plan.key_classes import key_classes
+from midstream.state.keys import is_exact
+from midstream.state.specs import Index
+
+
+@dataclass(frozen=True)
+class JoinCondition:
+    """How combinations of two disjoint sets of sources find each other.
+
+    `hash`: equal codes of `left_key` and `right_key`; `verify` holds the equalities that codes alone cannot prove.
+    `band`: `low <= left - right <= high` on the only key of each side. `scan`: every pair.
+    `residual` are the predicates that decide the pairs found.
+    """
+
+    index: Index
+    left_key: tuple[Expression, ...]
+    right_key: tuple[Expression, ...]
+    low: float | None
+    high: float | None
+    verify: tuple[Expression, ...]
+    residual: tuple[Expression, ...]
+
+    def describe(self) -> str:
+        """The join condition in words, for `explain`."""
+        pairs = ", ".join(f"{a.text()} ~ {b.text()}" for a, b in zip(self.left_key, self.right_key, strict=True))
+        rest = f" where {' and '.join(e.text() for e in self.residual)}" if self.residual else ""
+        return f"{self.index}{f' {pairs}' if pairs else ''}{rest}"
+
+
+def join_condition(query: Query, left: frozenset[str], right: frozenset[str]) -> JoinCondition:
+    """The join condition between two sets of sources: a hash key per shared key class, the best band, or a scan."""
+    both = left | right
+    crossing = [
+        _oriented(p, left)
+        for p in query.predicates
+        if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
+    ]
+    residual = tuple(p.expression for p in crossing if not isinstance(p, EquiPredicate))
+    shared = [c for c in key_classes(query) if c.within(left) and c.within(right)]
+    if shared:
+        left_key = tuple(c.within(left)[0] for c in shared)
+        right_key = tuple(c.within(right)[0] for c in shared)
+        equalities = tuple(c.equal(a, b) for c, a, b in zip(shared, left_key, right_key, strict=True))
+        doubled = [c.equal(m, c.within(left)[0]) for c in shared for m in c.doubles(right)]
+        doubled += [c.equal(m, c.within(right)[0]) for c in shared for m in c.doubles(left)]
+        verify = () if is_exact([e.type for e in left_key]) else equalities
+        return JoinCondition("hash", left_key, right_key, None, None, verify, (*doubled, *residual))
+    bands = [p for p in crossing if isinstance(p, BandPredicate)]
+    if bands:
+        best = min(bands, key=_width)
+        return JoinCondition("band", (best.left,), (best.right,), best.low, best.high, (), residual)
+    return JoinCondition("scan", (), (), None, None, (), residual)
+
+
+def _oriented(predicate: Predicate, left: frozenset[str]) -> Predicate:
+    """The predicate with its left side in `left`."""
+    if isinstance(predicate, BandPredicate) and not predicate.left.aliases() <= left:
+        low, high = _negated(predicate.high), _negated(predicate.low)
+        return BandPredicate(predicate.expression, predicate.right, predicate.left, low, high)
+    return predicate
+
+
+def _negated(bound: float | None) -> float | None:
+    return None if bound is None else -bound
+
+
+def _width(band: BandPredicate) -> float:
+    if band.low is None or band.high is None:
+        return math.inf
+    return band.high - band.low

@@ -1,0 +1,187 @@
+"""Sizes, rates and comparisons of any plan of a query, from what its running plan shows.
+
+Join by join as in Zhu §5, with one difference: a state over several streams holds |S_A||S_B| sigma_AB rows, not
+lambda_AB W (see `costs.zhu.joined_state_size`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from midstream.optimizer.statistics import Condition, Sources, Statistics, geometric_mean
+from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+
+Between = tuple[str, str]
+"""Two sources, in order of name."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The output of a subplan: combinations alive, and combinations made in a second of event time."""
+
+    sources: Sources
+    rows: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Joining:
+    """One join of a plan, or one hop of a probing order.
+
+    `pairs`: comparisons to make all its living combinations from empty states, at once (Zhu, Equation 1 with T_j = 1,
+    T_s = 0) or one after the other. `running`: comparisons a second (Equation 5). `keyed` says whether it joins by
+    keys, `kept` whether its output can be a state.
+    """
+
+    left: Flow
+    right: Flow
+    output: Flow
+    pairs: float
+    running: float
+    keyed: bool
+    kept: bool = True
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What plans of a query would hold and do.
+
+    Selectivities of joins that nobody ran are taken from joins that used the same condition between the same sources,
+    else anywhere; else keys are taken to be unique and other predicates to hold.
+    """
+
+    statistics: Statistics
+
+    def joinings(self, plan: Plan) -> list[Joining]:
+        """The joins of a plan, children first. A leaf may stand for a common subplan, its sources joined with `+`."""
+        match plan:
+            case Join():
+                return self._tree(plan)[1]
+            case Stairs(tree):
+                return self._tree(tree)[1]
+            case MultiJoin(orders):
+                return [hop for start, order in orders for hop in self._hops(start, order)]
+            case Eddy(sources):
+                return [hop for start in sources for hop in self._hops(start, self._order(start, sources))]
+        return []
+
+    def matched(self, left: Sources, right: Sources) -> float:
+        """The share of pairs between two sets of sources that the index of their join lets through."""
+        share = 1.0
+        for condition in self._index(left, right):
+            pairs = [self._share(condition, a, b) for a in condition.sources & left for b in condition.sources & right]
+            # A combination meets its key's partners as its least promising source does.
+            share *= min(pairs, default=self._anywhere.get(condition, 1.0))
+        return min(share, 1.0)
+
+    def passed(self, left: Sources, right: Sources) -> float:
+        """The share of compared pairs that satisfy what the index does not see: predicates and windows."""
+        exact = self._passed.get(frozenset({left, right}))
+        if exact is not None:
+            return exact
+        share = 1.0
+        for condition in self.statistics.conditions:
+            if condition.kind != "hash" and condition.crosses(left, right):
+                used = [j.passed for j in self.statistics.joins if condition.crosses(j.left, j.right)]
+                share *= geometric_mean(used) if used else 1.0
+        return share
+
+    def _tree(self, plan: Plan) -> tuple[Flow, list[Joining]]:
+        if isinstance(plan, Join):
+            (left, first), (right, second) = self._tree(plan.left), self._tree(plan.right)
+            last = self._joining(left, right)
+            return last.output, [*first, *second, last]
+        assert isinstance(plan, Leaf)
+        here, *others = [self._source(alias) for alias in plan.alias.split("+")]
+        for other in others:
+            here = self._joining(here, other).output
+        return here, []
+
+    def _source(self, alias: str) -> Flow:
+        source = self.statistics.sources[alias]
+        return Flow(frozenset({alias}), source.rows, source.rate)
+
+    def _joining(self, left: Flow, right: Flow) -> Joining:
+        together = left.sources | right.sources
+        share = self.matched(left.sources, right.sources)
+        met = share * self.passed(left.sources, right.sources)
+        probes = left.rate * right.rows + right.rate * left.rows
+        pairs = left.rows * right.rows
+        output = Flow(together, self.statistics.states.get(together, pairs * met), probes * met)
+        return Joining(left, right, output, pairs * share, probes * share, self._is_keyed(left.sources, right.sources))
+
+    def _hops(self, start: str, order: tuple[str, ...]) -> Iterator[Joining]:
+        """The hops of one source's new rows: what they have met so far probes the next base state."""
+        here = self._source(start)
+        for depth, alias in enumerate(order, 1):
+            there = self._source(alias)
+            share = self.matched(here.sources, there.sources)
+            met = share * self.passed(here.sources, there.sources)
+            running = here.rate * there.rows * share
+            output = Flow(here.sources | there.sources, 0.0, here.rate * there.rows * met)
+            # From empty states on, at time t the d-th hop meets (t / W)^d of what it meets in the end.
+            pairs, keyed = running * self.statistics.window / (depth + 1), self._is_keyed(here.sources, there.sources)
+            yield Joining(here, there, output, pairs, running, keyed, kept=False)
+            here = output
+
+    def _order(self, start: str, sources: tuple[str, ...]) -> tuple[str, ...]:
+        """Where an eddy sends a source's rows: where they meet least, once it has learnt that."""
+        order: list[str] = []
+        left = [alias for alias in sources if alias != start]
+        while left:
+            here = frozenset({start, *order})
+            order.append(min(left, key=lambda a: self.matched(here, frozenset({a})) * self._source(a).rows))
+            left.remove(order[-1])
+        return tuple(order)
+
+    def _index(self, left: Sources, right: Sources) -> list[Condition]:
+        """What a join's index is built on: all key classes that tie both sides, else a band, else nothing."""
+        crossing = [c for c in self.statistics.conditions if c.crosses(left, right)]
+        return [c for c in crossing if c.kind == "hash"] or [c for c in crossing if c.kind == "band"][:1]
+
+    def _is_keyed(self, left: Sources, right: Sources) -> bool:
+        return any(condition.kind == "hash" for condition in self._index(left, right))
+
+    def _share(self, condition: Condition, one: str, other: str) -> float:
+        """The share of pairs that a condition lets through between two sources."""
+        between = self._between.get(condition, {}).get(_pair(one, other))
+        if between is None:
+            between = self._anywhere.get(condition)
+        if between is None:
+            rows = max(self.statistics.sources[one].rows, self.statistics.sources[other].rows, 1.0)
+            between = 1 / rows if condition.kind == "hash" else 1.0
+        return between
+
+    @cached_property
+    def _measured(self) -> list[tuple[Condition, Sources, Sources, float]]:
+        """Each condition that an index used in the running plan, between which sides, and what it let through."""
+        found = []
+        for join in self.statistics.joins:
+            used = self._index(join.left, join.right)
+            found += [(c, c.sources & join.left, c.sources & join.right, join.matched ** (1 / len(used))) for c in used]
+        return found
+
+    @cached_property
+    def _anywhere(self) -> Mapping[Condition, float]:
+        shares: dict[Condition, list[float]] = {}
+        for condition, _, _, share in self._measured:
+            shares.setdefault(condition, []).append(share)
+        return {condition: geometric_mean(found) for condition, found in shares.items()}
+
+    @cached_property
+    def _between(self) -> Mapping[Condition, Mapping[Between, float]]:
+        shares: dict[Condition, dict[Between, list[float]]] = {}
+        for condition, left, right, share in self._measured:
+            for pair in {_pair(one, other) for one in left for other in right}:
+                shares.setdefault(condition, {}).setdefault(pair, []).append(share)
+        return {c: {pair: geometric_mean(found) for pair, found in pairs.items()} for c, pairs in shares.items()}
+
+    @cached_property
+    def _passed(self) -> Mapping[frozenset[Sources], float]:
+        return {frozenset({join.left, join.right}): join.passed for join in self.statistics.joins}
+
+
+def _pair(one: str, other: str) -> Between:
+    return (one, other) if one < other else (other, one)

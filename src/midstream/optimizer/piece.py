@@ -1,0 +1,135 @@
+"""One task of a migration in figures: what its old and new joins hold and do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, inf, log
+
+from midstream.optimizer.estimate import Joining
+from midstream.optimizer.prediction import Situation
+from midstream.optimizer.statistics import Sources
+from midstream.plan.decompose import MigrationTask
+from midstream.plan.tree import Join, Plan, Stairs
+
+EULER = 0.5772
+SLICES = 64
+"""Of a window, where a sum stands for an integral."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """The joins of one task, old and new, children first.
+
+    `window`: seconds until all rows that are alive at the start are spent; `filling`: until states that begin empty are
+    full, on average. `entry_window`: until those rows are spent which an entry of the characteristics table needs old,
+    for each entry the first of its sources. `height` is the old tree's.
+    """
+
+    old: list[Joining]
+    new: list[Joining]
+    window: float
+    filling: float
+    entry_window: float
+    height: int
+
+    @property
+    def sources(self) -> Sources:
+        """All sources below."""
+        return self.new[-1].output.sources
+
+    @property
+    def missing(self) -> list[Joining]:
+        """The joins whose output is a state of the new plan that the old one has not."""
+        there = {j.output.sources for j in self.old if j.kept}
+        return [j for j in self.new if j.kept and j.output.sources not in there | {self.sources}]
+
+    @property
+    def unmatched(self) -> float:
+        """The rows of the old plan's states that the new one has not."""
+        wanted = {j.output.sources for j in self.new if j.kept} | {self.sources}
+        return sum(j.output.rows for j in self.old if j.kept and j.output.sources not in wanted)
+
+    @property
+    def inputs(self) -> float:
+        """The rows of the inputs, which a plan that begins empty keeps once more."""
+        made = {j.output.sources for j in self.new}
+        sides = {side.sources: side.rows for j in self.new for side in (j.left, j.right)}
+        return sum(rows for sources, rows in sides.items() if sources not in made)
+
+    def left_to_old(self, lasts: float) -> float:
+        """The comparisons of the old plan while it serves only what the new one lacks (HybMig §3.2), for some seconds.
+
+        A combination is looked at while its rows of some entry are all old. At time t a share 1 - t/W of each source's
+        rows is, and only a new row of another source makes one.
+        """
+        return sum(j.running * min(sum(self._served(j, e, lasts) for e in lowest(self.new)), lasts) for j in self.old)
+
+    def _served(self, joining: Joining, entry: Sources, lasts: float) -> float:
+        here = joining.output.sources
+        old = len(entry & here)
+        left = 1 - min(lasts / self.window, 1.0) if self.window else 0.0
+        return (len(here) - old) / len(here) * self.window * (1 - left ** (old + 1)) / (old + 1)
+
+    def asked(self, joining: Joining) -> float:
+        """How often a second some row asks a missing state for a given key: the rows of the other side above it."""
+        for above in self.new:
+            for here, there in ((above.left, above.right), (above.right, above.left)):
+                if here.sources == joining.output.sources:
+                    return there.rate * _let_through(above)
+        return 0.0
+
+    def all_asked(self, joining: Joining) -> float:
+        """The seconds until the last of a missing state's keys has been asked for, as a collector of coupons waits."""
+        asked = self.asked(joining)
+        above = [j for j in self.new if joining.output.sources in (j.left.sources, j.right.sources)]
+        keys = 1 / max(_let_through(above[0]), 1e-12) if above else 1.0
+        return (log(keys) + EULER) / asked if asked else inf
+
+
+def pieces(situation: Situation) -> list[Piece]:
+    """The tasks of a migration in figures; one over a single source has no joins, and nothing to say."""
+    return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
+
+
+def share_asked(asked: float, window: float, sources: int) -> float:
+    """The share of a state's entries that someone asks for while they are alive, each `asked` so often a second.
+
+    >>> share_asked(0, 10, 2), round(share_asked(1e6, 10, 2), 2)
+    (0.0, 0.98)
+    """
+    slices = [(i / SLICES, (i + 1) / SLICES) for i in range(SLICES)]
+    return sum(
+        (exp(-asked * window * begin) - exp(-asked * window * end)) * (1 - (begin + end) / 2) ** sources
+        for begin, end in slices
+    )
+
+
+def lowest(joinings: list[Joining]) -> list[Sources]:
+    """The sources of each lowest join: an entry of the characteristics table (HybMig Fig. 9)."""
+    made = {j.output.sources for j in joinings}
+    below = [j.output.sources for j in joinings if j.left.sources not in made and j.right.sources not in made]
+    return [sources for sources in below if sources != joinings[-1].output.sources]
+
+
+def _piece(situation: Situation, task: MigrationTask) -> Piece:
+    sources = situation.statistics.sources
+    old, new = situation.estimate.joinings(task.old), situation.estimate.joinings(task.new)
+    windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
+    entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
+    filling = sum(windows) / len(windows)
+    return Piece(old, new, max(windows), filling, max(entries, default=0.0), _height(task.old))
+
+
+def _height(plan: Plan) -> int:
+    """The height of a query tree (Zhu §5.2): 1 for a single level of joins."""
+    if isinstance(plan, Stairs):
+        return _height(plan.tree)
+    return 1 + max(_height(plan.left), _height(plan.right)) if isinstance(plan, Join) else 0
+
+
+def _let_through(joining: Joining) -> float:
+    """The share of probing rows that ask for a given key; where there are no keys, any row asks for everything."""
+    if not joining.keyed:
+        return 1.0
+    pairs = joining.left.rows * joining.right.rows
+    return joining.pairs / pairs if pairs else 1.0

@@ -1,0 +1,58 @@
+"""What a strategy is asked to foresee, and what it foresees."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.statistics import Statistics
+from midstream.plan.decompose import MigrationTask
+from midstream.plan.tree import Plan
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A migration that is thought of: the live figures, both plans, the pieces decomposition leaves, the options."""
+
+    statistics: Statistics
+    old: Plan
+    new: Plan
+    tasks: tuple[MigrationTask, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def pieces(self) -> tuple[MigrationTask, ...]:
+        """The tasks, or the whole as one where the options say so."""
+        if self.options.get("decompose", True):
+            return self.tasks
+        return (MigrationTask(self.old, self.new),)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What plans of the query would hold and do, by these figures."""
+        return Estimate(self.statistics)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a migration will cost.
+
+    `silence`: the longest that results wait for it, in seconds. `work`: the comparisons that would not be made without
+    it, as `MigrationEnded` counts them. `memory`: the most state rows kept for it alone. `duration`: seconds until the
+    new plan stands alone.
+
+    >>> Prediction(work=12.0).to_json()
+    {'silence': 0.0, 'work': 12.0, 'memory': 0.0, 'duration': 0.0}
+    """
+
+    silence: float = 0.0
+    work: float = 0.0
+    memory: float = 0.0
+    duration: float = 0.0
+
+    def to_json(self) -> dict[str, float]:
+        """The prediction as JSON values."""
+        return {name: round(value, 6) for name, value in asdict(self).items()}

@@ -1,0 +1,102 @@
+"""What every operator of a plan offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Self
+
+from midstream.plan.signature import Signature
+from midstream.runtime.lane import Lane
+from midstream.runtime.view import View
+from midstream.state.combinations import Combinations
+from midstream.state.specs import RowsSpec, StateSpec
+
+
+@dataclass(frozen=True)
+class Operator(ABC):
+    """A node of a compiled plan: a frozen value; what changes is in the `Lane` it is run on."""
+
+    signature: Signature
+    rows: Mapping[str, RowsSpec]
+
+    @property
+    @abstractmethod
+    def id(self) -> str:
+        """Equal ids do equal work, so a step does it once."""
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The ids that its counters bear."""
+        return (self.id,)
+
+    @abstractmethod
+    def children(self) -> tuple[Operator, ...]:
+        """The operators below."""
+
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The sources below, its own included."""
+        return frozenset[str]().union(*(child.labels for child in self.children()))
+
+    def inputs(self) -> tuple[Operator, ...]:
+        """The operators whose deltas it takes; other than the children only where a migration is under way."""
+        return self.children()
+
+    def target(self) -> Operator:
+        """The operator that will stand here; another one only where a migration is under way."""
+        return self
+
+    def with_children(self, children: Sequence[Operator]) -> Operator:
+        """The operator over other children, of the same sources in the same order; leaves stay as they are."""
+        return self
+
+    def in_view(self, view: View) -> Self:
+        """The operator, and those below it that the view covers, over the view's states."""
+        return self
+
+    def tables(self) -> tuple[str, ...]:
+        """The ids of the lane tables it keeps beside its states."""
+        return ()
+
+    @abstractmethod
+    def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        """The join states this operator keeps itself, each with the operator whose output it holds."""
+
+    @abstractmethod
+    def advance(self, lane: Lane) -> Combinations:
+        """The step's delta: every combination with at least one row of this step. Call through `delta`."""
+
+    @abstractmethod
+    def content(self, lane: Lane) -> Combinations:
+        """Every living combination of old rows, from the states of the operators below (Zhu §4.1.2)."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The operator in a line."""
+
+    def delta(self, lane: Lane) -> Combinations:
+        """The step's delta, computed once a step however many plans share the operator."""
+        if self.id not in lane.deltas:
+            lane.deltas[self.id] = self.advance(lane)
+        return lane.deltas[self.id]
+
+    def walk(self, seen: set[int] | None = None) -> Iterator[Operator]:
+        """This operator and all below it, children first, each once (`seen` has the ids of those passed already)."""
+        seen = set() if seen is None else seen
+        if id(self) not in seen:
+            seen.add(id(self))
+            for child in self.children():
+                yield from child.walk(seen)
+            yield self
+
+    def drive(self, lane: Lane) -> Combinations:
+        """The step's delta, with every operator below advanced.
+
+        An operator that another plan has advanced already does not ask its children, whose states must yet go on.
+        """
+        for operator in self.inputs():
+            operator.drive(lane)
+        return self.delta(lane)

@@ -1,0 +1,105 @@
+"""Where combinations become an answer."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.query import Query
+from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.runtime.lane import Lane
+from midstream.state.combinations import Combinations, Words
+from midstream.state.specs import RowsSpec, StateSpec
+
+TIME_TYPE = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Rows of an answer and the time of each, ascending."""
+
+    table: pa.Table
+    times: Words
+
+
+@dataclass(frozen=True)
+class ResultOperator(ABC):
+    """Turns the deltas of a box's roots into the rows of a query's answer.
+
+    `kept` are the states that hold those roots' output.
+    """
+
+    query: Query
+    rows: Mapping[str, RowsSpec]
+    kept: tuple[StateSpec, ...]
+
+    @property
+    def slack(self) -> int:
+        """How many microseconds longer than the watermark asks this result operator needs its states."""
+        return 0
+
+    @abstractmethod
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
+        """The step's part of the answer, in order of time."""
+
+    def tables(self, lane: Lane) -> frozenset[str]:
+        """The ids of the lane tables that the result operator itself keeps."""
+        return frozenset()
+
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        """What each migration under way does in the result operator itself, by its mark, as JSON values."""
+        return {}
+
+    def schema(self) -> pa.Schema:
+        """The columns of the answer."""
+        return pa.schema([(o.name, o.expression.type) for o in self.query.outputs])
+
+    def span(self, lane: Lane) -> tuple[int, int]:
+        """The half-open range of instants that the query's watermark passes in this step."""
+        streams = {s.stream for s in self.query.sources}
+        return min(lane.clock.before[s] for s in streams), min(lane.clock.after[s] for s in streams)
+
+    def answer(self, columns: Sequence[pa.Array], times: Words) -> Answer:
+        """The answer of these columns."""
+        return Answer(pa.Table.from_arrays(list(columns), schema=self.schema()), times)
+
+    def values(self, read: Callable[[Column], pa.Array], count: int) -> list[pa.Array]:
+        """The select list's columns over rows that `read` gives."""
+        return [evaluate(o.expression, read, count) for o in self.query.outputs]
+
+    def ends(self, lane: Lane, combinations: Combinations) -> Words:
+        """The last microsecond of each combination's lifetime; rows may have been evicted by count in this step."""
+        ends = combinations.valid_to[EVENT_TIME]
+        for clock, last in combinations.valid_to.items():
+            if clock != EVENT_TIME:
+                stream = clock.removeprefix("rows:")
+                ends = np.minimum(ends, self._evicted(lane, stream, last) - 1)
+        return ends
+
+    def _evicted(self, lane: Lane, stream: str, last: Words) -> Words:
+        """When the row after number `last` came, for each; FOREVER while it has not."""
+        spec = next(r for r in self.rows.values() if r.stream == stream)
+        arrived = lane.inputs[spec.input]
+        times = arrived.column("_ts").to_numpy()
+        if not len(times):
+            return np.full(len(last), FOREVER, np.int64)
+        at = last - lane.counts[spec.input]
+        evicted = times[np.clip(at, 0, len(times) - 1)]
+        return np.where((at >= 0) & (at < len(times)), evicted, FOREVER)
+
+
+def time_array(words: Words) -> pa.Array:
+    """Microseconds as timestamps."""
+    return pa.array(words).view(pa.int64()).cast(pa.timestamp("us")).cast(TIME_TYPE)
+
+
+def with_time(read: Callable[[Column], pa.Array], words: Words) -> Callable[[Column], pa.Array]:
+    """A reader that also knows the pseudo-column of the result's time."""
+    return lambda c: time_array(words) if c.alias == "" and c.name == TIME_COLUMN else read(c)

@@ -1,0 +1,104 @@
+"""Watermarks: how far each stream, and so each query, has come in event time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from midstream.model.manifest import StreamProgress
+from midstream.model.schema import StreamSchema
+from midstream.runtime.lane import BEGINNING
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a step brought of one stream: the greatest event time and how many rows of each kind."""
+
+    greatest: int | None = None
+    rows: int = 0
+    late: int = 0
+    rejected: int = 0
+
+    def __add__(self, other: Seen) -> Seen:
+        times = [t for t in (self.greatest, other.greatest) if t is not None]
+        return Seen(
+            max(times, default=None), self.rows + other.rows, self.late + other.late, self.rejected + other.rejected
+        )
+
+
+def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
+    """The least event time that the stream may still bring; None if it has not spoken.
+
+    >>> import pyarrow as pa
+    >>> watermark(StreamSchema("A", pa.schema([("ts", pa.int64())]), "ts", lateness=5), StreamProgress(greatest=100))
+    95
+    """
+    own = [] if progress.greatest is None else [progress.greatest - schema.lateness]
+    return max([*own, *([] if progress.floor is None else [progress.floor])], default=None)
+
+
+def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
+    """The watermark of every stream; BEGINNING where it has none."""
+    found = {name: watermark(schema, progress.get(name, StreamProgress())) for name, schema in streams.items()}
+    return {name: BEGINNING if mark is None else mark for name, mark in found.items()}
+
+
+def advance(
+    streams: Mapping[str, StreamSchema],
+    progress: Mapping[str, StreamProgress],
+    seen: Mapping[str, Seen],
+    queries: Collection[frozenset[str]],
+) -> dict[str, StreamProgress]:
+    """The progress of every stream after a step; `queries` are the sets of streams that running queries read.
+
+    A stream is idle when event time, as the whole job sees it, has moved by more than its `idle_timeout` since it last
+    brought a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it
+    no longer holds them; rows it then brings from before are late.
+    """
+    moved = {name: _moved(progress.get(name, StreamProgress()), seen.get(name, Seen())) for name in streams}
+    clock = max((p.greatest for p in moved.values() if p.greatest is not None), default=None)
+    if clock is None:
+        return moved
+    for name in streams:
+        if moved[name].spoke_at is None or seen.get(name, Seen()).rows:
+            moved[name] = replace(moved[name], spoke_at=clock)
+    idle = {name for name, schema in streams.items() if _is_idle(schema, moved[name], clock)}
+    for name in idle:
+        moved[name] = replace(moved[name], floor=_floor(name, idle, streams, moved, queries))
+    return moved
+
+
+def _moved(progress: StreamProgress, seen: Seen) -> StreamProgress:
+    times = [t for t in (progress.greatest, seen.greatest) if t is not None]
+    return replace(
+        progress,
+        greatest=max(times, default=None),
+        rows=progress.rows + seen.rows,
+        late=progress.late + seen.late,
+        rejected=progress.rejected + seen.rejected,
+    )
+
+
+def _is_idle(schema: StreamSchema, progress: StreamProgress, clock: int) -> bool:
+    return (
+        schema.idle_timeout is not None
+        and progress.spoke_at is not None
+        and clock - progress.spoke_at > schema.idle_timeout
+    )
+
+
+def _floor(
+    name: str,
+    idle: set[str],
+    streams: Mapping[str, StreamSchema],
+    moved: Mapping[str, StreamProgress],
+    queries: Collection[frozenset[str]],
+) -> int | None:
+    floors = []
+    for read in queries:
+        if name in read and read - idle:
+            marks = [watermark(streams[other], moved[other]) for other in read - idle]
+            floors.append(BEGINNING if None in marks else min(m for m in marks if m is not None))
+    own = moved[name].floor
+    lifted = [m for m in (own, min(floors, default=None)) if m is not None and m != BEGINNING]
+    return max(lifted, default=None)

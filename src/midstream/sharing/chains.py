@@ -1,0 +1,117 @@
+"""Chains by name: who is in one, where it moves, when two become one. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from math import prod
+
+from midstream.model.errors import QueryError, StrategyError
+from midstream.model.holding import Holding
+from midstream.model.manifest import Manifest
+from midstream.sharing.partition import MOST_JOINS
+from midstream.sharing.shape import canonical_plan, own_plan
+
+
+def check_parts(manifest: Manifest, name: str) -> None:
+    """Raise where push-down would need too many joins for a chain that reads what a query reads."""
+    if manifest.sharing != "push_down":
+        return
+    touched = {wanted.holding for wanted in manifest.queries[name].wants.values()}
+    chains = [chain for chain in manifest.chains.values() if touched & set(chain.holdings.values())]
+    joins = max(
+        prod(1 << _closed(manifest.holdings[holding]) for holding in chain.holdings.values()) for chain in chains
+    )
+    if joins > MOST_JOINS:
+        raise QueryError(
+            f"push_down would need {joins} joins for the filters on the sources of query {name!r}",
+            place=f"query {name}",
+            remedy=f"{MOST_JOINS} are the most: share by mem_opt or cpu_opt, which need one",
+        )
+
+
+def _closed(holding: Holding) -> int:
+    """How many filters of a source some of its rows pass and some do not."""
+    return sum(bool(text) or held.blind for text, held in holding.filters.items())
+
+
+def check_whole(manifest: Manifest, name: str) -> None:
+    """Raise where the joins of a query's chain are in parts: strategies move the state of one plan."""
+    entry = manifest.queries[name]
+    if manifest.sharing != "push_down" or not entry.shares:
+        return
+    held = [manifest.holdings[wanted.holding] for wanted in entry.wants.values()]
+    if any(any(holding.filters) for holding in held):
+        raise StrategyError(
+            f"push_down runs query {name!r} as several joins, one for each part of its streams",
+            place=f"query {name}",
+            remedy="share by mem_opt first (reshare), which runs it as one",
+        )
+
+
+def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[Manifest, str]:
+    """The manifest with a query on its way to another plan, and the chain that goes there.
+
+    `together` takes all queries of its chain along. Otherwise it leaves them, if there are others: it founds a chain of
+    its own over the same base rows, and takes with it what it wants of the states above them.
+    """
+    entry = manifest.queries[name]
+    notation, chain = canonical_plan(manifest, entry.sql, plan), manifest.chains[entry.chain]
+    mates = members(manifest, entry.chain)
+    if together or len(mates) == 1:
+        chains = {**manifest.chains, entry.chain: replace(chain, plan=notation)}
+        moved = {mate: own_plan(manifest, manifest.queries[mate].sql, notation) for mate in mates}
+        queries = {k: replace(v, plan=moved[k]) if k in moved else v for k, v in manifest.queries.items()}
+        return replace(manifest, chains=chains, queries=queries), entry.chain
+    founded = new_chain_name(manifest, name)
+    own = replace(chain, plan=notation, founded=manifest.step, origin=chain.plan)
+    left = replace(manifest, chains={**manifest.chains, founded: own})
+    return left.with_query(name, replace(entry, plan=plan, chain=founded)), founded
+
+
+def united(manifest: Manifest) -> Manifest:
+    """The manifest with chains of one family that have come to one plan made one: theirs were the same states."""
+    busy = {entry.chain for entry in manifest.queries.values() if entry.migrations}
+    busy |= {n for state in manifest.lane_states.values() for n, box in state.boxes.items() if box["box"] != "plan"}
+    first: dict[tuple[str, str, str], str] = {}
+    into: dict[str, str] = {}
+    for name, chain in manifest.chains.items():
+        if name not in busy:
+            into[name] = first.setdefault((chain.family, chain.group, chain.plan), name)
+    if all(name == other for name, other in into.items()):
+        return manifest
+    queries = {
+        k: replace(v, chain=into[v.chain]) if into.get(v.chain, v.chain) != v.chain else v
+        for k, v in manifest.queries.items()
+    }
+    kept = {name: chain for name, chain in manifest.chains.items() if into.get(name, name) == name}
+    return replace(manifest, queries=queries, chains=kept)
+
+
+def renamed(manifest: Manifest, name: str) -> Manifest:
+    """The manifest whose chain gives back the name of a query that is gone: another query may bear it."""
+    given = free_name(manifest, name)
+    chains = {given if k == name else k: v for k, v in manifest.chains.items()}
+    chains[given] = replace(chains[given], formerly=name, renamed=manifest.step)
+    queries = {k: replace(v, chain=given) if v.chain == name else v for k, v in manifest.queries.items()}
+    return replace(manifest, chains=chains, queries=queries)
+
+
+def new_chain_name(manifest: Manifest, name: str) -> str:
+    """A name for the chain that a query founds: its own, unless a chain bears it that another query founded."""
+    return name if name not in manifest.chains else free_name(manifest, name)
+
+
+def free_name(manifest: Manifest, name: str) -> str:
+    """A name like this one that no chain, query or box of a lane bears.
+
+    >>> free_name(Manifest(), "q")
+    'q.1'
+    """
+    taken = {*manifest.chains, *manifest.queries, *(n for s in manifest.lane_states.values() for n in s.boxes)}
+    return next(n for number in count(1) if (n := f"{name}.{number}") not in taken)
+
+
+def members(manifest: Manifest, chain: str) -> list[str]:
+    """The queries of a chain, in order of name."""
+    return sorted(name for name, entry in manifest.queries.items() if entry.shares and entry.chain == chain)

@@ -1,0 +1,93 @@
+"""Runs of a join state: combinations sorted by their code, as arrays and as chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef
+from midstream.state.combinations import Combinations, concatenate, indices
+from midstream.state.keys import Codes, stable_sort
+from midstream.state.specs import StateSpec
+
+
+@dataclass(frozen=True)
+class SortedRun:
+    """Some combinations of a state; `codes` ascend, and are None in an unsorted state.
+
+    `ref` names the chunk that holds exactly these rows or a superset of which the others are dead; None if it is not
+    stored.
+    """
+
+    codes: Codes | None
+    combinations: Combinations
+    ref: ChunkRef | None = None
+    left_out: int = 0
+
+    def __len__(self) -> int:
+        return len(self.combinations)
+
+
+def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0) -> SortedRun:
+    """A run of these combinations, put in the order of their codes."""
+    if codes is None or len(codes) < 2 or bool((codes[1:] >= codes[:-1]).all()):
+        return SortedRun(codes, combinations, left_out=left_out)
+    order, ascending = stable_sort(codes)
+    return SortedRun(ascending, combinations.take(order), left_out=left_out)
+
+
+def merge_runs(runs: Sequence[SortedRun]) -> SortedRun:
+    """One run with the rows of all."""
+    combinations = concatenate([p.combinations for p in runs])
+    codes = [p.codes for p in runs if p.codes is not None]
+    return sort_run(_joined(codes) if codes else None, combinations)
+
+
+def _joined(codes: Sequence[Codes]) -> Codes:
+    joined = np.concatenate(codes)
+    return joined.view(np.int64) if joined.dtype == np.int64 else joined.view(np.float64)
+
+
+def purge_run(run: SortedRun, bounds: dict[str, int]) -> SortedRun:
+    """The rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
+    ref = run.ref
+    if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
+        return run
+    mask = run.combinations.alive(bounds)
+    if mask is None:
+        return run
+    at = indices(mask)
+    codes = None if run.codes is None else run.codes[at]
+    return replace(run, codes=codes, combinations=run.combinations.take(at))
+
+
+def is_dead(ref: ChunkRef, bounds: dict[str, int]) -> bool:
+    """Whether every row of a chunk is past its lifetime on some clock."""
+    return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
+
+
+def to_batch(run: SortedRun) -> pa.RecordBatch:
+    """A run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
+    c = run.combinations
+    columns = {} if run.codes is None else {"code": pa.array(run.codes)}
+    columns.update({f"ref:{label}": pa.array(words) for label, words in c.refs.items()})
+    columns.update({f"now:{clock}": pa.array(words) for clock, words in c.valid_from.items()})
+    columns.update({f"until:{clock}": pa.array(words) for clock, words in c.valid_to.items()})
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
+    """The run that `to_batch` wrote, on the same memory."""
+
+    def words(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+        return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
+
+    combinations = Combinations(
+        {label: words(f"ref:{label}") for label in spec.labels},
+        {clock: words(f"now:{clock}") for clock in spec.clocks},
+        {clock: words(f"until:{clock}") for clock in spec.clocks},
+    )
+    return SortedRun(words("code") if spec.index != "scan" else None, combinations, ref)

@@ -1,0 +1,1 @@
+"""Where chunks are kept: in memory or as files."""

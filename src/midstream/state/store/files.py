@@ -1,0 +1,190 @@
+"""Chunks as files: one Arrow IPC file each, written whole, read by mapping it into memory."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import FORMAT_VERSION, ChunkRef
+from midstream.state.store.disk import cannot_read, cannot_write, other_version, write_whole
+
+SUFFIX = ".arrow"
+"""How the name of a chunk's file ends."""
+
+_FORMAT_KEY = b"midstream.format"
+_WISH = re.compile(r"(?:(.+?)/)?(\d+)-(.+)", re.DOTALL)
+_NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0]+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
+_LONGEST = 100
+_REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
+
+
+class FileStore:
+    """A `ChunkStore` of files below a folder, which tasks in other processes share.
+
+    Writes are atomic, and content decides the name: `put` makes it fit for a file (names carry what users call their
+    streams) and appends the CRC-32 of the file's bytes. Reads are zero-copy: the columns of a batch are views of the
+    mapped file, which stay valid when the file is removed. A chunk's bytes are checked when this process first reads
+    it; opened chunks are kept in a cache of bounded size that all stores of the process share. With `fsync`, a chunk
+    survives the loss of power once `put` returns. A store can be pickled: it is no more than its folder's name.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     store = FileStore(folder)
+    ...     name, size, checksum = store.put("A.lane0/000012-base", pa.record_batch({"k": [1, 2]}))
+    ...     store.get(ChunkRef(name, 2, size, checksum)).to_pydict()
+    {'k': [1, 2]}
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False) -> None:
+        """A store below `root`, which is made when the first chunk is put."""
+        self._root = os.path.abspath(root)
+        self._fsync = fsync
+
+    @property
+    def root(self) -> Path:
+        """The folder of the chunks."""
+        return Path(self._root)
+
+    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+        """Write a batch; its final name, the size of its file and the CRC-32 of the file's bytes.
+
+        Raises `SinkError` where it cannot be written; then nothing has changed.
+        """
+        data = _serialize(batch)
+        checksum = zlib.crc32(data)
+        final = f"{_for_files(name)}-{checksum:08x}"
+        write_whole(self._path(final), data, fsync=self._fsync)
+        return final, data.size, checksum
+
+    def get(self, ref: ChunkRef) -> pa.RecordBatch:
+        """The batch of a listed chunk, backed by the mapped file."""
+        path = self._path(ref.name)
+        batch = _OPENED.find(path, ref.checksum)
+        if batch is None:
+            batch = _open(path, ref, verified=_OPENED.verified(path, ref.checksum))
+            _OPENED.keep(path, ref, batch)
+        return batch
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
+        for name in names:
+            path = self._path(name)
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                raise cannot_write(error, path) from error
+            _OPENED.drop(path)
+
+    def _path(self, name: str) -> str:
+        if _NAME.fullmatch(name) is None:
+            raise CheckpointError(f"{name!r} cannot be the name of a chunk here", place=self._root, remedy=_REMEDY)
+        return f"{self._root}/{name}{SUFFIX}"
+
+
+class _Opened:
+    """The chunks this process has open, least recently used first, and which it has checked."""
+
+    def __init__(self, bytes_kept: int, chunks_kept: int, marks_kept: int) -> None:
+        self.bytes_kept, self.chunks_kept, self.marks_kept = bytes_kept, chunks_kept, marks_kept
+        self.bytes = 0
+        self._batches: OrderedDict[str, tuple[int, int, pa.RecordBatch]] = OrderedDict()
+        self._verified: OrderedDict[str, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def find(self, path: str, checksum: int) -> pa.RecordBatch | None:
+        with self._lock:
+            entry = self._batches.get(path)
+            if entry is None or entry[0] != checksum:
+                return None
+            self._batches.move_to_end(path)
+            return entry[2]
+
+    def verified(self, path: str, checksum: int) -> bool:
+        return self._verified.get(path) == checksum
+
+    def keep(self, path: str, ref: ChunkRef, batch: pa.RecordBatch) -> None:
+        with self._lock:
+            self._forget(path)
+            self._verified[path] = ref.checksum
+            self._batches[path] = (ref.checksum, ref.bytes, batch)
+            self.bytes += ref.bytes
+            while len(self._verified) > self.marks_kept:
+                self._verified.popitem(last=False)
+            while self._batches and (self.bytes > self.bytes_kept or len(self._batches) > self.chunks_kept):
+                self._forget(next(iter(self._batches)))
+
+    def drop(self, path: str) -> None:
+        with self._lock:
+            self._forget(path)
+            self._verified.pop(path, None)
+
+    def _forget(self, path: str) -> None:
+        entry = self._batches.pop(path, None)
+        if entry is not None:
+            self.bytes -= entry[1]
+
+
+# A mapping costs address space, not memory, but it keeps the blocks of a removed file from being freed.
+_OPENED = _Opened(bytes_kept=1 << 30, chunks_kept=1 << 14, marks_kept=1 << 16)
+
+
+def forget_opened(paths: Iterable[str]) -> None:
+    """Let go of opened chunks whose files have been removed."""
+    for path in paths:
+        _OPENED.drop(path)
+
+
+def _for_files(name: str) -> str:
+    match = _WISH.fullmatch(name)
+    if match is None:
+        raise ValueError(f"the name of a chunk needs the number of its step and a dash: {name!r}")
+    folder, step, rest = match.groups()
+    parts = [*(folder or "").split("/"), f"{step}-{rest}"]
+    return "/".join(_UNSAFE.sub("_", part)[:_LONGEST] for part in parts if part)
+
+
+def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
+    metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION}
+    marked = batch.replace_schema_metadata(metadata)
+    sink = pa.BufferOutputStream()
+    # Uncompressed, or the mapped columns would have to be copied to be read.
+    with pa.ipc.new_file(sink, marked.schema, options=pa.ipc.IpcWriteOptions(compression=None)) as writer:
+        writer.write_batch(marked)
+    return sink.getvalue()
+
+
+def _open(path: str, ref: ChunkRef, *, verified: bool) -> pa.RecordBatch:
+    try:
+        # Closing the file leaves the mapping to the buffers that view it, and does not use up the open files.
+        with pa.memory_map(path) as file:
+            data = file.read_buffer()
+    except FileNotFoundError:
+        raise CheckpointError(f"chunk {ref.name} is missing", place=path, remedy=_REMEDY) from None
+    except OSError as error:
+        raise cannot_read(error, path) from error
+    if data.size != ref.bytes:
+        raise CheckpointError(
+            f"chunk {ref.name} has {data.size} bytes instead of {ref.bytes}", place=path, remedy=_REMEDY
+        )
+    if not verified and zlib.crc32(data) != ref.checksum:
+        raise CheckpointError(f"chunk {ref.name} is damaged: its checksum does not match", place=path, remedy=_REMEDY)
+    try:
+        reader = pa.ipc.open_file(data)
+        metadata = dict(reader.schema.metadata or {})
+        version = metadata.pop(_FORMAT_KEY, b"unknown").decode(errors="replace")
+        if version != str(FORMAT_VERSION):
+            raise other_version(version, path)
+        return reader.get_batch(0).replace_schema_metadata(metadata or None)
+    except (pa.ArrowException, ValueError, IndexError) as error:
+        raise CheckpointError(f"chunk {ref.name} does not read: {error}", place=path, remedy=_REMEDY) from error

@@ -1,0 +1,181 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from midstream.checkpoint import command_log
+from midstream.checkpoint.command_log import CommandLog
+from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.manifest import FORMAT_VERSION
+from midstream.state.store import disk
+
+COMMANDS: tuple[Command, ...] = (
+    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5, "note": "naïve 漢字"}),
+    AddQuery("r", "SELECT 'a\n\"b' FROM A", None, {"format": "parquet"}),
+    DropQuery("q"),
+    Rescale(16),
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> CommandLog:
+    return CommandLog(tmp_path / "commands")
+
+
+def test_nothing_yet(log: CommandLog) -> None:
+    assert log.after(0) == ()
+    assert not log.root.exists()
+
+
+def test_commands_come_back_in_order(log: CommandLog) -> None:
+    assert [log.append(command) for command in COMMANDS] == [1, 2, 3, 4]
+    assert log.after(0) == tuple(enumerate(COMMANDS, 1))
+    assert log.after(2) == ((3, COMMANDS[2]), (4, COMMANDS[3]))
+    assert log.after(4) == () == log.after(99)
+    assert CommandLog(log.root).append(DropQuery("s")) == 5
+    assert not [path for path in log.root.iterdir() if path.suffix == ".tmp"]
+
+
+def test_a_withdrawn_command_is_passed_over(log: CommandLog) -> None:
+    for command in COMMANDS:
+        log.append(command)
+    (log.root / "000000002.json").unlink()
+    assert [number for number, _ in log.after(0)] == [1, 3, 4]
+    assert log.append(DropQuery("s")) == 5
+
+
+def test_other_files_do_not_count(log: CommandLog) -> None:
+    log.append(COMMANDS[0])
+    (log.root / ".000000002.json.ab-1-2.tmp").write_text("half")
+    (log.root / "notes.json").write_text("the user's own")
+    assert log.after(0) == ((1, COMMANDS[0]),)
+    assert log.append(COMMANDS[1]) == 2
+
+
+def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    for command in COMMANDS:
+        log.append(command)
+    monkeypatch.setattr(command_log, "names_in", lambda root: ["000000004.json", "000000001.json"])
+    assert log.after(1) == tuple(enumerate(COMMANDS, 1))[1:]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{}",
+        disk.seal(COMMANDS[0].to_json())[:-5],
+        disk.seal({"command": "explode"}),
+        disk.seal({"command": "rescale"}),
+        disk.seal({"command": "rescale", "lanes": 2, "colour": "red"}),
+        disk.seal([]),
+        disk.seal({}),
+    ],
+)
+def test_a_damaged_command(log: CommandLog, content: bytes) -> None:
+    log.append(COMMANDS[0])
+    log.append(COMMANDS[1])
+    (log.root / "000000002.json").write_bytes(content)
+    with pytest.raises(CheckpointError) as caught:
+        log.after(0)
+    assert caught.value.remedy
+    assert caught.value.place
+    assert log.after(2) == ()
+
+
+def test_any_flipped_byte_is_found(log: CommandLog) -> None:
+    log.append(COMMANDS[0])
+    path = log.root / "000000001.json"
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x02]) + whole[at + 1 :])
+        with pytest.raises(CheckpointError, match=r"000000001\.json"):
+            log.after(0)
+
+
+def test_another_format_version(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "FORMAT_VERSION", FORMAT_VERSION + 1)
+    log.append(COMMANDS[0])
+    monkeypatch.undo()
+    with pytest.raises(
+        CheckpointError, match=rf"version {FORMAT_VERSION + 1}, this midstream reads version {FORMAT_VERSION}.*Remedy"
+    ):
+        log.after(0)
+
+
+def test_a_path_under_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    log = CommandLog(tmp_path / "file" / "child")
+    with pytest.raises((SinkError, CheckpointError), match="Remedy"):
+        log.append(COMMANDS[0])
+    with pytest.raises(CheckpointError, match="Remedy"):
+        log.after(0)
+
+
+def test_a_file_system_without_links(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_links(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", no_links)
+    with pytest.raises(SinkError, match="Operation not permitted"):
+        log.append(COMMANDS[0])
+    assert list(log.root.iterdir()) == []
+
+
+def test_fsync(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(disk.os, "fsync", synced.append)
+    log.append(COMMANDS[0])
+    assert synced == []
+    CommandLog(log.root, fsync=True).append(COMMANDS[0])
+    assert len(synced) == 2
+
+
+APPENDER = """
+import sys
+from midstream.model.commands import DropQuery
+from midstream.checkpoint.command_log import CommandLog
+log, name = CommandLog(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+for number in range(100):
+    print(log.append(DropQuery(f"{name}-{number}")))
+"""
+
+
+def test_four_processes_append_at_once(log: CommandLog) -> None:
+    source = str(Path(command_log.__file__).parents[2])
+    appenders = [
+        subprocess.Popen(
+            [sys.executable, "-c", APPENDER, str(log.root), name],
+            env={**os.environ, "PYTHONPATH": source},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "abcd"
+    ]
+    for appender in appenders:
+        assert appender.stdout is not None
+        assert appender.stdout.readline() == "ready\n"
+    for appender in appenders:
+        assert appender.stdin is not None
+        appender.stdin.write("go\n")
+        appender.stdin.flush()
+    followed: list[tuple[int, Command]] = []
+    while any(appender.poll() is None for appender in appenders):
+        followed.extend(log.after(followed[-1][0] if followed else 0))
+    followed.extend(log.after(followed[-1][0]))
+    given = {
+        name: list(map(int, appender.communicate()[0].split()))
+        for name, appender in zip("abcd", appenders, strict=True)
+    }
+    assert sorted(number for numbers in given.values() for number in numbers) == list(range(1, 401))
+    assert all(numbers == sorted(numbers) for numbers in given.values())
+    assert [number for number, _ in followed] == list(range(1, 401))
+    said = {(number, DropQuery(f"{name}-{at}")) for name in given for at, number in enumerate(given[name])}
+    assert set(followed) == said
+    assert len(list(log.root.iterdir())) == 400

@@ -1,0 +1,492 @@
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from midstream.checkpoint import manifest_log
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model import manifest as manifest_model
+from midstream.model.commands import Migrate
+from midstream.model.counters import Counters
+from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.model.schema import StreamSchema
+from midstream.state.store import disk
+
+OURS = f"this midstream reads version {manifest_model.FORMAT_VERSION}"
+A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts", 5, 7)
+
+
+def full(step: int, job: str = "naïve 漢字") -> Manifest:
+    chunk = ChunkRef(f"A.lane0/{step:06d}-base", 10, 640, 0xDEADBEEF, 3, {"ts": (1, 2), "rows:A": (5, 2**63 - 1)})
+    return Manifest(
+        job=job,
+        step=step,
+        seed=42,
+        lanes=3,
+        streams={"A": A},
+        progress={"A": StreamProgress(5, 4, None, 10, 1, 2)},
+        queries={"q": QueryEntry("SELECT …", "(A B)", 0, "k", {"format": "parquet"}, Counters(rows_in=3))},
+        lane_states={"0": LaneState({"s": StateListing((chunk,), 9, 13)}, {"q": {"phase": [1, None, 0.5]}})},
+        last_command=3,
+        pending=(Migrate("q", "(B A)"),),
+        published={"q": step},
+    )
+
+
+def small(step: int, job: str = "") -> Manifest:
+    return Manifest(job=job, step=step)
+
+
+def file_of(log: ManifestLog, step: int) -> Path:
+    return log.root / f"{step:012d}.json"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> ManifestLog:
+    return ManifestLog(tmp_path / "manifests", keep=4)
+
+
+def publish(log: ManifestLog, *steps: int, job: str = "") -> None:
+    for step in steps:
+        log.publish(small(step, job))
+
+
+def test_nothing_yet(log: ManifestLog) -> None:
+    assert log.latest() is None
+    assert log.steps() == ()
+    assert log.kept() == ()
+    assert not log.root.exists()
+    with pytest.raises(CheckpointError, match=r"step 3 is not kept.*none"):
+        log.read(3)
+
+
+def test_what_comes_back_is_what_was_published(log: ManifestLog) -> None:
+    log.publish(full(12))
+    assert log.latest() == full(12) == log.read(12) == log.kept()[0]
+    assert ManifestLog(log.root).latest() == full(12)
+
+
+def test_a_manifest_before_the_first_step(log: ManifestLog) -> None:
+    publish(log, -1, 0)
+    assert log.steps() == (-1, 0)
+    assert log.read(-1).step == -1
+
+
+def test_the_file_is_compact_json(log: ManifestLog) -> None:
+    log.publish(full(12))
+    text = file_of(log, 12).read_text()
+    assert json.loads(text)["format"] == manifest_model.FORMAT_VERSION
+    assert json.loads(text)["value"] == json.loads(json.dumps(full(12).to_json()))
+    assert ": " not in text
+    assert '", "' not in text
+
+
+def test_the_newest_few_are_kept(log: ManifestLog) -> None:
+    publish(log, *range(10))
+    assert log.steps() == (6, 7, 8, 9)
+    assert [manifest.step for manifest in log.kept()] == [6, 7, 8, 9]
+    assert sorted(path.name for path in log.root.iterdir()) == [f"{step:012d}.json" for step in (6, 7, 8, 9)]
+    with pytest.raises(CheckpointError, match=r"step 2 is not kept.*choose a kept step: 6 to 9"):
+        log.read(2)
+
+
+def test_fewer_may_be_kept_than_before(log: ManifestLog) -> None:
+    publish(log, *range(4))
+    ManifestLog(log.root, keep=1).publish(small(4))
+    assert log.steps() == (4,)
+    with pytest.raises(CheckpointError, match=r"cannot keep 0 manifests.*Remedy"):
+        ManifestLog(log.root, keep=0)
+
+
+def test_an_old_manifest_goes_only_when_the_new_one_stands(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(log, *range(4))
+    monkeypatch.setattr(disk.os, "replace", failing(OSError(28, "No space left on device")))
+    with pytest.raises(SinkError, match="No space left on device"):
+        publish(log, 4)
+    assert log.steps() == (0, 1, 2, 3)
+
+
+def test_an_old_manifest_that_cannot_be_removed_does_not_fail_the_step(
+    log: ManifestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(log, *range(4))
+    monkeypatch.setattr(disk.os, "unlink", failing(OSError(13, "Permission denied")))
+    publish(log, 4)
+    monkeypatch.undo()
+    assert log.steps() == (0, 1, 2, 3, 4)
+    publish(log, 5)
+    assert log.steps() == (2, 3, 4, 5)
+
+
+def failing(error: OSError) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
+
+
+def test_publishing_a_step_again_replaces_it(log: ManifestLog) -> None:
+    publish(log, *range(6))
+    log.publish(small(5, "replayed"))
+    assert log.steps() == (2, 3, 4, 5)
+    assert log.latest() == small(5, "replayed")
+
+
+def test_leftovers_of_broken_writes_do_not_count(log: ManifestLog) -> None:
+    publish(log, 0, 1)
+    (log.root / ".000000000002.json.ab-1-2.tmp").write_text("half")
+    (log.root / "notes.txt").write_text("the user's own")
+    assert log.latest() == small(1)
+    publish(log, 2)
+    assert not list(log.root.glob(".*"))
+    assert (log.root / "notes.txt").exists()
+
+
+def test_steps_need_not_be_consecutive(log: ManifestLog) -> None:
+    publish(log, 3, 10, 11, 900_000_000_000_000)
+    assert log.steps() == (3, 10, 11, 900_000_000_000_000)
+
+
+# Going back
+
+
+def test_rewind(log: ManifestLog) -> None:
+    publish(log, *range(6), job="old")
+    assert log.rewind(3) == small(3, "old")
+    assert log.steps() == (2, 3)
+    assert log.latest() == small(3, "old")
+    publish(log, 4, job="new")
+    assert log.steps() == (2, 3, 4)
+    assert log.latest() == small(4, "new")
+    assert not list(log.root.glob("turn*"))
+
+
+def test_rewind_to_where_we_are(log: ManifestLog) -> None:
+    publish(log, 0, 1)
+    before = file_of(log, 1).stat().st_ino
+    assert log.rewind(1) == small(1)
+    assert file_of(log, 1).stat().st_ino == before
+
+
+@pytest.mark.parametrize("step", [0, 1, 99, -1])
+def test_rewind_to_a_step_that_is_not_kept(log: ManifestLog, step: int) -> None:
+    publish(log, *range(6))
+    with pytest.raises(CheckpointError, match=f"step {step} is not kept.*2 to 5"):
+        log.rewind(step)
+    assert log.steps() == (2, 3, 4, 5)
+
+
+def test_publishing_after_reading_an_older_one_abandons_the_newer(log: ManifestLog) -> None:
+    publish(log, *range(6), job="old")
+    log.publish(replace(log.read(3), step=4, job="new"))
+    assert log.steps() == (2, 3, 4)
+    assert log.latest() == small(4, "new")
+
+
+def test_publishing_older_than_everything(log: ManifestLog) -> None:
+    publish(log, 5, 6, 7)
+    publish(log, 0, job="new")
+    assert log.steps() == (0,)
+    assert log.latest() == small(0, "new")
+
+
+def test_a_step_that_cannot_be_cleaned_up_after_is_published_all_the_same(
+    log: ManifestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(log, *range(4), job="old")
+    monkeypatch.setattr(disk.os, "unlink", failing(OSError(5, "Input/output error")))
+    publish(log, 2, job="new")
+    assert (log.steps(), log.latest(), log.read(2)) == ((0, 1, 2), small(2, "new"), small(2, "new"))
+    with pytest.raises(SinkError, match="Input/output error"):
+        publish(log, 3, job="new")
+    assert log.latest() == small(2, "new")
+    with pytest.raises(CheckpointError, match="step 3 is not kept"):
+        log.read(3)
+    monkeypatch.undo()
+    publish(log, 3, job="new")
+    assert [manifest.job for manifest in log.kept()] == ["old", "old", "new", "new"]
+
+
+class Crash(BaseException):
+    """The process is gone: not an Exception, so nothing may handle it."""
+
+
+@pytest.fixture
+def crash_at(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Let the process die just before its n-th change to the disk."""
+
+    def arm(changes: int) -> None:
+        left = [changes]
+        for name in ("open", "write", "replace", "unlink", "makedirs"):
+            real = getattr(os, name)
+
+            def change(*args: object, real: Callable[..., object] = real, **kwargs: object) -> object:
+                if left[0] == 0:
+                    raise Crash
+                left[0] -= 1
+                return real(*args, **kwargs)
+
+            monkeypatch.setattr(os, name, change)
+
+    yield arm
+
+
+@pytest.mark.parametrize("action", ["publish", "again", "rewind", "branch", "first"])
+def test_a_crash_at_any_point_leaves_the_old_or_the_new(
+    tmp_path: Path, action: str, crash_at: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actions: dict[str, tuple[Callable[[ManifestLog], object], Manifest | None, Manifest]] = {
+        "publish": (lambda log: log.publish(small(6, "new")), small(5, "old"), small(6, "new")),
+        "again": (lambda log: log.publish(small(5, "new")), small(5, "old"), small(5, "new")),
+        "rewind": (lambda log: log.rewind(3), small(5, "old"), small(3, "old")),
+        "branch": (lambda log: log.publish(small(4, "new")), small(5, "old"), small(4, "new")),
+        "first": (lambda log: log.publish(small(0, "new")), None, small(0, "new")),
+    }
+    act, before, after = actions[action]
+    outcomes = set()
+    for changes in range(30):
+        root = tmp_path / str(changes)
+        if before is not None:
+            publish(ManifestLog(root, keep=4), *range(6), job="old")
+        crash_at(changes)
+        try:
+            act(ManifestLog(root, keep=4))
+            crashed = False
+        except Crash:
+            crashed = True
+        monkeypatch.undo()
+        log = ManifestLog(root, keep=4)
+        found = log.latest()
+        assert found in (before, after)
+        outcomes.add(None if found is None else (found.step, found.job))
+        assert log.steps() == tuple(manifest.step for manifest in log.kept())
+        step = -1 if found is None else found.step
+        log.publish(small(step + 1, "next"))
+        assert log.latest() == small(step + 1, "next")
+        assert not [path for path in root.iterdir() if path.name.endswith(".tmp") or path.name.startswith("turn")]
+        if not crashed:
+            break
+    else:
+        pytest.fail("more changes than expected")
+    assert changes >= 3
+    assert len(outcomes) == 2 if before != after else 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_like_a_list_of_manifests(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    keep = data.draw(st.integers(1, 4))
+    log = ManifestLog(tmp_path_factory.mktemp("log"), keep)
+    model: dict[int, Manifest] = {}
+    for turn in range(data.draw(st.integers(1, 12))):
+        newest = max(model, default=-1)
+        if model and data.draw(st.booleans()):
+            step = data.draw(st.sampled_from(sorted(model)))
+            assert log.rewind(step) == model[step]
+        else:
+            step = data.draw(st.integers(max(0, newest - 3), newest + 2))
+            model[step] = small(step, str(turn))
+            log.publish(model[step])
+            model = {s: model[s] for s in sorted(s for s in model if s <= step)[-keep:]}
+        model = {s: m for s, m in model.items() if s <= step}
+        if data.draw(st.booleans()):
+            log = ManifestLog(log.root, keep)
+        assert log.steps() == tuple(sorted(model))
+        assert log.kept() == tuple(model[s] for s in sorted(model))
+        assert log.latest() == (model[max(model)] if model else None)
+
+
+# Damage
+
+
+def test_any_flipped_byte_is_found(log: ManifestLog) -> None:
+    publish(log, 0, 1)
+    path = file_of(log, 1)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x02]) + whole[at + 1 :])
+        with pytest.raises(CheckpointError) as caught:
+            log.latest()
+        assert caught.value.place == str(path)
+        assert caught.value.remedy
+    path.write_bytes(whole)
+    assert log.latest() == small(1)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]\n",
+        b"\xff\xfe",
+        b'{"format":%d}\n' % manifest_model.FORMAT_VERSION,
+        disk.seal(5),
+        disk.seal({"format": 2}),
+    ],
+)
+def test_a_damaged_newest_manifest_names_the_way_out(log: ManifestLog, content: bytes) -> None:
+    publish(log, *range(4))
+    file_of(log, 3).write_bytes(content)
+    file_of(log, 2).write_bytes(b"damaged too")
+    with pytest.raises(CheckpointError) as caught:
+        log.latest()
+    assert caught.value.place == str(file_of(log, 3))
+    assert "go back to step 1 " in caught.value.remedy
+    assert log.read(1) == small(1)
+    eval(caught.value.remedy.partition(" with ")[2])  # The remedy is one that can be carried out.
+    assert log.latest() == small(1)
+
+
+def test_no_way_out(log: ManifestLog) -> None:
+    publish(log, 0)
+    file_of(log, 0).write_bytes(b"")
+    with pytest.raises(CheckpointError, match="no older step is whole"):
+        log.latest()
+
+
+def test_a_damaged_older_manifest_stops_only_the_sweep(log: ManifestLog) -> None:
+    publish(log, 0, 1, 2)
+    file_of(log, 1).write_bytes(b"")
+    assert log.latest() == small(2)
+    with pytest.raises(CheckpointError, match="go back to step 0"):
+        log.kept()
+    with pytest.raises(CheckpointError, match="go back to step 0"):
+        log.rewind(1)
+    publish(log, 3)
+    assert log.steps() == (0, 1, 2, 3)
+
+
+def test_a_damaged_turn(log: ManifestLog) -> None:
+    publish(log, 0, 1)
+    (log.root / "turn.json").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="remove it: the job is then where it was"):
+        log.latest()
+    (log.root / "turn.json").unlink()
+    assert log.latest() == small(1)
+
+
+def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(log, 0)
+    monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
+    publish(log, 1)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}.*use the version"):
+        log.latest()
+
+
+def test_another_format_version_inside(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
+    publish(log, 0)
+    monkeypatch.undo()
+    with pytest.raises(CheckpointError, match=f"format version 99, {OURS}"):
+        log.latest()
+
+
+def test_kept_looks_again_at_a_file_that_changed(log: ManifestLog) -> None:
+    publish(log, 0, 1)
+    assert log.kept() == (small(0), small(1))
+    other = ManifestLog(log.root)
+    other.publish(small(1, "by another"))
+    assert log.kept() == (small(0), small(1, "by another"))
+
+
+def test_a_long_run_remembers_only_what_is_kept(log: ManifestLog) -> None:
+    publish(log, *range(50))
+    assert len(log._seen) == 4
+
+
+def test_a_path_under_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for root in (tmp_path / "file", tmp_path / "file" / "child"):
+        log = ManifestLog(root)
+        with pytest.raises((SinkError, CheckpointError), match="Remedy"):
+            log.publish(small(0))
+        with pytest.raises(CheckpointError, match="cannot read"):
+            log.latest()
+
+
+def test_fsync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(disk.os, "fsync", synced.append)
+    log = ManifestLog(tmp_path, fsync=True)
+    publish(log, 0, 1)
+    assert len(synced) == 4
+    log.rewind(0)
+    assert len(synced) == 8
+
+
+def test_readers_while_the_writer_goes_on(log: ManifestLog) -> None:
+    writer_log, wrong, stop = ManifestLog(log.root, keep=1), list[object](), threading.Event()
+    publish(writer_log, 0)
+
+    def read() -> None:
+        last = 0
+        try:
+            while not stop.is_set():
+                manifest = log.latest()
+                if manifest is None or manifest.step < last:
+                    wrong.append((manifest, last))
+                last = manifest.step if manifest else last
+                log.kept()
+        except Exception as error:
+            wrong.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    publish(writer_log, *range(1, 300))
+    stop.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+
+
+KILLED = """
+import itertools, sys
+from midstream.model.manifest import Manifest
+from midstream.checkpoint.manifest_log import ManifestLog
+log = ManifestLog(sys.argv[1], keep=3)
+found = log.latest()
+print("ready", flush=True)
+for step in itertools.count(found.step + 1 if found else 0):
+    log.publish(Manifest(step=step, job="x" * 20_000))
+    if step % 7 == 6:
+        log.rewind(step - 1)
+        log.publish(Manifest(step=step, job="x" * 20_000))
+"""
+
+
+def test_a_killed_writer_can_always_go_on(tmp_path: Path) -> None:
+    source = str(Path(manifest_log.__file__).parents[2])
+    last = -1
+    for _ in range(3):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", KILLED, str(tmp_path)],
+            env={**os.environ, "PYTHONPATH": source},
+            stdout=subprocess.PIPE,
+        )
+        assert writer.stdout is not None
+        with writer.stdout as out:
+            assert out.readline() == b"ready\n"
+            log = ManifestLog(tmp_path, keep=3)
+            while not (log.steps() and log.steps()[-1] >= last + 30):
+                assert writer.poll() is None
+            writer.kill()
+            writer.wait()
+        found = log.latest()
+        assert found is not None
+        assert found.step >= last + 29
+        last = found.step
+        assert len(log.kept()) in (2, 3, 4)
