@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
-from midstream.checkpoint.manifest_log import ManifestLog
 
 QUERY = "flights"
 STRATEGY = "moving_state"

@@ -15,8 +15,8 @@ from midstream.migration.under_way.running import Maker, Mixture, Placed, Runnin
 from midstream.migration.under_way.task import Task, carve
 from midstream.migration.under_way.transition import Transition
 from midstream.model.errors import CheckpointError
-from midstream.runtime.operator import Operator
 from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 
 DEEPEST = 8
 """Migrations that run inside one another at most; one more first finishes them, as a moving of states does."""
