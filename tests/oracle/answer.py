@@ -50,7 +50,7 @@ def answers(streams: Sequence[StreamSpec], steps: Sequence[Step], queries: Seque
 
 def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime) -> Answer:
     """What one query must answer."""
-    last = len(arrivals.watermarks) if query.valid_to is None else query.valid_to
+    last = len(arrivals.watermarks) if query.until is None else query.until
     for number, source in enumerate(query.spec.all_sources):
         connection().register(f"source_{number}", arrivals.admitted[source.stream])
     if query.spec.subtracted:
