@@ -1,0 +1,71 @@
+"""Open sets: the classes that fulfil a contract, found in a package of this house and by entry points of others."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import TypeGuard, TypeVar
+
+from midstream.model.errors import MidstreamError
+
+Contract = TypeVar("Contract")
+
+
+def discover(package: ModuleType, base: type[Contract], group: str) -> dict[str, Contract]:
+    """An instance of every class that fulfils a contract, by its `name`, in order of name.
+
+    A class counts if it derives from `base`, has a `name` of its own and no abstract method; one without a name is a
+    family. Looked for are those that modules of `package` define, and those that installed distributions declare as
+    entry points of `group`, in `pyproject.toml` so: `[project.entry-points."midstream.schemes"]`, and below it
+    `hourly = "their_package.sharing:Hourly"`.
+
+    Raises where an entry point cannot be loaded or is no such class, and where two classes bear one name.
+    """
+    found: dict[str, Contract] = {}
+    for kind, place in (*_own(package, base), *_foreign(base, group)):
+        name = vars(kind)["name"]
+        if name in found:
+            raise MidstreamError(
+                f"two classes of {group} are called {name!r}",
+                place=place,
+                remedy="rename one, or uninstall it",
+            )
+        found[name] = kind()
+    return dict(sorted(found.items()))
+
+
+def _own(package: ModuleType, base: type[Contract]) -> Iterator[tuple[type[Contract], str]]:
+    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        for kind in vars(importlib.import_module(module.name)).values():
+            if _fulfils(kind, base) and kind.__module__ == module.name:
+                yield kind, module.name
+
+
+def _foreign(base: type[Contract], group: str) -> Iterator[tuple[type[Contract], str]]:
+    for entry in entry_points(group=group):
+        place = f"entry point {entry.name!r} of {group}"
+        kind = _loaded(entry, place)
+        if not _fulfils(kind, base):
+            raise MidstreamError(
+                f"{entry.value} is no {base.__name__}",
+                place=place,
+                remedy=f"name a class that derives from {base.__name__}, has a name and no abstract method",
+            )
+        yield kind, place
+
+
+def _loaded(entry: EntryPoint, place: str) -> object:
+    try:
+        return entry.load()
+    except Exception as error:  # Importing another's module may raise anything.
+        raise MidstreamError(
+            f"{entry.value} cannot be loaded: {error}", place=place, remedy="repair or uninstall the package"
+        ) from error
+
+
+def _fulfils(kind: object, base: type[Contract]) -> TypeGuard[type[Contract]]:
+    return inspect.isclass(kind) and issubclass(kind, base) and "name" in vars(kind) and not inspect.isabstract(kind)
