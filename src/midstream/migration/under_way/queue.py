@@ -10,6 +10,7 @@ import numpy as np
 
 from midstream.migration.under_way.replay import unsorted
 from midstream.model.window import EVENT_TIME
+from midstream.operators.source import SourceOperator
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.join_state import JoinState
@@ -18,9 +19,15 @@ from midstream.state.specs import StateSpec
 
 
 def queue_of(unit: Operator, view: str) -> StateSpec:
-    """The state, under a view's name, in which an input's combinations wait: first come, first out."""
+    """The state, under a view's name, in which an input's combinations wait: first come, first out.
+
+    Rows of a shared source wait no longer than they live: with its windows and filters their lifetimes change.
+    """
     spec = unsorted(unit)
-    return replace(spec, signature=replace(spec.signature, view=view))
+    base = unit.spec if isinstance(unit, SourceOperator) else None
+    if base is not None and base.lineage is not None:
+        base = replace(base, lineage=replace(base.lineage, cuts=()))
+    return replace(spec, signature=replace(spec.signature, view=view), base=base)
 
 
 class Queue:
