@@ -13,7 +13,7 @@ from midstream.language.coerce import cast, literal, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.functions import call
-from midstream.language.kernels_cast import PARTS
+from midstream.language.kernels.cast import PARTS
 from midstream.language.place import place_of
 from midstream.language.scope import Scope
 from midstream.language.types import DURATION, family, from_sql

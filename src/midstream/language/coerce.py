@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.language.expression import Call, Expression, Literal
-from midstream.language.kernels_cast import cast as cast_datum
+from midstream.language.kernels.cast import cast as cast_datum
 from midstream.language.types import (
     DOUBLE,
     INT64,

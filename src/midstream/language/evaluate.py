@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language.coerce import scalar
-from midstream.language.datum import STORED_AS_NUMBERS, Datum, Mask, valid
 from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.functions import CATALOGUE
-from midstream.language.kernels_logic import COMPARISONS, compare_numbers
+from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, valid
+from midstream.language.kernels.logic import COMPARISONS, compare_numbers
 from midstream.language.types import family
 
 Columns = Callable[[Column], pa.Array]

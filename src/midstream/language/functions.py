@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow.compute as pc
 
-from midstream.language import kernels_cast, kernels_logic, kernels_number, kernels_text, rules
+from midstream.language import rules
 from midstream.language.coerce import scalar
-from midstream.language.datum import Datum, Values
 from midstream.language.expression import Call, Expression, Literal
+from midstream.language.kernels import cast, logic, number, text
+from midstream.language.kernels.datum import Datum, Values
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
 from midstream.model.errors import LanguageError
@@ -31,12 +31,12 @@ class Function:
     kernel: Callable[..., Datum]
 
 
-def _fixed(number: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
-    return Function(counted(number, number, rule), kernel)
+def _fixed(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
+    return Function(counted(count, count, rule), kernel)
 
 
 def _real(function: Callable[..., Values], domain: Callable[..., Values] | None = None) -> Function:
-    return _fixed(1, rules.reals, kernels_number.real(function, domain))
+    return _fixed(1, rules.reals, number.real(function, domain))
 
 
 def _positive(numbers: Values) -> Values:
@@ -44,50 +44,50 @@ def _positive(numbers: Values) -> Values:
 
 
 CATALOGUE: dict[str, Function] = {
-    **{name: _fixed(2, rules.compares, kernels_logic.comparison(name)) for name in sorted(kernels_logic.COMPARISONS)},
-    "between": _fixed(3, rules.compares, kernels_logic.between),
-    "in": Function(counted(2, MANY, rules.compares), kernels_logic.is_in),
-    "distinct": _fixed(2, rules.compares, kernels_logic.distinct),
+    **{name: _fixed(2, rules.compares, logic.comparison(name)) for name in sorted(logic.COMPARISONS)},
+    "between": _fixed(3, rules.compares, logic.between),
+    "in": Function(counted(2, MANY, rules.compares), logic.is_in),
+    "distinct": _fixed(2, rules.compares, logic.distinct),
     "and": _fixed(2, rules.logical, lambda _, a, b: pc.and_kleene(a, b)),
     "or": _fixed(2, rules.logical, lambda _, a, b: pc.or_kleene(a, b)),
     "not": _fixed(1, rules.logical, lambda _, a: pc.invert(a)),
     "is_null": _fixed(1, rules.anything, lambda _, a: pc.is_null(a)),
-    "case": Function(counted(3, MANY, rules.branches), kernels_logic.case),
+    "case": Function(counted(3, MANY, rules.branches), logic.case),
     "coalesce": Function(counted(1, MANY, rules.same), lambda _, *items: pc.coalesce(*items)),
-    "nullif": _fixed(2, rules.null_if, kernels_logic.nullif),
-    "greatest": Function(counted(1, MANY, rules.ordered), kernels_logic.greatest),
-    "least": Function(counted(1, MANY, rules.ordered), kernels_logic.least),
-    "add": _fixed(2, rules.sums("add"), kernels_number.arithmetic("add")),
-    "sub": _fixed(2, rules.sums("sub"), kernels_number.arithmetic("sub")),
-    "mul": _fixed(2, rules.products("mul"), kernels_number.arithmetic("mul")),
-    "mod": _fixed(2, rules.products("mod"), kernels_number.remainder),
-    "div": _fixed(2, rules.quotients, kernels_number.divide),
-    "intdiv": _fixed(2, rules.whole_quotients, kernels_number.divide_whole),
-    "neg": _fixed(1, rules.signed, kernels_number.arithmetic("neg")),
-    "abs": _fixed(1, rules.signed, kernels_number.arithmetic("abs")),
-    "round": Function(counted(1, 2, rules.rounds), kernels_number.round_to),
-    "floor": _fixed(1, rules.wholes, kernels_number.whole(np.floor, decimal.ROUND_FLOOR)),
-    "ceil": _fixed(1, rules.wholes, kernels_number.whole(np.ceil, decimal.ROUND_CEILING)),
+    "nullif": _fixed(2, rules.null_if, logic.nullif),
+    "greatest": Function(counted(1, MANY, rules.ordered), logic.greatest),
+    "least": Function(counted(1, MANY, rules.ordered), logic.least),
+    "add": _fixed(2, rules.sums("add"), number.arithmetic("add")),
+    "sub": _fixed(2, rules.sums("sub"), number.arithmetic("sub")),
+    "mul": _fixed(2, rules.products("mul"), number.arithmetic("mul")),
+    "mod": _fixed(2, rules.products("mod"), number.remainder),
+    "div": _fixed(2, rules.quotients, number.divide),
+    "intdiv": _fixed(2, rules.whole_quotients, number.divide_whole),
+    "neg": _fixed(1, rules.signed, number.arithmetic("neg")),
+    "abs": _fixed(1, rules.signed, number.arithmetic("abs")),
+    "round": Function(counted(1, 2, rules.rounds), number.round_to),
+    "floor": _fixed(1, rules.wholes, number.whole(pc.floor)),
+    "ceil": _fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
     "exp": _real(np.exp),
     "ln": _real(np.log, _positive),
     "log2": _real(np.log2, _positive),
     "log10": _real(np.log10, _positive),
-    "power": _fixed(2, rules.reals, kernels_number.power),
-    "like": Function(counted(2, 3, rules.patterns), kernels_text.like(ignore_case=False)),
-    "ilike": Function(counted(2, 3, rules.patterns), kernels_text.like(ignore_case=True)),
+    "power": _fixed(2, rules.reals, number.power),
+    "like": Function(counted(2, 3, rules.patterns), text.like(ignore_case=False)),
+    "ilike": Function(counted(2, 3, rules.patterns), text.like(ignore_case=True)),
     "lower": _fixed(1, rules.texts(), lambda _, a: pc.utf8_lower(a)),
     "upper": _fixed(1, rules.texts(), lambda _, a: pc.utf8_upper(a)),
-    "length": _fixed(1, rules.measured, kernels_text.length),
-    "trim": Function(counted(1, 2, rules.trims), kernels_text.trim(pc.utf8_trim)),
-    "ltrim": Function(counted(1, 2, rules.trims), kernels_text.trim(pc.utf8_ltrim)),
-    "rtrim": Function(counted(1, 2, rules.trims), kernels_text.trim(pc.utf8_rtrim)),
-    "substring": Function(counted(2, 3, rules.pieces), kernels_text.substring),
-    "join": Function(counted(2, MANY, rules.joined), kernels_text.join),
-    "concat": Function(counted(1, MANY, rules.joined), kernels_text.concat),
-    **{name: _fixed(1, rules.moments, kernels_cast.part(name)) for name in kernels_cast.PARTS},
-    "cast": Function(rules.anything, kernels_cast.cast),
-    "microseconds": Function(lambda arguments: (INT64, arguments), kernels_cast.microseconds),
+    "length": _fixed(1, rules.measured, text.length),
+    "trim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_trim)),
+    "ltrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_ltrim)),
+    "rtrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_rtrim)),
+    "substring": Function(counted(2, 3, rules.pieces), text.substring),
+    "join": Function(counted(2, MANY, rules.joined), text.join),
+    "concat": Function(counted(1, MANY, rules.joined), text.concat),
+    **{name: _fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},
+    "cast": Function(rules.anything, cast.cast),
+    "microseconds": Function(lambda arguments: (INT64, arguments), cast.microseconds),
 }
 """Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates only."""
 

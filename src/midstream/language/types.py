@@ -76,8 +76,14 @@ def working_type(type: pa.DataType) -> pa.DataType:
 
 
 def decimal_of(type: pa.DataType) -> pa.DataType:
-    """The decimal type that holds every value of an integer or decimal type."""
-    return type if family(type) == "decimal" else pa.decimal128(_DIGITS[type.bit_width], 0)
+    """The decimal type that holds every value of an integer or decimal type.
+
+    >>> decimal_of(pa.int64()), decimal_of(pa.uint64())
+    (Decimal128Type(decimal128(19, 0)), Decimal128Type(decimal128(20, 0)))
+    """
+    if family(type) == "decimal":
+        return type
+    return pa.decimal128(20 if is_.is_uint64(type) else _DIGITS[type.bit_width], 0)
 
 
 def decimal(precision: int, scale: int) -> pa.DataType:

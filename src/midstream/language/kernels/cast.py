@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from midstream.language.datum import Datum, build, by_row, is_scalar, lift, restore, storage, values
+from midstream.language.kernels.datum import Datum, build, by_row, is_scalar, lift, restore, storage, values
+from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, to_exact
 from midstream.language.types import TIMESTAMP, family
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -37,12 +38,14 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return _narrowed(datum)
     if source == "float" and target == "integer":
         return _float_to_integer(type, datum)
-    if target == "decimal" and source in ("decimal", "float", "text", "integer"):
-        return _to_decimal(type, datum)
+    if source in ("integer", "decimal") and target in ("integer", "decimal"):
+        return to_exact(type, datum)
+    if source == "float" and target == "decimal":
+        return _float_to_decimal(type, datum)
+    if source == "text" and target in ("integer", "decimal"):
+        return _text_to_exact(type, datum)
     if source == "decimal" and target == "float":
         return _decimal_to_float(type, datum)
-    if source == "decimal" and target == "integer":
-        return cast(type, _to_decimal(pa.decimal128(38, 0), datum)) if datum.type.scale else _tolerant(type, datum)
     return _tolerant(type, datum)
 
 
@@ -67,10 +70,15 @@ def _tolerant(type: pa.DataType, datum: Datum) -> Datum:
     try:
         return _strict(type, datum)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if is_scalar(datum):
-            return _one(type, datum)
+        return _each(_one, type, datum)
+
+
+def _each(function: Callable[[pa.DataType, pa.Scalar], pa.Scalar], type: pa.DataType, datum: Datum) -> Datum:
+    """A function of each different value by itself."""
+    if is_scalar(datum):
+        return function(type, datum)
     codes = pc.dictionary_encode(datum)
-    return pa.array([_one(type, value) for value in codes.dictionary], type).take(codes.indices)
+    return pa.array([function(type, value) for value in codes.dictionary], type).take(codes.indices)
 
 
 def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
@@ -85,8 +93,6 @@ def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
     try:
         return _strict(type, value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        if source == "text" and target == "integer":
-            return cast(type, _to_decimal(pa.decimal128(38, 0), value))
         if source == "text" and target == "time":
             return by_row(datetime.time.fromisoformat, type, value)
         return pa.scalar(None, type)
@@ -139,23 +145,52 @@ def _decimal_to_float(type: pa.DataType, datum: Datum) -> Datum:
     return build((words / 10.0**datum.type.scale).astype(type.to_pandas_dtype()), mask, type)
 
 
-def _to_decimal(type: pa.DataType, datum: Datum) -> Datum:
-    source = datum.type
-    if family(source) == "integer" or (family(source) == "decimal" and source.scale <= type.scale):
+def _float_to_decimal(type: pa.DataType, datum: Datum) -> Datum:
+    """The double times a power of ten, rounded half away from zero, as DuckDB does: exact only as far as doubles are.
+
+    pyarrow's own cast rounds half to even, and has no other mode.
+    """
+    if is_scalar(datum):
+        return _float_to_decimal(type, pa.array([datum.as_py()], datum.type))[0]
+    scaled = pc.round(pc.multiply(datum.cast(pa.float64()), 10.0**type.scale), round_mode=HALF_AWAY)
+    inside = pc.less(pc.abs(scaled), 10.0**type.precision)
+    words = pc.cast(pc.if_else(inside, scaled, pa.scalar(None, pa.float64())), pa.decimal128(type.precision, 0))
+    return words.view(type)
+
+
+def _text_to_exact(type: pa.DataType, text: Datum) -> Datum:
+    """Texts as integers or decimals, rounded half away from zero."""
+    if family(type) == "integer":
         try:
-            return pc.cast(datum, type)
+            return pc.cast(text, type)
         except pa.ArrowInvalid:
             pass
-    context = decimal.Context(prec=100, rounding=decimal.ROUND_HALF_UP, traps=[decimal.InvalidOperation])
-    exponent = decimal.Decimal(1).scaleb(-type.scale)
-    limit = decimal.Decimal(10) ** (type.precision - type.scale)
+    try:
+        return _read_exact(type, text)
+    except pa.ArrowInvalid:
+        return _each(_one_exact, type, text)
 
-    def one(value: object) -> decimal.Decimal | None:
-        number = decimal.Decimal(str(value).strip())
-        found = context.quantize(number, exponent) if number.is_finite() else None
-        return found if found is not None and abs(found) < limit else None
 
-    return by_row(one, type, datum)
+def _read_exact(type: pa.DataType, text: Datum) -> Datum:
+    # As many digits before the point as any type has, and the room that rounding takes.
+    return fitted(type, rounded(pc.cast(pc.utf8_trim_whitespace(text), pa.decimal256(74, 36)), scale_of(type)))
+
+
+def _one_exact(type: pa.DataType, text: pa.Scalar) -> pa.Scalar:
+    """A single text: Python reads some that pyarrow does not, such as 1_000, and any number of digits."""
+    if not text.is_valid:
+        return pa.scalar(None, type)
+    if family(type) == "integer":
+        try:
+            return pc.cast(pc.utf8_trim_whitespace(text), type)
+        except pa.ArrowInvalid:
+            pass
+    try:
+        number = decimal.Decimal(text.as_py())
+        exact = EXACT.quantize(number, decimal.Decimal(1).scaleb(-scale_of(type))) if number.is_finite() else None
+        return fitted(type, pa.scalar(exact, pa.decimal256(76, scale_of(type))))
+    except (decimal.InvalidOperation, pa.ArrowInvalid):
+        return pa.scalar(None, type)
 
 
 def microseconds(type: pa.DataType, datum: Datum) -> Datum:

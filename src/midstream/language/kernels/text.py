@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.datum import Datum, by_row, is_scalar
+from midstream.language.kernels.datum import Datum, by_row, is_scalar
 from midstream.language.types import BOOLEAN
 
 

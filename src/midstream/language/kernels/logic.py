@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.datum import STORED_AS_NUMBERS, Datum, Mask, Values, build, is_scalar, valid, values
+from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, Values, build, is_scalar, valid, values
 from midstream.language.types import BOOLEAN, family
 
 _NUMPY: dict[str, Callable[[Values, Values], Any]] = {

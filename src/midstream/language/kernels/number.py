@@ -1,0 +1,140 @@
+"""Arithmetic over columns: what fails is NULL."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage, storage_type, values
+from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
+from midstream.language.types import decimal_of, family
+
+_CHECKED: dict[str, Callable[..., Datum]] = {
+    "add": pc.add_checked,
+    "sub": pc.subtract_checked,
+    "mul": pc.multiply_checked,
+    "neg": pc.negate_checked,
+    "abs": pc.abs_checked,
+}
+_BY_ROW: dict[str, Callable[..., Any]] = {"mul": EXACT.multiply, "mod": EXACT.remainder}
+
+
+def arithmetic(name: str) -> Callable[..., Datum]:
+    """The kernel of +, -, *, unary minus or ABS; dates, times and durations count as the numbers they are stored as."""
+
+    def kernel(type: pa.DataType, *data: Datum) -> Datum:
+        if family(type) == "float":
+            return _CHECKED[name](*data)
+        stored_as = type if family(type) == "decimal" else storage_type(type)
+        stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
+        try:
+            found = _CHECKED[name](*stored)
+            if found.type == stored_as:
+                return restore(found, type)
+        except pa.ArrowInvalid:
+            pass
+        return restore(_widely(name, stored_as, stored), type)
+
+    return kernel
+
+
+def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
+    """Arithmetic after an overflow: in decimals of twice the width, so that only the rows that fail are NULL."""
+    exact = [decimal_of(d.type) for d in data]
+    if name == "mul" and sum(e.precision for e in exact) >= 76:
+        # pyarrow has no type for a product of so many digits.
+        return _by_row(name, type, *data)
+    wide = [d.cast(pa.decimal256(e.precision, e.scale)) for d, e in zip(data, exact, strict=True)]
+    return fitted(type, _CHECKED[name](*wide))
+
+
+def _by_row(name: str, type: pa.DataType, *data: Datum) -> Datum:
+    """Decimals in Python, for what pyarrow has no kernel for."""
+    limit = decimal.Decimal(10) ** (type.precision - type.scale)
+    exponent = decimal.Decimal(1).scaleb(-type.scale)
+
+    def one(*row: decimal.Decimal) -> decimal.Decimal | None:
+        number = EXACT.quantize(_BY_ROW[name](*row), exponent)
+        return number if abs(number) < limit else None
+
+    return by_row(one, type, *data)
+
+
+def divide(type: pa.DataType, left: Datum, right: Datum) -> Datum:
+    """True division of two floats; NULL where the divisor is zero."""
+    divisor = values(right)
+    return lift(lambda a, _: a / divisor, type, left, right, ok=divisor != 0)
+
+
+def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:
+    """Division of two integers, cut towards zero."""
+    divisor = values(right)
+    least = np.iinfo(divisor.dtype).min
+    ok = np.asarray((divisor != 0) & ~((divisor == -1) & (values(left) == least) & (least < 0)))
+
+    def cut(a: Values, b: Values) -> Values:
+        safe = np.where(ok, b, 1).astype(b.dtype)
+        return np.asarray((a - np.fmod(a, safe)) // safe)
+
+    return lift(cut, type, left, right, ok=ok)
+
+
+def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
+    """The remainder, with the sign of the dividend; NULL where the divisor is zero."""
+    if family(type) == "decimal":
+        # pyarrow divides decimals, but rounds the quotient, which no remainder survives.
+        return _by_row("mod", type, left, right)
+    divisor = values(right)
+    safe = np.where(divisor == 0, 1, divisor).astype(divisor.dtype)
+    return lift(lambda a, _: np.fmod(a, safe), type, left, right, ok=np.asarray(divisor != 0))
+
+
+def real(
+    function: Callable[[Values], Values], domain: Callable[[Values], Values] | None = None
+) -> Callable[..., Datum]:
+    """The kernel of a real function of one number; NULL outside its domain."""
+
+    def kernel(type: pa.DataType, number: Datum) -> Datum:
+        given = values(number)
+        with np.errstate(all="ignore"):
+            return lift(function, type, number, ok=None if domain is None else np.asarray(domain(given)))
+
+    return kernel
+
+
+def power(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
+    """A power; NULL for zero to a negative power and for a root of a negative number."""
+    a, b = values(base), values(exponent)
+    fails = ((a == 0) & (b < 0)) | ((a < 0) & np.isfinite(a) & np.isfinite(b) & (b != np.trunc(b)))
+    return lift(np.power, type, base, exponent, ok=np.asarray(~fails))
+
+
+def round_to(type: pa.DataType, number: Datum, digits: Datum) -> Datum:
+    """A number rounded to so many decimal places, halves away from zero; NULL where the result does not fit."""
+    places = digits.as_py()
+    if family(type) != "float":
+        return number if places >= scale_of(number.type) else fitted(type, rounded(number, places))
+    return _round_doubles(number.cast(pa.float64()), places).cast(type)
+
+
+def _round_doubles(number: Datum, places: int) -> Datum:
+    try:
+        return pc.round(number, places, round_mode=HALF_AWAY)
+    except pa.ArrowInvalid:
+        # It multiplies by a power of ten, and refuses where that is infinite: those have no such digits to round.
+        scaled = pc.is_finite(pc.multiply(number, 10.0**places))
+        return pc.if_else(scaled, pc.round(pc.if_else(scaled, number, 0.0), places, HALF_AWAY), number)
+
+
+def whole(function: Callable[[Datum], Datum]) -> Callable[..., Datum]:
+    """The kernel of FLOOR or CEIL, pyarrow's `function`."""
+
+    def kernel(type: pa.DataType, number: Datum) -> Datum:
+        return function(number) if family(type) == "float" else fitted(type, function(widened(number)))
+
+    return kernel
