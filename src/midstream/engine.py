@@ -18,9 +18,9 @@ from midstream.language.duration import stream_duration
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import InputError
 from midstream.model.events import EVENTS_KEPT, Event
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
-from midstream.model.sharing import check_sharing
+from midstream.sharing.discovery import scheme
 from midstream.state.store.memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.fold import step
@@ -45,8 +45,8 @@ class Engine:
     [{'k': 2}]
     """
 
-    def __init__(self, seed: int = 0, sharing: str = "auto", lanes: int = 1) -> None:
-        check_sharing(sharing, "Engine")
+    def __init__(self, seed: int = 0, sharing: str = DEFAULT_SHARING, lanes: int = 1) -> None:
+        scheme(sharing, "Engine")
         check_lanes(lanes)
         self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
         self._ahead: Manifest | None = None

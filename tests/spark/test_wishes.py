@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Reshare
 from midstream.model.manifest import Manifest
-from midstream.model.sharing import SHARING
+from midstream.sharing.discovery import schemes
 from midstream.spark import control
 from midstream.spark.run import Run
 from tests.spark.crash_job import CASE, STREAMS
@@ -60,14 +60,14 @@ def test_a_changed_query_brings_the_columns_it_reads(spark: SparkSession, tmp_pa
     assert "n" not in read[0] and "n" in read[1]
 
 
-@pytest.mark.parametrize("mode", SHARING)
+@pytest.mark.parametrize("mode", schemes())
 def test_the_first_manifest_has_the_jobs_mode(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     made = job(spark, Place(tmp_path), STREAMS, {"pairs": PAIRS}, sharing=mode)
     assert made._manifest().sharing == mode
 
 
 def test_an_unknown_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(ms.QueryError, match=r"unknown sharing 'some' \(at Job\)\. Remedy: use one of: auto, mem_opt"):
+    with pytest.raises(ms.QueryError, match=r"unknown sharing 'some' \(at Job\)\. Remedy: use one of: auto, cpu_opt"):
         ms.Job(spark, tmp_path, sharing="some")
 
 

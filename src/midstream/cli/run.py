@@ -44,8 +44,10 @@ def run(
     """
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file
+    from midstream.sharing.discovery import scheme
 
     job = read_job_file(job_file)
+    scheme(job.sharing, f"{job_file}, sharing")
     parse_duration(interval)
     report = _run(job, {"availableNow": True} if once else {"processingTime": interval}, cores, master, as_json)
     if as_json:

@@ -12,7 +12,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration
 from midstream.language.scope import suggest
 from midstream.model.errors import LanguageError
-from midstream.model.sharing import SHARING
+from midstream.model.manifest import DEFAULT_SHARING
 
 Table = dict[str, Any]
 
@@ -50,13 +50,16 @@ class QuerySpec:
 
 @dataclass(frozen=True)
 class JobFile:
-    """A job: where its state lives, how many lanes it has, what it reads and computes, and how its queries share."""
+    """A job: where its state lives, how many lanes it has, what it reads and computes, and how its queries share.
+
+    Whether there is a scheme of the name `sharing` is checked where the job is made.
+    """
 
     checkpoint: str
     lanes: int
     streams: Mapping[str, SourceSpec]
     queries: Mapping[str, QuerySpec]
-    sharing: str = "auto"
+    sharing: str = DEFAULT_SHARING
 
 
 def read_job_file(path: str | Path) -> JobFile:
@@ -92,9 +95,7 @@ def parse_job(text: str, where: str = "job file") -> JobFile:
     lanes = job.get("lanes", int, "a whole number", 1)
     if lanes < 1:
         raise job.error("lanes", "is less than 1", "use a whole number of at least 1")
-    sharing = job.get("sharing", str, "a text such as 'auto'", "auto")
-    if sharing not in SHARING:
-        raise job.error("sharing", f"is {sharing!r}", f"use one of: {', '.join(SHARING)}")
+    sharing = job.get("sharing", str, f"a text such as {DEFAULT_SHARING!r}", DEFAULT_SHARING)
     streams = {name: _stream(table) for name, table in job.tables("streams")}
     queries = {name: _query(table) for name, table in job.tables("queries")}
     job.close()

@@ -81,7 +81,7 @@ class Rescale(Command):
 
 @dataclass(frozen=True)
 class Reshare(Command):
-    """Let queries share what they join by another mode, one of `midstream.model.sharing.SHARING`."""
+    """Let queries share what they join by another scheme, by its name."""
 
     kind: ClassVar[str] = "reshare"
     sharing: str

@@ -18,6 +18,9 @@ from midstream.model.schema import StreamSchema
 FORMAT_VERSION = 2
 """Of manifests, chunks and events; a checkpoint of another version is refused."""
 
+DEFAULT_SHARING = "auto"
+"""The scheme that queries share by unless the user names another."""
+
 
 @dataclass(frozen=True)
 class ChunkRef:
@@ -190,7 +193,7 @@ class Manifest:
     job: str = ""
     step: int = -1
     seed: int = 0
-    sharing: str = "auto"
+    sharing: str = DEFAULT_SHARING
     lanes: int = 1
     streams: Mapping[str, StreamSchema] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)

@@ -9,13 +9,14 @@ from math import prod
 from midstream.model.errors import QueryError, StrategyError
 from midstream.model.holding import Holding
 from midstream.model.manifest import Manifest
+from midstream.sharing.discovery import scheme, schemes
 from midstream.sharing.partition import MOST_JOINS
 from midstream.sharing.shape import canonical_plan, own_plan
 
 
 def check_parts(manifest: Manifest, name: str) -> None:
-    """Raise where push-down would need too many joins for a chain that reads what a query reads."""
-    if manifest.sharing != "push_down":
+    """Raise where the scheme would need too many joins for a chain that reads what a query reads."""
+    if not scheme(manifest.sharing).partitions:
         return
     touched = {wanted.holding for wanted in manifest.queries[name].wants.values()}
     chains = [chain for chain in manifest.chains.values() if touched & set(chain.holdings.values())]
@@ -24,9 +25,9 @@ def check_parts(manifest: Manifest, name: str) -> None:
     )
     if joins > MOST_JOINS:
         raise QueryError(
-            f"push_down would need {joins} joins for the filters on the sources of query {name!r}",
+            f"{manifest.sharing} would need {joins} joins for the filters on the sources of query {name!r}",
             place=f"query {name}",
-            remedy=f"{MOST_JOINS} are the most: share by mem_opt or cpu_opt, which need one",
+            remedy=f"{MOST_JOINS} are the most: share by one that needs a single join: {_single_join_schemes()}",
         )
 
 
@@ -38,15 +39,19 @@ def _closed(holding: Holding) -> int:
 def check_whole(manifest: Manifest, name: str) -> None:
     """Raise where the joins of a query's chain are in parts: strategies move the state of one plan."""
     entry = manifest.queries[name]
-    if manifest.sharing != "push_down" or not entry.shares:
+    if not scheme(manifest.sharing).partitions or not entry.shares:
         return
     held = [manifest.holdings[wanted.holding] for wanted in entry.wants.values()]
     if any(any(holding.filters) for holding in held):
         raise StrategyError(
-            f"push_down runs query {name!r} as several joins, one for each part of its streams",
+            f"{manifest.sharing} runs query {name!r} as several joins, one for each part of its streams",
             place=f"query {name}",
-            remedy="share by mem_opt first (reshare), which runs it as one",
+            remedy=f"reshare first, by a scheme that runs it as one: {_single_join_schemes()}",
         )
+
+
+def _single_join_schemes() -> str:
+    return ", ".join(name for name, found in schemes().items() if found.shares and not found.partitions)
 
 
 def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[Manifest, str]:

@@ -14,6 +14,7 @@ from midstream.model.holding import ALWAYS, Chain, Holding, Wanted
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.texts import parsed
 from midstream.sharing.chains import new_chain_name, renamed
+from midstream.sharing.discovery import scheme
 from midstream.sharing.reach import after, bound_of, horizon, reach_of, seen_of, taken_in
 from midstream.sharing.shape import Shape, can_share, canonical_plan, own_plan, shape_in
 from midstream.state.lineage import MOST_FILTERS
@@ -132,7 +133,7 @@ def unshared(manifest: Manifest, name: str, entry: QueryEntry) -> Manifest:
         joined=manifest.step,
         sees="new" if spoke else "all",
         exact_from=horizon(manifest, query),
-        apart=manifest.sharing == "off",
+        apart=not scheme(manifest.sharing).shares,
     )
     free = renamed(manifest, name) if name in manifest.chains else manifest
     return free.with_query(name, joined)

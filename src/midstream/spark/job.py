@@ -15,10 +15,10 @@ from midstream.language.parse import parse_query
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery, operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
-from midstream.model.sharing import check_sharing
 from midstream.plan.notation import parse_plan
+from midstream.sharing.discovery import scheme
 from midstream.spark.driver import Driver
 from midstream.spark.folders import Folders
 from midstream.spark.outlets import Outlets
@@ -54,7 +54,7 @@ class Job:
         checkpoint: str | os.PathLike[str],
         lanes: int | None = None,
         *,
-        sharing: str = "auto",
+        sharing: str = DEFAULT_SHARING,
         seed: int = 0,
     ) -> None:
         if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
@@ -65,7 +65,7 @@ class Job:
             )
         if lanes is not None:
             check_lanes(lanes)
-        check_sharing(sharing, "Job")
+        scheme(sharing, "Job")
         self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint)), lanes
         self._sharing, self._seed = sharing, seed
         self._streams: dict[str, JobStream] = {}

@@ -61,10 +61,10 @@ def _chain_unit(
     )
     rows = binding.rows()
     members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
-    delivery = scheme(manifest.sharing).delivery
-    parted = delivery == "partition" and can_part(parse_plan(chain.plan, query))
+    chosen = scheme(manifest.sharing)
+    parted = chosen.partitions and can_part(parse_plan(chain.plan, query))
     parts = choices(members, lineages) if parted else ()
-    answers = Answers(name, rows, lineages, members, delivery, parts if len(parts) > 1 else ())
+    answers = Answers(name, rows, lineages, members, chosen.delivery, parts if len(parts) > 1 else ())
     identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
     return Unit(

@@ -21,12 +21,12 @@ from midstream.model.events import (
     SharingChanged,
 )
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.model.sharing import check_sharing
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
 from midstream.runtime.lane_key import SINGLE, SLOTS
 from midstream.sharing.chains import check_parts, check_whole, members, move, united
+from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import change, enrol, release, settled, unshared
 from midstream.sharing.recut import recut
 from midstream.sharing.shape import can_share
@@ -103,7 +103,7 @@ def take(
             if name in manifest.queries:
                 raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
             entry = new_entry(manifest, sql, plan, sink, operator)
-            if manifest.sharing != "off" and operator is None and can_share(parsed(manifest, sql)):
+            if scheme(manifest.sharing).shares and operator is None and can_share(parsed(manifest, sql)):
                 manifest = enrol(manifest, name, entry, history=history)
                 if manifest.queries[name].shares:
                     check_parts(manifest, name)
@@ -164,7 +164,7 @@ def take(
             migrations[unit] = (*migrations.get(unit, ()), replace(command, plan=notation))
             return manifest
         case Reshare(sharing):
-            check_sharing(sharing, "reshare")
+            scheme(sharing, "reshare")
             if sharing == manifest.sharing:
                 return manifest
             before, manifest = manifest.sharing, replace(manifest, sharing=sharing, reshared=manifest.step)

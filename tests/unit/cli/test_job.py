@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -9,6 +10,7 @@ import pytest
 
 import midstream as ms
 from midstream.cli.job import _read, job_of
+from midstream.cli.main import main
 from midstream.language.job_file import SourceSpec, parse_job
 from midstream.model.errors import InputError
 
@@ -96,3 +98,14 @@ def test_what_spark_cannot_read_is_told_with_its_place(source: SourceSpec, remed
     with pytest.raises(InputError) as error:
         _read(session, "A", source)
     assert error.value.place == "[streams.A]" and "java" not in error.value.message and remedy in error.value.remedy
+
+
+def test_a_job_file_with_a_scheme_that_is_not_there_starts_no_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("midstream.cli.run._run", MagicMock(side_effect=AssertionError("it was started")))
+    path = tmp_path / "job.toml"
+    path.write_text('checkpoint = "c"\nsharing = "some"\n[streams.A]\nformat = "rate"\ntimestamp = "timestamp"\n')
+    assert main(["run", str(path)]) == 2
+    error = " ".join(capsys.readouterr().err.split())
+    assert f"unknown sharing 'some' (at {path}, sharing). Remedy: use one of: auto, cpu_opt" in error

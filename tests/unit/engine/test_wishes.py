@@ -9,7 +9,7 @@ import pytest
 import midstream as ms
 from midstream.model.commands import AddQuery, ChangeQuery, Command, Migrate, Reshare
 from midstream.model.manifest import Manifest
-from midstream.model.sharing import SHARING
+from midstream.sharing.discovery import schemes
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
 
@@ -37,6 +37,6 @@ def test_a_wish_waits_for_the_next_step(
     assert engine.manifest.pending == (command,)
 
 
-@pytest.mark.parametrize("mode", SHARING)
+@pytest.mark.parametrize("mode", schemes())
 def test_a_mode_is_kept_in_the_manifest(mode: str) -> None:
     assert ms.Engine(sharing=mode).manifest.sharing == mode

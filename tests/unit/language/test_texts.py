@@ -137,7 +137,6 @@ def test_a_job_file(tmp_path: Path) -> None:
         ('checkpoint = "ckpt"', "", "checkpoint is missing", "job file, checkpoint"),
         ("lanes = 2", "lanes = 0", "less than 1", "job file, lanes"),
         ("lanes = 2", "lanes = true", "lanes is True", "job file, lanes"),
-        ("lanes = 2", 'sharing = "some"', "sharing is 'some'", "job file, sharing"),
         ("lanes = 2", "sharing = true", "sharing is True", "job file, sharing"),
         ('plan = "A"', 'history = "no"', "history is 'no'", "job file, [queries.pairs], history"),
         ("lanes = 2", "lane = 2", "lane is unknown", "job file, lane"),

@@ -15,8 +15,7 @@ from midstream.model.commands import (
     from_json,
     operator_json,
 )
-from midstream.model.errors import CheckpointError, QueryError
-from midstream.model.sharing import SHARING, check_sharing
+from midstream.model.errors import CheckpointError
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, operator_json("shop.operators:Median"), together=True),
@@ -54,14 +53,3 @@ def test_logs_of_before_sharing_are_still_read() -> None:
 def test_an_unknown_kind() -> None:
     with pytest.raises(CheckpointError, match=r"unknown command 'explode'.*change_query.*reshare"):
         from_json({"command": "explode"})
-
-
-@pytest.mark.parametrize("mode", SHARING)
-def test_a_mode_of_sharing(mode: str) -> None:
-    check_sharing(mode, "Engine")
-
-
-@pytest.mark.parametrize("mode", ["sideways", "", "OFF", None, 3])
-def test_an_unknown_mode_of_sharing(mode: object) -> None:
-    with pytest.raises(QueryError, match=r"unknown sharing .* \(at Engine\)\. Remedy: use one of: auto, mem_opt"):
-        check_sharing(mode, "Engine")

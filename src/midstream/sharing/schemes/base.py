@@ -44,12 +44,23 @@ class Figures:
 
 
 class Scheme(ABC):
-    """One way of sharing; found by discovery, known to nobody by name."""
+    """One way of sharing; found by discovery, known to nobody by name.
+
+    A scheme decides before a step where chains are cut, from what it is given alone, so that a step that is done again
+    decides the same. Whatever it decides, every answer is the same; `midstream.testing.check_scheme` holds it to that.
+    """
 
     name: ClassVar[str]
+    shares: ClassVar[bool] = True
+    """Whether queries that begin join a chain; otherwise each has a plan and states of its own."""
     delivery: ClassVar[Delivery] = "prefix"
     filtered: ClassVar[bool] = True
     """Whether rows are kept by their lineage; otherwise every row is kept for the widest window."""
+
+    @property
+    def partitions(self) -> bool:
+        """Whether a chain runs as several joins, one for each partition of its streams, instead of as one plan."""
+        return self.delivery == "partition"
 
     @abstractmethod
     def cuts(self, windows: Sequence[int], figures: Figures | None, present: Sequence[int]) -> tuple[int, ...]:

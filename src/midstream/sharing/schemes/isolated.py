@@ -13,6 +13,7 @@ class Isolated(Scheme):
     """A query that begins has a plan and states of its own; chains that are there already stay as they are, uncut."""
 
     name = "off"
+    shares = False
 
     @override
     def cuts(self, windows: Sequence[int], figures: Figures | None, present: Sequence[int]) -> tuple[int, ...]:
