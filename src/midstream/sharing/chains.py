@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from math import prod
+from typing import Any
 
 from midstream.model.errors import QueryError, StrategyError
 from midstream.model.holding import Holding
@@ -72,6 +74,17 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     own = replace(chain, plan=notation, founded=manifest.step, origin=chain.plan)
     left = replace(manifest, chains={**manifest.chains, founded: own})
     return left.with_query(name, replace(entry, plan=plan, chain=founded)), founded
+
+
+def reworded(
+    manifest: Manifest, migrations: Mapping[str, Mapping[str, Any]], sql: str, other: str
+) -> dict[str, Mapping[str, Any]]:
+    """The records of a query's migrations, with their plans in the aliases of another text of the same join."""
+
+    def own(plan: str) -> str:
+        return own_plan(manifest, other, canonical_plan(manifest, sql, plan))
+
+    return {mark: {**of, "old": own(of["old"]), "plan": own(of["plan"])} for mark, of in migrations.items()}
 
 
 def united(manifest: Manifest) -> Manifest:

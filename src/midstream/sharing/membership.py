@@ -13,7 +13,7 @@ from midstream.model.errors import QueryError
 from midstream.model.holding import ALWAYS, Chain, Holding, Wanted
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.texts import parsed
-from midstream.sharing.chains import new_chain_name, renamed
+from midstream.sharing.chains import new_chain_name, renamed, reworded
 from midstream.sharing.discovery import scheme
 from midstream.sharing.reach import after, bound_of, horizon, reach_of, seen_of, taken_in
 from midstream.sharing.shape import Shape, can_share, canonical_plan, own_plan, shape_in
@@ -115,7 +115,8 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
             remedy="keep their names and types",
         )
     plan = own_plan(manifest, sql, manifest.chains[entry.chain].plan)
-    changed = enrol(manifest, name, replace(entry, sql=sql, plan=plan), chain=entry.chain)
+    moving = reworded(manifest, entry.migrations, entry.sql, sql)
+    changed = enrol(manifest, name, replace(entry, sql=sql, plan=plan, migrations=moving), chain=entry.chain)
     if not changed.queries[name].wants:
         raise QueryError(
             f"a source has no room for one more filter: {MOST_FILTERS} are the most", place=f"query {name}",

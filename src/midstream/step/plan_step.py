@@ -25,7 +25,7 @@ from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
 from midstream.runtime.lane_key import SINGLE, SLOTS
-from midstream.sharing.chains import check_parts, check_whole, members, move, united
+from midstream.sharing.chains import check_parts, check_whole, members, move, reworded, united
 from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import change, enrol, release, settled, unshared
 from midstream.sharing.recut import recut
@@ -132,8 +132,8 @@ def take(
                 heir = manifest.queries[heirs[0]]
                 if unit in migrations:
                     migrations[heir.chain] = migrations.pop(unit)
-                told = replace(heir, migrations={**heir.migrations, **entry.migrations})
-                manifest = manifest.with_query(heirs[0], told)
+                inherited = reworded(manifest, entry.migrations, entry.sql, heir.sql)
+                manifest = manifest.with_query(heirs[0], replace(heir, migrations={**heir.migrations, **inherited}))
             else:
                 migrations.pop(unit, None)
                 events[:] = [e for e in events if not (isinstance(e, MigrationBegun) and e.query == name)]
