@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import midstream as ms
-from midstream.model.sharing import SHARING
+from midstream.sharing.discovery import schemes
 from tests.docs.pages import ROOT, Page
 
 SEMANTICS = ROOT / "docs" / "semantics.md"
@@ -40,4 +40,4 @@ def test_every_strategy_is_on_its_page_and_no_other_is() -> None:
 
 def test_every_way_of_sharing_is_named_where_sharing_is_explained() -> None:
     code = set(Page(ROOT / "docs" / "sharing.md").code())
-    assert {mode for mode in SHARING if mode not in code} == set()
+    assert {mode for mode in schemes() if mode not in code} == set()
