@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import tarfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 FOLDER = Path(__file__).parent / "format_2"
-CHECKPOINT, ANSWERS, NOTES = "checkpoint", "answers", "notes.json"
+CHECKPOINT, RECORD, NOTES = "checkpoint", "record", "notes.json"
 STEP = "step of the answer"
+ROOT = "/kept"
+"""The folder in which a kept job seems to have run, by the paths that its checkpoint names."""
+
+_SEALED = re.compile(rb'\{"format":2,"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+"""A file of format 2 that carries its checksum."""
 
 Outputs = Mapping[str, Mapping[int, pa.Table]]
 """For each query its answer in every step in which it ran."""
@@ -38,11 +45,11 @@ def archive(name: str) -> Path:
 def pack(name: str, folder: Path, answers: Outputs, notes: Mapping[str, Any]) -> None:
     """Keep a folder, whose subfolder `checkpoint` is the checkpoint; equal content makes equal archives."""
     for query, steps in answers.items():
-        (folder / ANSWERS).mkdir(exist_ok=True)
+        (folder / RECORD).mkdir(exist_ok=True)
         whole = [t.append_column(STEP, pa.array([step] * t.num_rows, pa.int64())) for step, t in steps.items()]
         table = pa.concat_tables(whole).replace_schema_metadata({"steps": json.dumps(list(steps))})
         # The archive packs better what is not packed yet.
-        pq.write_table(table, folder / ANSWERS / f"{query}.parquet", compression="none", use_dictionary=False)
+        pq.write_table(table, folder / RECORD / f"{query}.parquet", compression="none", use_dictionary=False)
     (folder / NOTES).write_text(json.dumps(notes, indent=1))
     FOLDER.mkdir(exist_ok=True)
     with tarfile.open(archive(name), "w:xz", preset=9) as tar:
@@ -62,8 +69,21 @@ def unpack(name: str, folder: Path) -> Kept:
     """Put what is kept into a folder."""
     with tarfile.open(archive(name)) as tar:
         tar.extractall(folder, filter="data")
-    answers = {path.stem: _by_step(pq.read_table(path)) for path in sorted((folder / ANSWERS).glob("*.parquet"))}
+    answers = {path.stem: _by_step(pq.read_table(path)) for path in sorted((folder / RECORD).glob("*.parquet"))}
     return Kept(folder / CHECKPOINT, answers, json.loads((folder / NOTES).read_text()))
+
+
+def relocate(folder: Path, old: str, new: str) -> None:
+    """Make a job's checkpoint one of a job that ran in another folder: paths are named in it, also by Spark."""
+    for path in [path for path in folder.rglob("*") if path.is_file() and path.suffix not in (".arrow", ".crc")]:
+        content = path.read_bytes()
+        moved = content.replace(old.encode(), new.encode())
+        if moved != content:
+            sealed = _SEALED.fullmatch(moved)
+            if sealed:
+                moved = b'{"format":2,"crc32":"%08x","value":%b}\n' % (zlib.crc32(sealed[2]), sealed[2])
+            path.write_bytes(moved)
+            path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Spark's own checksum; it can do without.
 
 
 def _by_step(table: pa.Table) -> dict[int, pa.Table]:

@@ -1,0 +1,60 @@
+"""Writes the checkpoint of a job that was killed amid its migrations: `python -m tests.checkpoints.make_spark`.
+
+Run it in a working copy of the commit whose checkpoint is to be kept, so that the job runs by the code of that commit.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+
+from midstream.state.command_log import CommandLog
+from tests.checkpoints.course import fingerprint
+from tests.checkpoints.kept import ROOT, archive, pack, relocate
+from tests.checkpoints.spark_job import CASE, COURSE, SAVED, commands, feed
+from tests.spark.drive import Place
+
+KILLED_AT = f"after_manifest:{SAVED - 1}"
+"""The step is committed, its results are not in the sinks yet, and Spark will bring its batch again."""
+
+
+def run(folder: Path, point: str = "") -> int:
+    """Run the job in a process of its own."""
+    environment = {**os.environ, "MIDSTREAM_KILL_AT": point} if point else dict(os.environ)
+    return subprocess.run([sys.executable, "-m", "tests.checkpoints.spark_job", folder], env=environment).returncode
+
+
+def make(name: str) -> None:
+    """Kill the job, keep what is there, and let it go on to its end for the record."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        folder, kept = Path(first), Path(second)
+        feed(folder)
+        assert run(folder, KILLED_AT) == -signal.SIGKILL
+        for command in commands(folder, SAVED):
+            CommandLog(folder / "checkpoint" / "commands").append(command)
+        entries = Place(folder).manifest().queries
+        under_way = sorted(query for query, entry in entries.items() if entry.migrations)
+        assert COURSE.under_way <= set(under_way), under_way
+        for part in ("checkpoint", "answers"):
+            shutil.copytree(folder / part, kept / part)
+        relocate(kept, str(folder), ROOT)
+        assert run(folder) == 0
+        answers: dict[str, dict[int, pa.Table]] = {}
+        for query in sorted(path.name for path in (folder / "answers").iterdir()):
+            found = enumerate(Place(folder).by_step(query, len(CASE.steps)))
+            answers[query] = {step: table for step, table in found if table is not None}
+        pack(name, kept, answers, {"input": fingerprint(CASE.steps), "under way": under_way})
+        print(
+            archive(name).stat().st_size, {q: sum(t.num_rows for t in found.values()) for q, found in answers.items()}
+        )
+
+
+if __name__ == "__main__":
+    make("spark")
