@@ -6,7 +6,7 @@ from docs.drawing.imports import Graph, essential, room_imports, rooms, upward
 from docs.drawing.svg import FLOOR, Drawing
 from tests.test_architecture import circles, layer_of
 
-WIDTH, ROW, ARCS, GAP = 1000, 46, 270, 10
+WIDTH, ROW, ARCS, GAP, LINE = 1000, 46, 270, 10, 100
 
 
 def draw() -> str:
@@ -29,7 +29,7 @@ def draw() -> str:
                     sheet.arc(ARCS - 2, middle[room] + 4, middle[other] - 4, ARCS - 24, faint)
     for room in listed:
         sheet.text(ARCS + 14, middle[room] + 5, room, 15, bold=True)
-        sheet.paragraph(ARCS + 120, middle[room] - 3, said[room], 105, 2)
+        sheet.paragraph(ARCS + 120, middle[room] + (4 if len(said[room]) <= LINE else -3), said[room], LINE, 2)
     return str(sheet)
 
 

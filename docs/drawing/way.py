@@ -83,16 +83,16 @@ def watch() -> Call:
 
 
 def stations(call: Call) -> list[Call]:
-    """A call and what it called, each function once; of its calls the one through most rooms is opened in turn."""
+    """A call and what it called, each function once; of its calls the one within which most happens is opened too."""
     found: dict[tuple[str, str], Call] = {}
     for inner in call.within:
         first = found.setdefault((inner.module, inner.name), inner)
         first.rooms |= inner.rooms
     weighty = [inner for inner in found.values() if inner.calls >= FEW]
-    widest = max(weighty, key=lambda inner: len(inner.rooms), default=None)
+    greatest = max(weighty, key=lambda inner: inner.calls, default=None)
     rows = [call]
     for inner in weighty:
-        rows += stations(inner) if inner is widest and inner.depth < DEEPEST else [inner]
+        rows += stations(inner) if inner is greatest and inner.depth < DEEPEST else [inner]
     return rows
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 import midstream as ms
 from midstream.sharing.discovery import schemes
 from tests.docs.pages import ROOT, Page
+from tests.test_architecture import MODULES
 
 SEMANTICS = ROOT / "docs" / "semantics.md"
 
@@ -41,3 +43,16 @@ def test_every_strategy_is_on_its_page_and_no_other_is() -> None:
 def test_every_way_of_sharing_is_named_where_sharing_is_explained() -> None:
     code = set(Page(ROOT / "docs" / "sharing.md").code())
     assert {mode for mode in schemes() if mode not in code} == set()
+
+
+def test_every_room_says_what_it_is_for_and_what_goes_in_and_out() -> None:
+    rooms = {
+        m.name: ast.get_docstring(m.tree) or ""
+        for m in MODULES
+        if m.path.name == "__init__.py" and m.name.count(".") == 1
+    }
+    named = {name for name, text in rooms.items() if re.search(r"^The room `", text)}
+    vague = {
+        name for name, text in rooms.items() if not name.endswith(".costs") and not ("In: " in text and "Out: " in text)
+    }
+    assert (named, vague) == (set(), set())

@@ -1,4 +1,7 @@
-"""What a manifest says of its queries: plans, states, chains, counters, migrations. Read-only."""
+"""What a manifest says of its queries, for people and programs: plans, states, chains, counters, migrations.
+
+In: a manifest. Out: drawings and JSON values; nothing is changed.
+"""
 
 from midstream.explain.metrics import chain_states, metrics
 from midstream.explain.query import explain

@@ -1,1 +1,5 @@
-"""Live figures of queries and what plans and migrations would cost by them."""
+"""What is known of running queries, and what a plan or a migration would cost by it.
+
+In: a manifest, whose counters and listings are the observations. Out: live statistics, estimates of a plan's states
+and work, predictions for each strategy, and the strategy that `auto` takes.
+"""

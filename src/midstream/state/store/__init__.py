@@ -1,1 +1,4 @@
-"""Where chunks are kept: in memory or as files."""
+"""Where chunks lie: in memory or in files. A chunk is written once, whole, under its name, and never changed.
+
+In: record batches to put under a name. Out: the same batches, checked against their checksums.
+"""
