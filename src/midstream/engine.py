@@ -23,8 +23,8 @@ from midstream.model.schema import StreamSchema
 from midstream.sharing.discovery import scheme
 from midstream.state.store.memory import MemoryStore
 from midstream.state.sweep import listed
+from midstream.step.admission.outputs import appended
 from midstream.step.fold import step
-from midstream.step.letters import with_letters
 from midstream.step.plan_step import check_lanes, plan_step, take
 
 
@@ -135,7 +135,7 @@ class Engine:
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time."""
         result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
-        late, dead = with_letters(self._late, result.late), with_letters(self._dead, result.dead_letters)
+        late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
         self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
         self._store.retain(listed(self._manifest))
         self._events.extend(result.events)

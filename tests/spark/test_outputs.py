@@ -176,7 +176,7 @@ def test_event_times_of_other_types(
         reasons = dict(zip(dead["ts"].to_pylist(), dead["_reason"].to_pylist(), strict=True))
         assert reasons == {
             None: "timestamp column 'ts' is NULL",
-            "soon": "column 'ts': cannot read 'soon' as a timestamp",
+            "soon": "column 'ts': cannot read 'soon' as timestamp[us]",
         }
 
 

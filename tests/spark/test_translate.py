@@ -16,8 +16,8 @@ from midstream.language.evaluate import evaluate, holds
 from midstream.language.parse import parse_query
 from midstream.language.query import EquiPredicate
 from midstream.model.schema import StreamSchema
-from midstream.spark.sources import TIME
 from midstream.spark.translate import condition, key
+from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 
 AMOUNTS = [Decimal("0.00"), Decimal("1.00"), Decimal("-1.50"), Decimal("7.25"), None, None, Decimal("3.00")]

@@ -13,17 +13,26 @@ if TYPE_CHECKING:
 SELF_DESCRIBING = ("parquet", "orc", "avro", "csv", "json")
 """Formats of files whose schema can be read from the files that are there."""
 
+TEXTS = ("csv", "json")
+"""Formats whose values are text, to be read as declared."""
+
+READING_OPTIONS = {"dateformat", "timestampformat", "timestampntzformat", "locale", "mode"}
+"""Options, in small letters, that say how Spark shall read values from text."""
+
 KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 
 
 def job_of(session: Any, file: JobFile) -> Job:
     """The job that a job file describes, not started yet."""
     import midstream as ms
+    from midstream.spark.declared import arrow_schema, declared_schema
 
     job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing)
     for name, spec in file.streams.items():
-        frame = _read(session, name, spec)
-        job.stream(name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
+        declared = None if spec.schema is None else declared_schema(session, spec.schema)
+        columns = None if declared is None else arrow_schema(declared)
+        frame = _read(session, name, spec, declared)
+        job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns)
     for name, query in file.queries.items():
         job.query(
             name,
@@ -37,16 +46,16 @@ def job_of(session: Any, file: JobFile) -> Job:
     return job
 
 
-def _read(session: Any, name: str, spec: SourceSpec) -> Any:
+def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     """The streaming DataFrame of a source."""
-    inferred = spec.schema is None and spec.path is not None and spec.format in SELF_DESCRIBING
+    inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
     options = {**header, **spec.options}
     reader = session.readStream.format(spec.format).options(**options)
     if spec.format == "kafka":
-        return _from_kafka(reader, name, spec)
-    schema = _inferred(session, name, spec, options) if inferred else spec.schema
+        return _from_kafka(reader, name, spec, declared)
+    schema = _inferred(session, name, spec, options) if inferred else _given(session, spec, declared, options)
     reader = reader.schema(schema) if schema is not None else reader
     try:
         return reader.load(spec.path) if spec.path else reader.load()
@@ -56,6 +65,25 @@ def _read(session: Any, name: str, spec: SourceSpec) -> Any:
             place=f"[streams.{name}]",
             remedy="correct its format, path, schema or options",
         ) from error
+
+
+def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:
+    """The types that Spark shall bring the declared columns in, so that no value is lost before it can be read.
+
+    Of text it brings text, and of files that know their own types those, where a declared type might not hold them.
+    Options that say how values are written leave it to Spark to read them; it gives NULL for what it cannot.
+    """
+    from midstream.spark.declared import as_found, as_text
+
+    if declared is None or spec.format not in SELF_DESCRIBING:
+        return declared
+    if spec.format in TEXTS:
+        return declared if READING_OPTIONS & {key.lower() for key in options} else as_text(declared)
+    try:
+        own = session.read.format(spec.format).options(**options).load(spec.path).schema
+    except Exception:  # There is no file yet; Spark has no common class for that.
+        return declared
+    return as_found(declared, own)
 
 
 def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]) -> Any:
@@ -70,7 +98,7 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
         ) from error
 
 
-def _from_kafka(reader: Any, name: str, spec: SourceSpec) -> Any:
+def _from_kafka(reader: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     """The values of a topic as JSON objects of the schema; without one, Kafka's own columns."""
     try:
         frame = reader.load()
@@ -80,9 +108,11 @@ def _from_kafka(reader: Any, name: str, spec: SourceSpec) -> Any:
             place=f"[streams.{name}]",
             remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path",
         ) from error
-    if spec.schema is None:
+    if declared is None:
         return frame
-    ddl = spec.schema.replace("\\", "\\\\").replace("'", "\\'")
+    from midstream.spark.declared import as_text, ddl_of
+
+    ddl = ddl_of(as_text(declared)).replace("\\", "\\\\").replace("'", "\\'")
     return frame.selectExpr(f"from_json(CAST(value AS STRING), '{ddl}') AS value").select("value.*")
 
 

@@ -49,7 +49,7 @@ class StreamSchema:
                 place=f"stream {self.name}",
                 remedy="use a TIMESTAMP, a DATE, a text of one, or an integer of microseconds",
             )
-        reserved = [name for name in names if name in RESERVED or name.startswith("_count:")]
+        reserved = [name for name in names if name in RESERVED or name.startswith(("_count:", "_given:"))]
         if reserved:
             raise InputError(
                 f"column name {reserved[0]!r} is reserved", place=f"stream {self.name}", remedy="rename the column"

@@ -23,10 +23,11 @@ from midstream.runtime.watermark import Seen
 from midstream.spark import crash_points
 from midstream.spark.folders import Folders
 from midstream.spark.gather import Gathered, Places, Setting, TaskFailed, run_step, setting_of
+from midstream.spark.layout import StepLayout
 from midstream.spark.outlets import Outlets
 from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
-from midstream.spark.sources import Layout, needs
+from midstream.spark.sources import needs
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
@@ -60,7 +61,7 @@ class Driver:
         victims: Sequence[int],
     ) -> None:
         self.folders, self.manifest, self.declared, self.outlets = folders, manifest, declared, outlets
-        self.layout: Layout | None = None
+        self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._stopping, self._victims = stopping, tuple(victims)
         self.reconciled = False

@@ -18,14 +18,12 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOTS, slots
+from midstream.spark.layout import STREAM, StepLayout
 from midstream.spark.prepass import watermark_of
-from midstream.spark.sources import STREAM, TIME, Layout
+from midstream.spark.tag import SLOT_SQL, TAG, TagFormat
 from midstream.spark.translate import Slots, condition, key
-from midstream.state.base_state import count_column
+from midstream.state.base_state import TIME, count_column
 from midstream.step.program import Program
-
-TAG = "_tag"
-SLOT_BITS = SLOTS.bit_length() - 1
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,14 @@ class Exchange:
     A group number past the last group marks rows of streams that nobody reads: they are only counted.
     """
 
-    layout: Layout
+    layout: StepLayout
     groups: tuple[Group, ...]
     partitions: int
 
     @property
-    def stream_bits(self) -> int:
-        """How many bits of a tag tell the stream."""
-        return max(len(self.layout.streams) - 1, 1).bit_length()
+    def tags(self) -> TagFormat:
+        """The format of the tags."""
+        return TagFormat.of(len(self.layout.streams))
 
     @property
     def filters(self) -> bool:
@@ -78,7 +76,7 @@ class Exchange:
         tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
         unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
         if unread:
-            tags.append(self._case(unread, self._packed(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
+            tags.append(self._case(unread, self.tags.sql(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
         if len(tags) == 1:
             tagged = batch.selectExpr(f"{tags[0]} AS {TAG}", *rest)
             if self.groups and not self._total():
@@ -94,7 +92,7 @@ class Exchange:
 
     def _tag(self, number: int, group: Group, watermarks: Mapping[str, int]) -> str:
         reading = [s for s in self.layout.streams if s in group.streams]
-        packed, mark = self._packed(number, self._slot(number, group)), watermark_of(self.layout.streams, watermarks)
+        packed, mark = self.tags.sql(number, self._slot(number, group)), watermark_of(self.layout.streams, watermarks)
         if all(group.wanted.get(s) is None for s in reading):
             return self._case(reading, packed)
         branches = " ".join(
@@ -107,10 +105,6 @@ class Exchange:
             return packed
         numbers = ", ".join(f"{self._number(s)}Y" for s in reading)
         return f"CASE WHEN {STREAM} IN ({numbers}) THEN {packed} END"
-
-    def _packed(self, group: int, slot: str) -> str:
-        base = group << (self.stream_bits + SLOT_BITS)
-        return f"({base} + {STREAM} * {SLOTS} + CAST({slot} AS INT))"
 
     def _slot(self, number: int, group: Group) -> str:
         if group.keys is None:
@@ -153,14 +147,14 @@ class Exchange:
         """The partition of a tag: the lanes of all groups in a row, dealt out by `repartitionById`'s modulo."""
         first, cases = 0, []
         for number, group in enumerate(self.groups):
-            lane = f"{first} + ({TAG} & {SLOTS - 1}) % {group.lanes}" if group.lanes > 1 else f"{first}"
+            lane = f"{first} + ({SLOT_SQL}) % {group.lanes}" if group.lanes > 1 else f"{first}"
             cases.append(f"WHEN {number} THEN {lane}")
             first += group.lanes
         if not cases:
-            return f"{TAG} & {SLOTS - 1}"
+            return SLOT_SQL
         if len(cases) == 1 and all(s in self.groups[0].streams for s in self.layout.streams):
             return cases[0].partition("THEN ")[2]
-        return f"CASE shiftright({TAG}, {self.stream_bits + SLOT_BITS}) {' '.join(cases)} ELSE {TAG} & {SLOTS - 1} END"
+        return f"CASE {self.tags.group_sql} {' '.join(cases)} ELSE {SLOT_SQL} END"
 
     def _number(self, stream: str) -> int:
         return self.layout.streams.index(stream)
@@ -169,7 +163,7 @@ class Exchange:
         return lambda column: self.layout.slots[stream][column.name]
 
 
-def wanted_rows(program: Program, layout: Layout) -> dict[str, str | None]:
+def wanted_rows(program: Program, layout: StepLayout) -> dict[str, str | None]:
     """For each stream of a program what Spark can check of its selections; None where every row is wanted."""
     found: dict[str, list[str | None]] = {}
     for stream, ordered, own in _asked(program):

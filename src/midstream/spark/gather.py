@@ -17,15 +17,15 @@ from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import StepClock
 from midstream.runtime.watermark import Seen, watermarks
 from midstream.spark.exchange import Exchange, Group, wanted_rows
+from midstream.spark.layout import StepLayout
 from midstream.spark.prepass import glance, look, number, seen_at_a_glance
-from midstream.spark.sources import Layout
 from midstream.spark.task import StepTask, stripped
-from midstream.spark.unpack import Carried
+from midstream.spark.unpack import StreamSlots
+from midstream.step.admission.lanes import counted_streams
 from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
-from midstream.step.route import counted_streams
 
 
 class TaskFailed(Exception):
@@ -61,7 +61,7 @@ class Places:
     outputs: Mapping[str, str]
 
 
-def setting_of(plan: StepPlan, layout: Layout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
+def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
     """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out what no query
     wants.
     """
@@ -110,32 +110,26 @@ def run_step(
     return _gathered(setting, reports, told if seen is None else seen)
 
 
-def _group(plan: StepPlan, layout: Layout, name: str, program: Program, filtered: bool) -> Group:
+def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
     return Group(name, plan.lanes(name), streams, program.lane_key, wanted_rows(program, layout) if filtered else {})
 
 
 def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:
     exchange, layout = setting.exchange, setting.exchange.layout
-    streams = tuple(
-        Carried(
-            name,
-            schema.timestamp,
-            tuple((c, slot, schema.columns.field(c).type) for c, slot in layout.slots[name].items()),
-            layout.raw.get(name),
-        )
-        for name, schema in ((name, plan.manifest.streams[name]) for name in layout.streams)
-    )
+    streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
     groups = exchange.groups
-    teller = {s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams}
+    counting = {
+        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
+    }
     return StepTask(
         plan=stripped(plan),
         groups=tuple(group.name for group in groups),
         lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
         streams=streams,
-        stream_bits=exchange.stream_bits,
+        tags=exchange.tags,
         counted=setting.counted,
-        teller=teller,
+        counting=counting,
         clock=clock,
         store=places.store,
         folders=places.folders,
@@ -183,7 +177,7 @@ def _with_rows_left_out(
         counters = dict(counted[lane].counters)
         for source in _sources(setting.programs[group.name]):
             stream = source.spec.stream
-            left_out = seen[stream].rows - sum(report["sent"].get(f"{at}:{stream}", 0) for report in reports)
+            left_out = seen[stream].rows - sum(report["entered"].get(f"{at}:{stream}", 0) for report in reports)
             more = Counters(rows_in=left_out, predicates=left_out * source.asked)
             counters[source.id] = counters.get(source.id, Counters()) + more
         counted[lane] = replace(counted[lane], counters=counters)

@@ -7,9 +7,11 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
 from midstream.language.query import Query
@@ -21,13 +23,14 @@ from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
 from midstream.spark.driver import Driver
 from midstream.spark.folders import Folders
+from midstream.spark.layout import Intake, intake
 from midstream.spark.outlets import Outlets
 from midstream.spark.reconcile import Declared, with_streams
 from midstream.spark.run import Fold, Run
 from midstream.spark.session import QUERY_SETTINGS, settings
 from midstream.spark.ship import ship
 from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_path
-from midstream.spark.sources import Intake, JobStream, intake, job_stream, needs
+from midstream.spark.sources import JobStream, job_stream, needs
 from midstream.spark.spark_log import align
 from midstream.state.store.disk import cannot_write
 from midstream.step.operators import check_operator
@@ -43,9 +46,9 @@ class Job:
     at once. `sharing` is how queries that join the same streams by the same predicates share the work: `auto`,
     `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
-    Rows that come too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows whose
-    timestamp cannot be read to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
-    columns that some query reads.
+    Rows that come too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
+    cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
+    columns that some query reads, and of dead letters all that were declared as another type than they came in.
     """
 
     def __init__(
@@ -79,12 +82,20 @@ class Job:
         timestamp: str,
         lateness: str | int = 0,
         idle_timeout: str | int | None = None,
+        schema: pa.Schema | str | None = None,
     ) -> Job:
-        """Declare a stream over any streaming DataFrame; durations are text or microseconds."""
+        """Declare a stream over any streaming DataFrame; durations are text or microseconds.
+
+        `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
+        BIGINT that comes as text; a row with a value that cannot be read as declared is a dead letter. Without it the
+        DataFrame's own types are the declared ones.
+        """
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
-        self._streams[name] = job_stream(name, df, timestamp, stream_duration(name, "lateness", lateness), idle)
+        columns = parse_ddl(schema) if isinstance(schema, str) else schema
+        late = stream_duration(name, "lateness", lateness)
+        self._streams[name] = job_stream(name, df, timestamp, late, idle, columns)
         return self
 
     def query(

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from midstream.runtime.watermark import Seen
-from midstream.spark.sources import STREAM, TIME
-from midstream.state.base_state import count_column
+from midstream.spark.layout import STREAM
+from midstream.state.base_state import TIME, count_column
 
 POSITION = "_position"
 

@@ -16,9 +16,9 @@ from midstream.model.errors import MidstreamError
 from midstream.model.events import Event
 from midstream.spark.control import send, status
 from midstream.spark.driver import Driver, OtherColumns
+from midstream.spark.layout import Intake
 from midstream.spark.reconcile import differences
 from midstream.spark.sinks import FunctionSink, as_sink
-from midstream.spark.sources import Intake
 
 Fold = Callable[[DataFrame, int], None]
 """What Spark calls with each micro-batch and its number."""

@@ -1,82 +1,129 @@
-"""The streams of a job as one narrow streaming DataFrame.
+"""The streams of a job: what each declares, and the DataFrame that brings it, with its rows read as declared.
 
-Spark's micro-batch hands `foreachBatch` rows that have already been computed: what is selected there is not pushed
-into the source's scan. So the columns are chosen here, before the query starts. The streams' columns are packed by
-type into shared slot columns, so that the union is as wide as its widest stream and not as all of them together.
+Where a column's own type surely holds only values of the declared one, as it does when nothing else was declared,
+Spark casts it. All other columns, and timestamps that are text, are read in Python workers as the embedded engine
+reads them; a row that cannot be read goes on without an event time, with the reason and its original values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import reduce
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
 from midstream.language.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
+from midstream.state.base_state import TIME
+from midstream.step.admission.admit import check_columns
+from midstream.step.admission.outputs import REASON
+from midstream.step.admission.reading import never_fails, read_rows
 
-STREAM, TIME = "_stream", "_ts"
-"""The columns of the union beside its slots: the stream's number and the event time in microseconds."""
+_MICROSECONDS_OF_DAY = 86_400_000_000
 
 
 @dataclass(frozen=True)
 class JobStream:
-    """A stream of a job: what it looks like, and the DataFrame that brings it."""
+    """A stream of a job.
+
+    `kinds` are the types in which Spark carries its columns; `unlike` are the columns that come in a type which may
+    hold other values than the declared one.
+    """
 
     schema: StreamSchema
     frame: DataFrame
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the columns of each stream stand in the union.
-
-    `slots` has for each stream the slot of each column that is carried; a timestamp column that is told by `_ts`
-    alone has the slot `_ts`. `raw` is the slot of a timestamp's text where it could not be read.
-    """
-
-    streams: tuple[str, ...]
-    slots: Mapping[str, Mapping[str, str]]
-    raw: Mapping[str, str]
+    kinds: Mapping[str, T.DataType]
+    unlike: frozenset[str]
 
     @property
-    def width(self) -> tuple[str, ...]:
-        """The slot columns, in order."""
-        used = {slot for of in self.slots.values() for slot in of.values()} | set(self.raw.values())
-        return tuple(sorted(used - {TIME}, key=lambda slot: int(slot[2:])))
+    def is_read(self) -> bool:
+        """Whether rows are read in Python workers, and may so have a reason why they could not be."""
+        return bool(self.unlike) or isinstance(self.kinds[self.schema.timestamp], T.StringType)
 
-    def covers(self, needs: Mapping[str, frozenset[str]]) -> bool:
-        """Whether the union carries these columns."""
-        return all(needed <= self.slots[stream].keys() for stream, needed in needs.items())
+    @property
+    def is_timed(self) -> bool:
+        """Whether the timestamp is nothing but its event time in microseconds."""
+        return isinstance(self.kinds[self.schema.timestamp], T.TimestampType | T.TimestampNTZType)
+
+    def read(self, names: Collection[str]) -> DataFrame:
+        """The columns of these names as declared, beside the event time `_ts`, which is NULL where there is none.
+
+        If the stream `is_read` there is also the `_reason` of rows that cannot be read, and of these the original
+        values of all `unlike` columns, each as `given_column` names it.
+        """
+        schema, timestamp = self.schema, self.schema.timestamp
+        if not self.is_read:
+            columns = [self._cast(name) for name in names]
+            return self.frame.select(*columns, _microseconds(self._cast(timestamp), self.kinds[timestamp]).alias(TIME))
+        taken = sorted({*names, *self.unlike, timestamp})
+        given = [named(name) if name in self.unlike else self._cast(name) for name in taken]
+        originals = [T.StructField(given_column(c), self.frame.schema[c].dataType) for c in sorted(self.unlike)]
+        fields = [T.StructField(name, self.kinds[name]) for name in names]
+        fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType()), *originals]
+        reader = RowReader(schema, tuple(names), self.unlike, _arrow_schema(fields))
+        return self.frame.select(*given).mapInArrow(reader, T.StructType(fields))
+
+    def _cast(self, name: str) -> SparkColumn:
+        column, kind = named(name), self.kinds[name]
+        return column if self.frame.schema[name].dataType == kind else column.cast(kind).alias(name)
 
 
 @dataclass(frozen=True)
-class Intake:
-    """The union of a job's streams, as a streaming DataFrame and its layout."""
+class RowReader:
+    """Reads the rows of a stream as declared, in a Python worker; `fields` is what it gives."""
 
-    frame: DataFrame
-    layout: Layout
+    schema: StreamSchema
+    names: tuple[str, ...]
+    unlike: frozenset[str]
+    fields: pa.Schema
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The batches, read."""
+        for batch in batches:
+            reading = read_rows(self.schema, batch, {*self.unlike, self.schema.timestamp})
+            found = {name: reading.columns.get(name, batch.column(name)) for name in self.names}
+            found[TIME] = reading.times
+            texts = np.full(batch.num_rows, None, object)
+            for row, reason in reading.reasons.items():
+                texts[row] = reason
+            found[REASON] = pa.array(texts, pa.string())
+            for name in self.unlike:
+                found[given_column(name)] = pc.if_else(reading.times.is_null(), batch.column(name), None)
+            arrays = [found[field.name].cast(field.type, safe=False) for field in self.fields]
+            yield pa.RecordBatch.from_arrays(arrays, schema=self.fields)
 
 
-def job_stream(name: str, frame: DataFrame, timestamp: str, lateness: int, idle_timeout: int | None) -> JobStream:
-    """A stream over a streaming DataFrame; columns of a type Arrow has not are left out."""
+def job_stream(
+    name: str, frame: DataFrame, timestamp: str, lateness: int, idle_timeout: int | None, declared: pa.Schema | None
+) -> JobStream:
+    """A stream over a streaming DataFrame, of the declared columns.
+
+    Without a declaration they are those of the DataFrame, but for columns of a type that Arrow has not.
+    """
     if not isinstance(frame, DataFrame) or not frame.isStreaming:
         raise InputError(
             f"stream {name!r} is not a streaming DataFrame",
             place=f"stream {name}",
             remedy="read it with spark.readStream",
         )
-    fields = [(field.name, kind) for field in frame.schema if (kind := _arrow_type(field.dataType)) is not None]
-    schema = StreamSchema(name, pa.schema(fields), timestamp, lateness, idle_timeout)
-    _microseconds(frame.schema[timestamp])
-    return JobStream(schema, frame)
+    own = {field.name: kind for field in frame.schema if (kind := arrow_type(field.dataType)) is not None}
+    columns = pa.schema(list(own.items())) if declared is None else declared
+    schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout)
+    if declared is None:
+        kinds = {column: frame.schema[column].dataType for column in own}
+        return JobStream(schema, frame, kinds, frozenset())
+    check_columns(schema, [field.name for field in frame.schema if field.name in own])
+    kinds = {field.name: _spark_type(schema, field) for field in schema.columns}
+    unlike = {field.name for field in schema.columns if not never_fails(own[field.name], field.type)}
+    return JobStream(schema, frame, kinds, frozenset(unlike))
 
 
 def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -88,75 +135,47 @@ def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozens
     return {stream: frozenset(columns) for stream, columns in found.items()}
 
 
-def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]]) -> Intake:
-    """The union of the streams, carrying the columns that are needed."""
-    layout, kinds = _layout(streams, needed)
-    frames = [_packed(number, stream, layout, kinds) for number, stream in enumerate(streams)]
-    return Intake(reduce(DataFrame.unionAll, frames), layout)
+def given_column(name: str) -> str:
+    """The column of the original values of a column that is read as another type.
+
+    >>> given_column("k")
+    '_given:k'
+    """
+    return f"_given:{name}"
 
 
-def _layout(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]]) -> tuple[Layout, dict[str, T.DataType]]:
-    kinds: dict[str, T.DataType] = {}
-    by_kind: dict[str, list[str]] = {}
-    slots: dict[str, dict[str, str]] = {}
-    raw: dict[str, str] = {}
-
-    def take(kind: T.DataType, taken: set[str]) -> str:
-        known = by_kind.setdefault(kind.simpleString(), [])
-        free = [slot for slot in known if slot not in taken]
-        slot = free[0] if free else f"_c{len(kinds)}"
-        if not free:
-            kinds[slot] = kind
-            known.append(slot)
-        taken.add(slot)
-        return slot
-
-    for stream in streams:
-        name, taken, fields = stream.schema.name, set[str](), stream.frame.schema
-        slots[name] = {}
-        for column in sorted(needed[name]):
-            kind = fields[column].dataType
-            told = column == stream.schema.timestamp and isinstance(kind, T.TimestampType | T.TimestampNTZType)
-            slots[name][column] = TIME if told else take(kind, taken)
-        if isinstance(fields[stream.schema.timestamp].dataType, T.StringType):
-            raw[name] = slots[name].get(stream.schema.timestamp) or take(T.StringType(), taken)
-    return Layout(tuple(s.schema.name for s in streams), slots, raw), kinds
-
-
-def _packed(number: int, stream: JobStream, layout: Layout, kinds: Mapping[str, T.DataType]) -> DataFrame:
-    name, frame = stream.schema.name, stream.frame
-    time = _microseconds(frame.schema[stream.schema.timestamp])
-    filled = {slot: _named(column) for column, slot in layout.slots[name].items() if slot != TIME}
-    if name in layout.raw and layout.raw[name] not in filled:
-        filled[layout.raw[name]] = F.when(time.isNull(), _named(stream.schema.timestamp))
-    slots = [filled.get(slot, F.lit(None)).cast(kinds[slot]).alias(slot) for slot in layout.width]
-    return frame.select(F.lit(number).cast("tinyint").alias(STREAM), time.alias(TIME), *slots)
-
-
-def _microseconds(field: T.StructField) -> SparkColumn:
-    """The event time as microseconds; NULL where it cannot be read. The session's time zone must be UTC."""
-    column, kind = _named(field.name), field.dataType
-    if isinstance(kind, T.TimestampType | T.TimestampNTZType):
-        return F.unix_micros(column.cast("timestamp"))
-    if isinstance(kind, T.StringType):
-        return F.unix_micros(F.try_to_timestamp(column))
-    if isinstance(kind, T.DateType):
-        return F.unix_date(column).cast("bigint") * F.lit(86_400_000_000)
-    if isinstance(kind, T.IntegralType):
-        return column.cast("bigint")
-    raise InputError(
-        f"column {field.name!r} of type {kind.simpleString()} cannot be a timestamp",
-        place=f"timestamp column {field.name}",
-        remedy="use a TIMESTAMP, a DATE, a STRING that reads as one, or a BIGINT of microseconds",
-    )
-
-
-def _named(column: str) -> SparkColumn:
+def named(column: str) -> SparkColumn:
+    """The column of a name, whatever is in the name."""
     return F.col("`" + column.replace("`", "``") + "`")
 
 
-def _arrow_type(kind: T.DataType) -> pa.DataType | None:
+def _microseconds(column: SparkColumn, kind: T.DataType) -> SparkColumn:
+    """The event time as microseconds, of all types but text. The session's time zone must be UTC."""
+    if isinstance(kind, T.TimestampType | T.TimestampNTZType):
+        return F.unix_micros(column.cast("timestamp"))
+    if isinstance(kind, T.DateType):
+        return F.unix_date(column).cast("bigint") * F.lit(_MICROSECONDS_OF_DAY)
+    return column.cast("bigint")
+
+
+def arrow_type(kind: T.DataType) -> pa.DataType | None:
+    """The type in which Spark hands values to Python; None where Arrow has none."""
     try:
         return to_arrow_type(kind, timezone="UTC")
     except Exception:  # Spark has no common class for the types that Arrow lacks.
         return None
+
+
+def _spark_type(schema: StreamSchema, field: pa.Field) -> T.DataType:
+    try:
+        return from_arrow_type(field.type, prefer_timestamp_ntz=True)
+    except Exception as error:  # As above.
+        raise InputError(
+            f"column {field.name!r} of type {field.type} cannot be carried by Spark",
+            place=f"stream {schema.name}",
+            remedy="declare it with a type that Spark has",
+        ) from error
+
+
+def _arrow_schema(fields: Iterable[T.StructField]) -> pa.Schema:
+    return pa.schema([(field.name, to_arrow_type(field.dataType, timezone="UTC")) for field in fields])

@@ -15,7 +15,7 @@ import pyarrow.types as pt
 
 from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.types import family
-from midstream.spark.sources import TIME
+from midstream.state.base_state import TIME
 
 _COMPARISONS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _EPOCH = datetime.datetime(1970, 1, 1)

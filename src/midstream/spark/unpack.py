@@ -10,46 +10,93 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import SLOTS
+from midstream.spark.layout import StepLayout
+from midstream.spark.tag import TAG, TagFormat, Words
 from midstream.state.base_state import SLOT, TIME, count_column
-
-Words = npt.NDArray[np.int32]
+from midstream.step.admission.admit import Mask
+from midstream.step.admission.outputs import dead_letters, late_rows
+from midstream.step.admission.reading import null_time
 
 
 @dataclass(frozen=True)
-class Carried:
-    """How one stream's columns are found again: name, slot and declared type of each, and the slot of unread
-    timestamps.
+class StreamSlots:
+    """How one stream's columns are found again: name, slot and declared type of each, of values that could not be
+    read the original's name and slot, and the slot of the reason.
     """
 
     name: str
     timestamp: str
     columns: tuple[tuple[str, str, pa.DataType], ...]
-    raw: str | None
+    originals: tuple[tuple[str, str], ...]
+    reason: str | None
+
+    @staticmethod
+    def of(schema: StreamSchema, layout: StepLayout) -> StreamSlots:
+        """The slots of a stream in a layout; columns in the order of the schema."""
+        name, slots = schema.name, layout.slots[schema.name]
+        columns = tuple((f.name, slots[f.name], f.type) for f in schema.columns if f.name in slots)
+        originals = tuple(layout.originals.get(name, {}).items())
+        return StreamSlots(name, schema.timestamp, columns, originals, layout.reasons.get(name))
+
+    @property
+    def slots(self) -> frozenset[str]:
+        """Every slot that the stream fills."""
+        own = {slot for _, slot, _ in self.columns} | {slot for _, slot in self.originals}
+        return frozenset(own if self.reason is None else {*own, self.reason})
+
+    def declared(self, rows: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The stream's own columns, of the types it was declared with."""
+        return {name: as_declared(rows.column(slot), kind) for name, slot, kind in self.columns}
 
 
 @dataclass(frozen=True)
 class Share:
     """The rows of one stream in one lane, as they came."""
 
-    stream: Carried
+    stream: StreamSlots
     rows: pa.RecordBatch
     tags: Words
 
+    def inputs(self, entering: Mask | None, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
+        """A lane's input: declared columns, `_ts`, `_slot` and arrival numbers of the rows that enter."""
+        rows, tags = self.rows, self.tags
+        if entering is not None:
+            rows, tags = rows.filter(pa.array(entering)), tags[entering]
+        columns = self.stream.declared(rows)
+        columns[TIME] = rows.column(TIME)
+        if slotted:
+            columns[SLOT] = pa.array((tags & (SLOTS - 1)).astype(np.int16))
+        columns |= {count_column(stream): rows.column(count_column(stream)) for stream in counted}
+        return pa.RecordBatch.from_pydict(columns)
+
+    def late(self, late: Mask, watermark: int) -> pa.Table:
+        """The late rows."""
+        return late_rows(pa.RecordBatch.from_pydict(self.stream.declared(self.rows.filter(pa.array(late)))), watermark)
+
+    def dead(self, dead: Mask) -> pa.Table:
+        """The rows that could not be read."""
+        rows, stream = self.rows.filter(pa.array(dead)), self.stream
+        originals = {name: rows.column(slot) for name, slot in stream.originals}
+        reasons = [null_time(stream.timestamp)] * rows.num_rows
+        if stream.reason is not None:
+            reasons = rows.column(stream.reason).to_pylist()
+        return dead_letters(pa.table(stream.declared(rows) | originals), reasons)
+
 
 def shares(
-    batches: Iterable[pa.RecordBatch], streams: Sequence[Carried], lanes: Mapping[int, int], stream_bits: int
+    batches: Iterable[pa.RecordBatch], streams: Sequence[StreamSlots], lanes: Mapping[int, int], format: TagFormat
 ) -> dict[tuple[int, int, int], Share]:
     """The partition's rows by (group, lane, stream number); `lanes` gives for each group how many lanes it has."""
     table = pa.Table.from_batches(arrived) if (arrived := list(batches)) else None
     if table is None or not table.num_rows:
         return {}
     whole = table.combine_chunks().to_batches()[0]
-    tags = whole.column("_tag").to_numpy()
-    slot_bits = SLOTS.bit_length() - 1
-    group, stream = tags >> (slot_bits + stream_bits), (tags >> slot_bits) & ((1 << stream_bits) - 1)
-    counts = np.array([lanes.get(g, 1) for g in range(int(group.max()) + 1)], np.int32)
-    code = ((group * SLOTS + (tags & (SLOTS - 1)) % counts[group]) << stream_bits) + stream
+    words = whole.column(TAG).to_numpy()
+    tags = format.decode(words)
+    counts = np.array([lanes.get(g, 1) for g in range(int(tags.group.max()) + 1)], np.int32)
+    code = format.encode(tags._replace(slot=tags.slot % counts[tags.group]))
     sizes = np.bincount(code)
     found = np.flatnonzero(sizes)
     # Few different ones, so they fit sixteen bits, which numpy sorts by radix.
@@ -58,52 +105,30 @@ def shares(
     order = np.argsort(ranks[code], kind="stable")
     ends = np.cumsum(sizes[found])
     result = {}
-    for at, one in enumerate(found.tolist()):
+    for at, (group, stream, lane) in enumerate(zip(*(part.tolist() for part in format.decode(found)), strict=True)):
         rows = order[ends[at - 1] if at else 0 : ends[at]]
-        own = streams[one & ((1 << stream_bits) - 1)]
-        key = (one >> stream_bits) // SLOTS, (one >> stream_bits) % SLOTS, one & ((1 << stream_bits) - 1)
-        chosen = whole if len(rows) == whole.num_rows else _take(whole, own, rows)
-        result[key] = Share(own, chosen, tags if len(rows) == len(tags) else tags[rows])
+        chosen = whole if len(rows) == whole.num_rows else _take(whole, streams[stream], rows)
+        result[group, lane, stream] = Share(streams[stream], chosen, words if len(rows) == len(words) else words[rows])
     return result
-
-
-def inputs(share: Share, chosen: npt.NDArray[np.bool_] | None, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
-    """A share as a lane's input: declared columns, `_ts`, `_slot` and arrival numbers; `chosen` marks the admitted
-    rows.
-    """
-    rows, tags = share.rows, share.tags
-    if chosen is not None:
-        rows, tags = rows.filter(pa.array(chosen)), tags[chosen]
-    columns = declared(share.stream, rows)
-    columns[TIME] = rows.column(TIME)
-    if slotted:
-        columns[SLOT] = pa.array((tags & (SLOTS - 1)).astype(np.int16))
-    columns |= {count_column(stream): rows.column(count_column(stream)) for stream in counted}
-    return pa.RecordBatch.from_pydict(columns)
-
-
-def declared(stream: Carried, rows: pa.RecordBatch) -> dict[str, pa.Array]:
-    """The stream's own columns, of the types it was declared with."""
-    return {name: as_declared(rows.column(slot), kind) for name, slot, kind in stream.columns}
 
 
 def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """Values of a slot as the declared type; a timestamp told by its microseconds costs nothing."""
     if values.type == kind:
         return values
-    if pt.is_timestamp(kind) and pt.is_int64(values.type):
-        return values.view(pa.timestamp("us")).cast(kind) if kind.unit != "us" else values.view(kind)
+    if (pt.is_timestamp(kind) or pt.is_date(kind)) and pt.is_int64(values.type):
+        return values.view(pa.timestamp("us", getattr(kind, "tz", None))).cast(kind)
     return values.cast(kind)
 
 
-def nothing(stream: Carried, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
+def nothing(stream: StreamSlots, counted: Sequence[str], slotted: bool) -> pa.RecordBatch:
     """A lane's input where a stream brought no row."""
     fields = [(name, kind) for name, _, kind in stream.columns] + [(TIME, pa.int64())]
     fields += [(SLOT, pa.int16())] * slotted + [(count_column(other), pa.int64()) for other in counted]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for _, kind in fields], schema=pa.schema(fields))
 
 
-def _take(whole: pa.RecordBatch, stream: Carried, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
-    slots = {slot for _, slot, _ in stream.columns} | ({stream.raw} if stream.raw else set())
+def _take(whole: pa.RecordBatch, stream: StreamSlots, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
+    slots = stream.slots
     names = [n for n in whole.schema.names if n == TIME or n in slots or n.startswith("_count:")]
     return whole.select(names).take(pa.array(rows))

@@ -13,15 +13,15 @@ from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.lane import StepClock
-from midstream.runtime.watermark import Seen, watermarks
+from midstream.runtime.watermark import watermarks
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
-from midstream.step.admit import Admitted, admit
+from midstream.step.admission.admit import admit
+from midstream.step.admission.lanes import lane_name, numbered, spread
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.rescale import adopt
-from midstream.step.route import lane_name, numbered, spread
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def step(
         name: admit(schema, batch.get(name, schema.columns.empty_table()), before[name])
         for name, schema in manifest.streams.items()
     }
-    seen = {name: _seen(rows) for name, rows in admitted.items()}
+    seen = {name: rows.seen for name, rows in admitted.items()}
     after = watermarks(manifest.streams, progress_after(plan, seen))
     counts = {name: progress.rows for name, progress in manifest.progress.items()}
     clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
@@ -87,12 +87,6 @@ def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
             raise InputError(
                 f"stream {name!r} was given a {type(table).__name__}", place="push", remedy="push pyarrow tables"
             )
-
-
-def _seen(admitted: Admitted) -> Seen:
-    times = admitted.rows.column("_ts").to_numpy()
-    greatest = int(times.max()) if len(times) else None
-    return Seen(greatest, len(times), admitted.late.num_rows, admitted.dead.num_rows)
 
 
 def _together(query: str, outputs: Mapping[str, LaneOutput]) -> pa.Table:

@@ -7,6 +7,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from pyspark.sql import types as T
 
 import midstream as ms
 from midstream.cli.job import _read, job_of
@@ -19,6 +20,10 @@ def spec(format: str, **given: Any) -> SourceSpec:
     return SourceSpec(**{"format": format, "path": None, "schema": None, "timestamp": "ts", **given})
 
 
+def declared(**kinds: T.DataType) -> T.StructType:
+    return T.StructType([T.StructField(name, kind) for name, kind in kinds.items()])
+
+
 def reader(session: MagicMock) -> MagicMock:
     chosen: MagicMock = session.readStream.format.return_value.options.return_value
     return chosen
@@ -26,7 +31,7 @@ def reader(session: MagicMock) -> MagicMock:
 
 def test_any_format_with_options() -> None:
     session = MagicMock()
-    frame = _read(session, "A", spec("rate", timestamp="timestamp", options={"rowsPerSecond": "5"}))
+    frame = _read(session, "A", spec("rate", timestamp="timestamp", options={"rowsPerSecond": "5"}), None)
     session.readStream.format.assert_called_once_with("rate")
     session.readStream.format.return_value.options.assert_called_once_with(rowsPerSecond="5")
     assert frame is reader(session).load.return_value
@@ -35,7 +40,7 @@ def test_any_format_with_options() -> None:
 
 def test_files_without_a_schema_are_looked_into() -> None:
     session = MagicMock()
-    _read(session, "A", spec("csv", path="in", options={"header": "false"}))
+    _read(session, "A", spec("csv", path="in", options={"header": "false"}), None)
     options = {"header": "false", "inferSchema": "true"}
     session.read.format.return_value.options.assert_called_once_with(**options)
     session.readStream.format.return_value.options.assert_called_once_with(**options)
@@ -43,11 +48,31 @@ def test_files_without_a_schema_are_looked_into() -> None:
     reader(session).schema.assert_called_once_with(found)
 
 
-def test_a_schema_that_is_given_is_taken() -> None:
+def test_of_text_spark_brings_text() -> None:
+    """It would give NULL for a value that is none of the declared type."""
     session = MagicMock()
-    _read(session, "A", spec("json", path="in", schema="ts TIMESTAMP"))
-    reader(session).schema.assert_called_once_with("ts TIMESTAMP")
+    _read(session, "A", spec("json", path="in"), declared(k=T.LongType(), list=T.ArrayType(T.LongType())))
+    (asked,) = reader(session).schema.call_args.args
+    assert asked == declared(k=T.StringType(), list=T.ArrayType(T.LongType()))
     session.read.format.assert_not_called()
+
+
+def test_a_schema_that_is_given_is_taken() -> None:
+    """Where the user says how values are written, and where there is no file yet to hold other types."""
+    for given in (spec("json", path="in", options={"timestampFormat": "yyyy"}), spec("rate")):
+        session = MagicMock()
+        _read(session, "A", given, declared(ts=T.TimestampType()))
+        reader(session).schema.assert_called_once_with(declared(ts=T.TimestampType()))
+        session.read.format.assert_not_called()
+
+
+def test_files_that_know_their_types_bring_those_that_lose_nothing() -> None:
+    session = MagicMock()
+    found = session.read.format.return_value.options.return_value.load
+    found.return_value.schema = declared(k=T.StringType(), n=T.IntegerType(), more=T.DateType())
+    _read(session, "A", spec("parquet", path="in"), declared(k=T.LongType(), n=T.LongType(), new=T.LongType()))
+    (asked,) = reader(session).schema.call_args.args
+    assert asked == declared(k=T.StringType(), n=T.LongType(), new=T.LongType())
 
 
 def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +100,12 @@ def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_kafka_values_are_read_as_json_of_the_schema() -> None:
     session = MagicMock()
-    _read(session, "A", spec("kafka", schema="k BIGINT COMMENT 'it''s', ts TIMESTAMP"))
+    _read(session, "A", spec("kafka"), declared(**{"k'": T.LongType(), "at": T.ArrayType(T.LongType())}))
     topic = reader(session).load.return_value
     (expression,) = topic.selectExpr.call_args.args
-    assert (
-        expression.startswith("from_json(CAST(value AS STRING), 'k BIGINT COMMENT \\'it") and "AS value" in expression
-    )
+    assert expression == "from_json(CAST(value AS STRING), '`k\\'` string, `at` array<bigint>') AS value"
     topic.selectExpr.return_value.select.assert_called_once_with("value.*")
-    assert _read(session, "A", spec("kafka")) is topic
+    assert _read(session, "A", spec("kafka"), None) is topic
 
 
 @pytest.mark.parametrize(
@@ -96,7 +119,7 @@ def test_what_spark_cannot_read_is_told_with_its_place(source: SourceSpec, remed
         "cannot\n\tat some.java.Class"
     )
     with pytest.raises(InputError) as error:
-        _read(session, "A", source)
+        _read(session, "A", source, None)
     assert error.value.place == "[streams.A]" and "java" not in error.value.message and remedy in error.value.remedy
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from midstream.language.ddl import parse_ddl
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
-from midstream.step.admit import Admitted, admit
+from midstream.step.admission.admit import Admitted, admit
 
 DAY = 86_400_000_000
 

@@ -1,4 +1,7 @@
-"""The embedded way of spreading a step's rows over lanes (Spark has its own: a shuffle)."""
+"""The embedded way of spreading a step's rows over lanes: arrival numbers, then a share for each lane.
+
+Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the same lanes of a slot.
+"""
 
 from __future__ import annotations
 

@@ -1,14 +1,31 @@
-"""Late rows and dead letters kept together, whatever types they came in."""
+"""Late rows and dead letters as tables: what came, and why it did not enter."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
+from midstream.state.base_state import TIME
 
-def with_letters(kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The rows kept so far with a step's rows behind them, by stream."""
+WATERMARK, REASON = "_watermark", "_reason"
+
+
+def late_rows(rows: pa.RecordBatch, watermark: int) -> pa.Table:
+    """Rows that came too late, with the `_watermark` they missed; `_ts` is left out."""
+    mark = pa.array(np.full(rows.num_rows, watermark)).cast(pa.timestamp("us", "UTC"))
+    names = [name for name in rows.schema.names if name != TIME]
+    return pa.Table.from_batches([rows.select(names).append_column(WATERMARK, mark)])
+
+
+def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
+    """Rows that could not be read, in their original form, with the `_reason`."""
+    return rows.append_column(REASON, pa.array(reasons, pa.string()))
+
+
+def appended(kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """The rows kept so far with a step's rows behind them, by stream, whatever types they came in."""
     return {**kept, **{name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}}
 
 

@@ -1,0 +1,56 @@
+"""Schemas that a job file declares, and the types in which Spark shall bring such columns.
+
+Spark's readers give NULL for a value that is none of the type they are asked for. Asked for text, or for the type that
+a file itself has, they lose nothing, and the stream reads the values as declared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as T
+
+from midstream.spark.sources import arrow_type
+from midstream.step.admission.reading import never_fails
+
+_NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantType)
+
+
+def declared_schema(session: Any, ddl: str) -> T.StructType:
+    """The columns of a DDL text, in Spark's understanding of it."""
+    schema: T.StructType = session.createDataFrame([], ddl).schema
+    return schema
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The columns in Arrow's types, but for those of a type that Arrow has not."""
+    kinds = {field.name: arrow_type(field.dataType) for field in schema}
+    return pa.schema([(name, kind) for name, kind in kinds.items() if kind is not None])
+
+
+def as_text(schema: T.StructType) -> T.StructType:
+    """The columns as text, but for those that have no plain form of text."""
+    return T.StructType(
+        [
+            field if isinstance(field.dataType, _NOT_OF_TEXT) else T.StructField(field.name, T.StringType())
+            for field in schema
+        ]
+    )
+
+
+def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
+    """The columns as declared, but for those that files hold as a type with values beyond the declared one."""
+    return T.StructType([_lossless(field, own) for field in schema])
+
+
+def ddl_of(schema: T.StructType) -> str:
+    """The columns as DDL text."""
+    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
+
+
+def _lossless(field: T.StructField, own: T.StructType) -> T.StructField:
+    found = own[field.name].dataType if field.name in own.names else field.dataType
+    given, wanted = arrow_type(found), arrow_type(field.dataType)
+    fails = given is not None and wanted is not None and not never_fails(given, wanted)
+    return T.StructField(field.name, found) if fails and not isinstance(found, _NOT_OF_TEXT) else field

@@ -1,0 +1,107 @@
+"""Admission: which rows enter a step, which are late, which cannot be read. Nothing is ever dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.model.errors import InputError
+from midstream.model.schema import StreamSchema, plain_type
+from midstream.runtime.lane import BEGINNING
+from midstream.runtime.watermark import Seen
+from midstream.state.base_state import TIME
+from midstream.step.admission.outputs import dead_letters, late_rows
+from midstream.step.admission.reading import read_rows
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Some rows of a stream told apart; `entering` is None where all enter, `late` and `dead` where none is."""
+
+    entering: Mask | None
+    late: Mask | None
+    dead: Mask | None
+    seen: Seen
+
+
+def judge(times: pa.Array, watermark: int) -> Judged:
+    """Tell rows apart by their event times and the watermark of their stream at the beginning of the step.
+
+    A row without an event time cannot be read; one from before the watermark is late; all others enter.
+
+    >>> judge(pa.array([7, None, 9]), 8).entering.tolist()
+    [False, False, True]
+    """
+    dead = None if not times.null_count else times.is_null().to_numpy(zero_copy_only=False)
+    words = times.to_numpy() if dead is None else times.fill_null(watermark).to_numpy()
+    late = words < watermark
+    some_late = bool(late.any())
+    if dead is None and not some_late:
+        return Judged(None, None, None, Seen(int(words.max()) if len(words) else None, len(words)))
+    entering = ~late if dead is None else ~(late | dead)
+    entered = words[entering]
+    greatest = int(entered.max()) if len(entered) else None
+    rejected = 0 if dead is None else int(dead.sum())
+    return Judged(entering, late if some_late else None, dead, Seen(greatest, len(entered), int(late.sum()), rejected))
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`."""
+
+    rows: pa.RecordBatch
+    late: pa.Table
+    dead: pa.Table
+    seen: Seen
+
+
+def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> Admitted:
+    """Sort out the rows of a table pushed into a stream.
+
+    Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
+    in its original form. A missing column is an `InputError`, other columns are ignored.
+    """
+    check_columns(schema, table.column_names)
+    reading = read_rows(schema, _one_batch(table.select(schema.columns.names)))
+    judged = judge(reading.times, watermark)
+    read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*schema.columns.names, TIME])
+    late = read.slice(0, 0) if judged.late is None else read.filter(pa.array(judged.late))
+    dead = table.slice(0, 0) if judged.dead is None else _in_plain_types(table).filter(pa.array(judged.dead))
+    return Admitted(
+        read if judged.entering is None else read.filter(pa.array(judged.entering)),
+        late_rows(late, watermark),
+        dead_letters(dead, [reading.reasons[row] for row in sorted(reading.reasons)]),
+        judged.seen,
+    )
+
+
+def check_columns(schema: StreamSchema, given: list[str]) -> None:
+    """Raise unless a table with these columns has each column of a stream, once."""
+    missing = [name for name in schema.columns.names if name not in given]
+    if missing:
+        raise InputError(
+            f"the table pushed into stream {schema.name!r} lacks {', '.join(map(repr, missing))}",
+            place=f"stream {schema.name}",
+            remedy=f"push tables with the columns {', '.join(schema.columns.names)}",
+        )
+    doubled = [name for name in schema.columns.names if given.count(name) > 1]
+    if doubled:
+        raise InputError(
+            f"the table pushed into stream {schema.name!r} has {doubled[0]!r} more than once",
+            place=f"stream {schema.name}",
+            remedy="rename one of the columns",
+        )
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    batches = table.combine_chunks().to_batches()
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
+
+
+def _in_plain_types(table: pa.Table) -> pa.Table:
+    return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))

@@ -1,0 +1,135 @@
+"""Values read as their stream declares them, and the event times of rows; what cannot be read has a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from midstream.model.errors import InputError
+from midstream.model.schema import StreamSchema
+from midstream.state.keys import band_codes
+
+_ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
+"""A text with a time of day that ends in a zone."""
+
+_FINER = r"(\.\d{6})\d+"
+"""Digits of a second beyond microseconds."""
+
+_SHOWN = 80
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows as their stream declares them.
+
+    `times` are the event times in microseconds, int64, NULL for a row that cannot be read; `reasons` says of such a
+    row, by its position, why.
+    """
+
+    columns: Mapping[str, pa.Array]
+    times: pa.Array
+    reasons: Mapping[int, str]
+
+
+def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str] | None = None) -> Reading:
+    """Read rows as declared: the columns of `names`, the timestamp's among them, or all.
+
+    A row that has a value which is none of the declared type, or no event time, cannot be read; of several reasons
+    the first column's counts.
+
+    >>> stream = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
+    >>> reading = read_rows(stream, pa.RecordBatch.from_pydict({"k": ["1", "x"], "ts": ["1970-01-01"] * 2}))
+    >>> reading.columns["k"].to_pylist(), reading.times.to_pylist(), reading.reasons
+    ([1, None], [0, None], {1: "column 'k': cannot read 'x' as int64"})
+    """
+    reasons: dict[int, str] = {}
+    declared = [field for field in schema.columns if names is None or field.name in names]
+    columns = {field.name: _read(rows.column(field.name), field, reasons) for field in declared}
+    times = _times(columns[schema.timestamp], schema.timestamp, reasons)
+    if reasons:
+        unread = np.zeros(len(times), np.bool_)
+        unread[list(reasons)] = True
+        times = pc.if_else(pa.array(unread), None, times)
+    return Reading(columns, times, reasons)
+
+
+def never_fails(given: pa.DataType, declared: pa.DataType) -> bool:
+    """Whether every value of a type is one of the declared type, and a plain cast finds it.
+
+    >>> never_fails(pa.int32(), pa.int64()), never_fails(pa.string(), pa.int64())
+    (True, False)
+    """
+    if given == declared or pt.is_null(given):
+        return True
+    if pt.is_timestamp(given) and pt.is_timestamp(declared):
+        return bool(given.unit == declared.unit)
+    signed = pt.is_signed_integer(given) and pt.is_signed_integer(declared)
+    return bool(signed and given.bit_width <= declared.bit_width)
+
+
+def null_time(timestamp: str) -> str:
+    """The reason of a row whose timestamp is NULL."""
+    return f"timestamp column {timestamp!r} is NULL"
+
+
+def can_be_time(kind: pa.DataType) -> bool:
+    """Whether event times can be read from values of a type."""
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or _is_text(kind))
+
+
+def _read(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    if values.type == field.type:
+        return values
+    return pa.concat_arrays(_cast(values, field, 0, reasons) or [pa.array([], field.type)])
+
+
+def _cast(values: pa.Array, field: pa.Field, offset: int, reasons: dict[int, str]) -> list[pa.Array]:
+    """The values cast; where that fails the array is halved until the rows at fault stand alone."""
+    try:
+        return [_as_type(values, field.type)]
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if len(values) == 1:
+            shown = str(values[0].as_py())[:_SHOWN]
+            reasons.setdefault(offset, f"column {field.name!r}: cannot read {shown!r} as {field.type}")
+            return [pa.nulls(1, field.type)]
+        half = len(values) // 2
+        if not half:
+            return [pa.nulls(0, field.type)]
+        front = _cast(values.slice(0, half), field, offset, reasons)
+        return front + _cast(values.slice(half), field, offset + half, reasons)
+
+
+def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """All values as another type; raises Arrow's error where one is none of it."""
+    if not (_is_text(values.type) and pt.is_timestamp(kind)):
+        return pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
+    values = pc.replace_substring_regex(values, _FINER, r"\1")
+    zoned = pc.match_substring_regex(values, _ZONED)
+    if not pc.any(zoned).as_py():
+        return pc.cast(values, pa.timestamp("us")).cast(kind, safe=False)
+    there = pc.cast(pc.if_else(zoned, values, None), pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
+    here = pc.cast(pc.if_else(zoned, None, values), pa.timestamp("us"))
+    return pc.coalesce(there, here).cast(kind, safe=False)
+
+
+def _times(column: pa.Array, name: str, reasons: dict[int, str]) -> pa.Array:
+    if not can_be_time(column.type):
+        raise InputError(
+            f"column {name!r} of type {column.type} cannot be a timestamp",
+            place=f"timestamp column {name}",
+            remedy="use a TIMESTAMP, a DATE, a text of one, or an integer of microseconds",
+        )
+    if _is_text(column.type):
+        column = pa.concat_arrays(_cast(column, pa.field(name, pa.timestamp("us")), 0, reasons))
+    for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+        reasons.setdefault(row, null_time(name))
+    return pa.array(band_codes(column)[0])
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_large_string(kind))
