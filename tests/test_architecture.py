@@ -25,7 +25,7 @@ LAYERS = (
     {"step"},
     {"explain", "checkpoint"},
     {"engine"},
-    {"spark", "lab"},
+    {"spark", "lab", "testing"},
     {"cli", "demo"},
     {"__init__", "__main__"},
 )

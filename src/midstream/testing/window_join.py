@@ -1,0 +1,139 @@
+"""Window joins drawn at random, and what they must answer: computed from scratch by DuckDB over all rows so far."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from random import Random
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.model.errors import InputError
+
+SECOND = 1_000_000
+STEP = 2 * SECOND
+"""Event time moves on by this with every step; rows spread over twice as much, so they come out of order."""
+
+SCHEMA = pa.schema([("u", pa.int64()), ("k", pa.int64()), ("v", pa.int64()), ("ts", pa.timestamp("us"))])
+"""`u` tells rows apart, `k` is a key, NULL at times, `v` is filtered by."""
+
+WINDOWS = (0, SECOND, 2 * SECOND, 3 * SECOND, 5 * SECOND, 8 * SECOND)
+TIES = ("{a}.k = {b}.k", "{a}.k = {b}.k AND {a}.v = {b}.v", "{a}.k BETWEEN {b}.k - 1 AND {b}.k + 1")
+FILTERS = ("{a}.v > 0", "{a}.v > 1", "{b}.v < 2", "{b}.k = 1")
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class WindowJoin:
+    """A join of streams named by letters, its condition between neighbours, a window for each, and its filters.
+
+    >>> WindowJoin("AB", "{a}.k = {b}.k", (5, 7), ("{a}.v > 0",)).cql()
+    'SELECT A.u AS a, B.u AS b, _ts FROM A [RANGE 5 MICROSECONDS], B [RANGE 7 MICROSECONDS] WHERE A.k = B.k AND A.v > 0'
+    """
+
+    streams: str
+    tie: str
+    windows: tuple[int, ...]
+    filters: tuple[str, ...] = ()
+
+    @property
+    def conditions(self) -> str:
+        """The text of WHERE."""
+        ties = [self.tie.format(a=a, b=b) for a, b in zip(self.streams, self.streams[1:], strict=False)]
+        return " AND ".join((*ties, *(text.format(a=self.streams[0], b=self.streams[1]) for text in self.filters)))
+
+    def cql(self) -> str:
+        """The query's text; its answer names the rows it joins, and when."""
+        names = ", ".join(f"{name}.u AS {name.lower()}" for name in self.streams)
+        sources = zip(self.streams, self.windows, strict=True)
+        sized = ", ".join(f"{name} [RANGE {size} MICROSECONDS]" for name, size in sources)
+        return f"SELECT {names}, _ts FROM {sized} WHERE {self.conditions}"
+
+    def sql(self, where: str) -> str:
+        """The answer over all rows so far, by definition: no row is older than its window when the last one comes."""
+        last = f"greatest({', '.join(f'{name}.ts' for name in self.streams)})"
+        young = [f"{last} - {name}.ts <= {size}" for name, size in zip(self.streams, self.windows, strict=True)]
+        names = ", ".join(f"{name}.u" for name in self.streams)
+        conditions = " AND ".join((self.conditions, *young))
+        return f"SELECT {names}, {last} FROM {', '.join(self.streams)} WHERE {conditions} {where}"
+
+
+@dataclass(frozen=True)
+class Family:
+    """Joins of the same streams by the same condition, which differ in windows and in which of two filters they have.
+
+    No more than two, so that no scheme has reason to refuse a query.
+    """
+
+    streams: str
+    tie: str
+    filters: tuple[str, ...]
+
+    @staticmethod
+    def draw(rng: Random) -> Family:
+        """Any family."""
+        return Family(rng.choice(("AB", "AB", "ABC")), rng.choice(TIES), tuple(rng.sample(FILTERS, 2)))
+
+    def join(self, rng: Random) -> WindowJoin:
+        """Any join of it: with the same window on all streams or one for each."""
+        size = rng.choice(WINDOWS)
+        windows = tuple(size if rng.random() < 0.6 else rng.choice(WINDOWS) for _ in self.streams)
+        return WindowJoin(self.streams, self.tie, windows, tuple(f for f in self.filters if rng.random() < 0.4))
+
+
+def draw_rows(rng: Random, streams: str, step: int) -> dict[str, pa.Table]:
+    """The rows of a step: none is late where the streams allow for a lateness of `STEP`."""
+    found = {}
+    for name in streams:
+        count = rng.choice((0, 2, 4, 6))
+        columns = {
+            "u": [100 * step + number for number in range(count)],
+            "k": [rng.choice((0, 1, 1, 2, None)) for _ in range(count)],
+            "v": [rng.randrange(4) for _ in range(count)],
+            "ts": [step * STEP + rng.randrange(2 * STEP + 1) for _ in range(count)],
+        }
+        found[name] = pa.table(columns, schema=SCHEMA)
+    return found
+
+
+class Oracle:
+    """A database with all rows so far, each with the step it came in."""
+
+    def __init__(self, streams: Iterable[str]) -> None:
+        if importlib.util.find_spec("duckdb") is None:
+            raise InputError(
+                "DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[testing]'"
+            )
+        import duckdb
+
+        self._database = duckdb.connect()
+        for name in streams:
+            self._database.execute(f"CREATE TABLE {name} (u BIGINT, k BIGINT, v BIGINT, ts BIGINT, step BIGINT)")
+
+    def __enter__(self) -> Oracle:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._database.close()
+
+    def push(self, tables: Mapping[str, pa.Table], step: int) -> None:
+        """Take the rows of a step."""
+        for name, table in tables.items():
+            for row in table.set_column(3, "ts", table["ts"].cast(pa.int64())).to_pylist():
+                self._database.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?)", [*row.values(), step])
+
+    def answer(self, join: WindowJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
+        """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
+        what is of an event time on.
+        """
+        came = f"greatest({', '.join(f'{name}.step' for name in join.streams)}) = {step}"
+        seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
+        return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
+
+    def _rows(self, sql: str) -> Counter[Row]:
+        return Counter(self._database.execute(sql).fetchall())
