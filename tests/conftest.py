@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from midstream.runtime import checks
 from tests.garbage import look_seldom
 
 FIRST = (
@@ -25,6 +26,7 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
+    checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
 
 
 class ByFile(LoadScopeScheduling):

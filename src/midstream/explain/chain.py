@@ -20,10 +20,10 @@ from midstream.migration.base import Box
 from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage
-from midstream.step.unit import Unit
+from midstream.step.chain_unit import ChainUnit
 
 
-def chain_values(manifest: Manifest, unit: Unit, boxes: Sequence[Box], *, analyze: bool) -> dict[str, Any]:
+def chain_values(manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], *, analyze: bool) -> dict[str, Any]:
     """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
@@ -48,7 +48,7 @@ def chain_values(manifest: Manifest, unit: Unit, boxes: Sequence[Box], *, analyz
     }
     if not value["timed"]:
         value["slices"][0]["to"] = None  # Rows are counted, by each source's own window.
-    if unit.answers is not None and unit.answers.choices:
+    if unit.answers.choices:
         value["joins"] = _joins(view, analyze)
     if analyze:
         alive = live_rows(manifest, unit, boxes)
@@ -80,7 +80,6 @@ def _slices(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
 
 def _lineage(view: ChainView, label: str) -> dict[str, Any]:
     """The filters on a source, whichever chain's queries put them, by bit."""
-    assert view.unit.answers is not None
     manifest, lineage = view.manifest, view.unit.answers.lineages[label]
     holding = manifest.chains[view.name].holdings[label]
     asked: dict[str, int] = {}
@@ -105,7 +104,6 @@ def _lineage(view: ChainView, label: str) -> dict[str, Any]:
 def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
     """The joins of push-down: one for each choice of parts, with the queries that want it."""
     answers, roots = view.unit.answers, view.boxes[0].operators()
-    assert answers is not None
     found = []
     for choice, root in zip(answers.choices, roots, strict=True):
         parts = {label: _part(answers.lineages[label], word) for label, word in choice.words.items()}
@@ -126,7 +124,6 @@ def _part(lineage: Lineage, word: int) -> dict[str, list[str]]:
 def _delivery(view: ChainView) -> str:
     """How results reach queries: by `slice`, by `router`, by a join for each choice of `parts`, or as they `come`."""
     answers = view.unit.answers
-    assert answers is not None
     if answers.choices:
         return "parts"
     if answers.plain:

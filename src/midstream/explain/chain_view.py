@@ -12,7 +12,7 @@ from midstream.migration.base import Box
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.sharing.discovery import scheme
 from midstream.sharing.shape import shape_in
-from midstream.step.unit import Unit
+from midstream.step.chain_unit import ChainUnit
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class ChainView:
     """A chain of a manifest, with what is asked of its members."""
 
     manifest: Manifest
-    unit: Unit
+    unit: ChainUnit
     boxes: Sequence[Box]
 
     @property

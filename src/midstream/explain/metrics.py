@@ -8,6 +8,7 @@ from typing import Any
 from midstream.explain.running import running_boxes, state_ids
 from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
+from midstream.step.chain_unit import ChainUnit
 from midstream.step.conclude import state_bytes, state_rows
 from midstream.step.program import compile_program
 from midstream.step.unit import Unit
@@ -41,7 +42,7 @@ def _units(manifest: Manifest) -> dict[tuple[str, str, bool], Unit]:
     """What runs the queries, each once: by group, name, and whether it is a chain."""
     groups = {entry.group for entry in manifest.queries.values()}
     programs = [compile_program(manifest, group, {}) for group in sorted(groups)]
-    return {(u.group, u.name, u.answers is not None): u for program in programs for u in program.units}
+    return {(u.group, u.name, isinstance(u, ChainUnit)): u for program in programs for u in program.units}
 
 
 def _sizes(manifest: Manifest, unit: Unit) -> tuple[int, int]:

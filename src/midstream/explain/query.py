@@ -17,6 +17,7 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.operator import Operator
+from midstream.step.chain_unit import ChainUnit
 from midstream.step.plan_step import entry_of, lanes_of
 from midstream.step.program import unit_of
 
@@ -43,7 +44,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     }
     if entry.operator is not None:
         value["on_top"] = OperatorSpec.from_json(entry.operator).describe()
-    if entry.shares:
+    if isinstance(unit, ChainUnit):
         value["chain"] = chain_values(manifest, unit, boxes, analyze=analyze)
     if analyze:
         value["counters"] = entry.counters.to_json()

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from midstream.migration.base import Box, states_of
-from midstream.migration.under_way.lasting import maker
-from midstream.migration.under_way.running import restored
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
 from midstream.sharing.chains import members
@@ -17,13 +15,13 @@ from midstream.step.unit import Unit
 
 def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
     """What runs a query in its lanes, alike ones once; a migration may be over in some of them."""
-    if unit.answers is not None and unit.answers.choices:
-        return [unit.box(unit.plan)]  # Parts do not migrate.
+    if not unit.migrates:
+        return [unit.box(unit.plan)]
     lanes = manifest.lane_states.values()
     snapshots = [state.boxes[name] for state in lanes for name in (unit.name, unit.formerly) if name in state.boxes]
     begun = [snapshot for snapshot in snapshots if snapshot["box"] != "plan"]
     # What waits for the next step has not begun yet; the plan is shown that it leads to.
-    return [restored(snapshot, unit.box, maker) for snapshot in begun] or [unit.box(unit.plan)]
+    return [unit.restored(snapshot) for snapshot in begun] or [unit.box(unit.plan)]
 
 
 def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
@@ -43,7 +41,7 @@ def migration_progress(manifest: Manifest, name: str) -> dict[str, Any] | None:
 
 def state_ids(unit: Unit, boxes: Sequence[Box]) -> set[str]:
     """The ids of all states that boxes stand on, base rows included."""
-    found = {spec.id for spec in unit.result_operator.kept}
+    found = {spec.id for spec in unit.kept}
     for box in boxes:
         found |= {spec.id for _, spec in states_of(box.operators())}
         operators = [op for root in box.operators() for op in root.walk()]

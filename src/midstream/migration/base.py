@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
 from midstream.operators.match import keyed
@@ -161,11 +161,11 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
                 continue
         except CheckpointError:
             lane.forget(spec)
-        before = comparisons(lane)
+        before = lane.comparisons
         sibling = lane.sibling(spec)
         content = producer.content(lane) if sibling is None else concatenate(sibling) if sibling else None
         # What lies below may be kept for longer than this state is wanted.
-        living = None if content is None else content.purge(lane.bounds.get(spec.id, {}))
+        living = None if content is None else content.purge(lane.bounds(spec.id))
         parts = [] if living is None else [keyed(lane, producer.rows, living, spec.index, spec.key)]
         state = JoinState(spec, parts)
         lane.put(state)
@@ -173,16 +173,11 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
             computed.append(spec.id)
             lane.count(f"state {spec.id}", Counters(inserted=state.live))
             if event:
-                cost = comparisons(lane) - before
-                lane.events.append(StateRebuilt(lane.clock.step, lane.name, spec.id, state.live, cost))
+                cost = lane.comparisons - before
+                lane.tell(StateRebuilt(lane.clock.step, lane.name, spec.id, state.live, cost))
     return computed
 
 
 def states_of(roots: Sequence[Operator]) -> list[tuple[Operator, StateSpec]]:
     """The states of all operators below the roots, children first."""
     return [state for root in roots for operator in root.walk() for state in operator.states()]
-
-
-def comparisons(lane: Lane) -> int:
-    """The comparisons of the step so far."""
-    return sum(c.comparisons for id, c in lane.counters.items() if not is_once_more(id))

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import comparisons
 from midstream.migration.gpt import begin_empty
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
@@ -94,13 +93,13 @@ class GHMTransition(Transition):
         """Feed from the queues until the budget is used; the number of rows fed."""
         if self.task.is_spent(lane, self):
             return self._feed(queue, len(queue), lane)
-        budget, begun = self.options.get("budget", BUDGET), comparisons(lane)
+        budget, begun = self.options.get("budget", BUDGET), lane.comparisons
         used = fed = 0
         before = int(self.task.memory.get("fed", 0))
         size = min(self.task.memory.get("last", 0) // 4 or FIRST_PIECE, _most(before))
         while len(queue) and used < ENOUGH * budget:
             fed += self._feed(queue, size, lane)
-            last, used = used, comparisons(lane) - begun
+            last, used = used, lane.comparisons - begun
             # A row costs more the more have been fed: the next piece aims at half of what is left.
             fitting = (budget - used) * size // (2 * (used - last)) if used > last else 2 * size
             size = max(1, min(2 * size, fitting, _most(before + fed)))
@@ -119,7 +118,7 @@ class GHMTransition(Transition):
         return int(self.task.memory.get("fed", 0)) + self._fed_now(lane)
 
     def _fed_now(self, lane: Lane) -> int:
-        return lane.counters[self.id].rows_in if self.id in lane.counters else 0
+        return lane.counted(self.id).rows_in
 
     @override
     def is_over(self, lane: Lane) -> bool:

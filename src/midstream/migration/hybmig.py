@@ -128,7 +128,7 @@ class HybMigTransition(Transition):
         table, cursor = self.table, self.task.memory.get("cursor")
         if self.background is not None:
             table, cursor = self.background.work(lane, table, cursor, self.options["background"])
-        lane.notes[self.id] = table, cursor
+        lane.note(self.id, (table, cursor))
         late = table.serve(self.old, lane, self.masked)
         results = self.new.delta(lane)
         return concatenate(
@@ -142,14 +142,14 @@ class HybMigTransition(Transition):
     @override
     def remembered(self, lane: Lane) -> Task:
         masked, left = sorted(sorted(sources) for sources in self.masked), self._left(lane)
-        table, cursor = lane.notes[self.id]
+        table, cursor = lane.noted(self.id)
         if self.background and self.background.next(left) != self.background.next(table):
             cursor = None  # The entry that was worked on is void by now.
         return replace(self.task, memory={"masked": masked, "table": left.to_json(), "cursor": cursor})
 
     def _left(self, lane: Lane) -> CharacteristicsTable:
         """The entries of which old rows may still matter."""
-        table, _ = lane.notes[self.id]
+        table, _ = lane.noted(self.id)
         return CharacteristicsTable(tuple(e for e in table.entries if not self._is_void(e, lane)))
 
     def _is_void(self, entry: Entry, lane: Lane) -> bool:

@@ -29,7 +29,6 @@ from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
-from midstream.state.sorted_run import SortedRun
 
 
 class JISC(Lasting):
@@ -153,7 +152,7 @@ class JISCTransition(Transition):
                 if "open" in self.task.memory:
                     self._begin_again(stage, lane)
                 attempts = Attempts()
-            found[stage.spec.id] = attempts.alive(lane.bounds.get(stage.spec.id, {}))
+            found[stage.spec.id] = attempts.alive(lane.bounds(stage.spec.id))
         return found
 
     def counters(self, lane: Lane) -> dict[str, int]:
@@ -201,8 +200,4 @@ class JISCTransition(Transition):
 
     def _begin_again(self, stage: Stage, lane: Lane) -> None:
         """Take out all that was completed: without its table nothing tells what that is."""
-        state = lane.join(stage.spec)
-        mixed = [(run, ~is_old(run.combinations, self.task.start)) for run in state.old]
-        state.old = [
-            SortedRun(None if p.codes is None else p.codes[m], p.combinations.take(m)) for p, m in mixed if m.any()
-        ]
+        lane.join(stage.spec).retain(lambda combinations: ~is_old(combinations, self.task.start))

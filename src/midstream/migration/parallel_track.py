@@ -124,7 +124,7 @@ class ParallelTransition(Transition):
         """What the old plan still has to make: its root joins no two all-new combinations (Zhu §4.2.1)."""
         old = self.old
         assert old is not None
-        if not isinstance(old, WindowJoin) or old.id in lane.deltas:
+        if not isinstance(old, WindowJoin) or lane.has_delta(old.id):
             found = old.drive(lane)
             return found.take(self._all_new(found) == 0)
         left, right = old.left.drive(lane), old.right.drive(lane)

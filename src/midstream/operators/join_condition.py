@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from midstream.language.expression import Expression
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
 from midstream.plan.key_classes import key_classes
+from midstream.runtime.distribution import Distribution
 from midstream.state.keys import is_exact
 from midstream.state.specs import Index
 
@@ -28,6 +29,12 @@ class JoinCondition:
     high: float | None
     verify: tuple[Expression, ...]
     residual: tuple[Expression, ...]
+
+    def distribution(self) -> Distribution:
+        """Which rows of the two sides must lie in one lane: those of equal key; without a key all of them."""
+        if self.index != "hash":
+            return Distribution(together=True)
+        return Distribution((tuple(zip(self.left_key, self.right_key, strict=True)),))
 
     def describe(self) -> str:
         """The join condition in words, for `explain`."""

@@ -16,6 +16,7 @@ from midstream.model.counters import Counters
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.source import SourceOperator
+from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -55,6 +56,11 @@ class MultiJoinOperator(Operator):
     @override
     def children(self) -> tuple[Operator, ...]:
         return tuple(route.source for route in self.routes)
+
+    @override
+    def distribution(self) -> Distribution:
+        hops = [hop.on.distribution() for route in self.routes for hop in route.hops]
+        return Distribution(tuple(m for d in hops for m in d.meetings), any(d.together for d in hops))
 
     @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:

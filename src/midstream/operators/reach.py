@@ -39,7 +39,5 @@ class Reaching:
 
     def _at(self, reach: int) -> SortedRun:
         if reach not in self._chosen:
-            at = np.flatnonzero(self._reach >= reach)
-            codes = None if self.run.codes is None else self.run.codes[at]
-            self._chosen[reach] = SortedRun(codes, self.run.combinations.take(at))
+            self._chosen[reach] = self.run.take(self._reach >= reach)
         return self._chosen[reach]

@@ -12,11 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.model.manifest import StateListing
 from midstream.operators.number import number
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME
-from midstream.state.store.base import store_chunk
 
 
 def pending_id(query: str, since: int, stream: str) -> str:
@@ -42,29 +40,15 @@ def release(
     released: dict[str, pa.RecordBatch] = {}
     counts: dict[str, int] = {}
     for stream in inputs:
-        arrived = lane.inputs[stream]
-        names = [TIME, *sorted(columns[stream])]
-        waiting, listing = _waiting(lane, pending_id(query, since, stream), arrived.select(names))
+        state = pending_id(query, since, stream)
+        arrived = lane.input(stream).select([TIME, *sorted(columns[stream])])
+        waiting = lane.queued(state, arrived)
         due = pc.less(waiting.column(TIME), watermark)
         ready = waiting.filter(due)
         order = np.argsort(ready.column(TIME).to_numpy(), kind="stable")
         released[stream] = ready.take(pa.array(order))
-        counts[stream] = listing.next_row
-        _keep(lane, pending_id(query, since, stream), waiting.filter(pc.invert(due)), listing.next_row + ready.num_rows)
+        counts[stream] = lane.taken_from(state)
+        lane.queue(state, waiting.filter(pc.invert(due)), counts[stream] + ready.num_rows)
     numbered = number(released, {stream: counts[stream] for stream in counted})
     for stream, name in inputs.items():
-        lane.inputs[name] = numbered[stream]
-        lane.counts[name] = counts[stream]
-
-
-def _waiting(lane: Lane, state: str, arrived: pa.RecordBatch) -> tuple[pa.RecordBatch, StateListing]:
-    listing = lane.before.states.get(state, StateListing())
-    batches = [lane.store.get(ref).select(arrived.schema.names) for ref in listing.chunks] + [arrived]
-    whole = pa.Table.from_batches(batches, schema=arrived.schema).combine_chunks()
-    return (whole.to_batches() or [arrived])[0], listing
-
-
-def _keep(lane: Lane, state: str, rows: pa.RecordBatch, released: int) -> None:
-    name = f"{lane.name}/{lane.clock.step:08d}-{state}"
-    chunks = (store_chunk(lane.store, name, rows),) if rows.num_rows else ()
-    lane.carried[state] = StateListing(chunks, rows.num_rows, released)
+        lane.feed(name, numbered[stream], counts[stream])

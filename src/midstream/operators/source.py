@@ -52,7 +52,7 @@ class SourceOperator(Operator):
 
     @override
     def advance(self, lane: Lane) -> Combinations:
-        arrived = lane.inputs[self.spec.input]
+        arrived = lane.input(self.spec.input)
         lineage = self.spec.lineage
         chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, lane.clock.step)
         names = [n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns]
@@ -63,7 +63,7 @@ class SourceOperator(Operator):
 
     @override
     def content(self, lane: Lane) -> Combinations:
-        pieces = lane.base(self.spec).alive(lane.bounds.get(self.spec.id, {}))
+        pieces = lane.base(self.spec).alive(lane.bounds(self.spec.id))
         return concatenate(pieces) if pieces else empty((self.spec.label,), self.spec.clocks)
 
     @override

@@ -20,6 +20,7 @@ from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need
 from midstream.operators.reach import Reaching
+from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -57,6 +58,10 @@ class WindowJoin(Operator):
         return (self.left, self.right)
 
     @override
+    def distribution(self) -> Distribution:
+        return self.on.distribution()
+
+    @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         return ((self.left, self.left_state), (self.right, self.right_state))
 
@@ -70,7 +75,7 @@ class WindowJoin(Operator):
         pairs = [*self._in_reach(lane, new_left, new_right, pairs), (new_left, new_right)]
         found = self._matched(lane, pairs)
         if self.sliced:
-            lane.notes[self.id] = [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)]
+            lane.note(self.id, [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)])
         left.insert(new_left)
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
@@ -138,7 +143,7 @@ class WindowJoin(Operator):
 
         A pair is examined in the slice of the older run (Wang §5.1).
         """
-        now = lane.bounds.get(self.left_state.id, {}).get(self.clock)
+        now = lane.bounds(self.left_state.id).get(self.clock)
         if not self.cuts or now is None:
             return [match(lane, self.rows, self.id, self.on, one, other) for one, other in pairs]
         found, compared = [], [0] * len(self.cuts)
@@ -153,7 +158,7 @@ class WindowJoin(Operator):
         return found
 
     def _comparisons(self, lane: Lane) -> int:
-        return lane.counters[self.id].comparisons if self.id in lane.counters else 0
+        return lane.counted(self.id).comparisons
 
     def _wanted(self, lane: Lane, found: Combinations) -> Combinations:
         return found if self.need is None or not len(found) else self.need.keep(lane, self.rows, found)

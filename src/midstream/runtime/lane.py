@@ -1,11 +1,14 @@
-"""One lane during one step: the only mutable thing in the core.
+"""A lane during one step: the only mutable thing in the core.
 
-Operators reach states, rows and the step's input through it; at the end it becomes the lane's next frozen state.
+Operators reach states, rows and the step's input through it; at the end it becomes the lane's next frozen state. The
+contract follows differential-dataflow's split of driver and tactic: the driver (`midstream.step`) owns the phases,
+operators and strategies own what happens within one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.language.expression import Column
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, is_once_more
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, StateListing
+from midstream.runtime.checks import are_on, check_run, require
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
@@ -44,10 +48,17 @@ class StepClock:
 
 
 class Lane:
-    """The states of one lane, loaded as operators ask for them.
+    """One lane, a partition of a step: its states, loaded as operators ask for them, and what they leave behind.
 
-    `bounds` gives for each state id and clock the least end of lifetime that still matters; `inputs` the admitted rows
-    of each stream with their internal columns. `notes` is what an operator found out in this step, by its id.
+    A step goes through it in four phases, and each method says in which it may be called:
+
+    1. *open*: `feed` and `queue` give inputs that the lane makes itself, then `bound` is called once.
+    2. *prepare*: migrations begin; states are loaded, computed and `put`.
+    3. *advance*: operators ask for deltas, probe states and insert; `keep` lists tables.
+    4. *finish*: what is needed is stored and listed; nothing may be called afterwards.
+
+    With `midstream.runtime.checks` turned on a call out of its phase, and a run that breaks the contract of its state,
+    raise a `ContractError`.
     """
 
     def __init__(
@@ -56,42 +67,150 @@ class Lane:
         state: LaneState,
         inputs: Mapping[str, pa.RecordBatch],
         clock: StepClock,
-        bounds: Mapping[str, dict[str, int]],
         store: ChunkStore,
     ) -> None:
-        self.name, self.before, self.clock = name, state, clock
-        self.inputs, self.counts = dict(inputs), dict(clock.counts)
-        self.store, self.bounds = store, bounds
-        self.counters: dict[str, Counters] = {}
-        self.events: list[Event] = []
-        self.deltas: dict[str, Combinations] = {}
-        self.notes: dict[str, Any] = {}
-        self.carried: dict[str, StateListing] = {}
+        """A lane at the beginning of a step; `inputs` are the admitted rows by stream with their internal columns."""
+        self.name, self.clock = name, clock
+        self._before, self._store = state, store
+        self._inputs, self._arrived = dict(inputs), dict(clock.counts)
+        self._bounds: Mapping[str, Mapping[str, int]] | None = None
+        self._counters: dict[str, Counters] = {}
+        self._events: list[Event] = []
+        self._deltas: dict[str, Combinations] = {}
+        self._notes: dict[str, Any] = {}
+        self._queues: dict[str, StateListing] = {}
         self._bases: dict[str, BaseState] = {}
         self._joins: dict[str, JoinState] = {}
         self._tables: dict[str, pa.RecordBatch] = {}
+        self._finished = False
+
+    # --- open
+
+    def input(self, name: str) -> pa.RecordBatch:
+        """The step's rows of a stream, or of an input that was fed; in any phase."""
+        return self._inputs[name]
+
+    def arrived_before(self, name: str) -> int:
+        """How many rows of an input had arrived before this step; in any phase."""
+        return self._arrived[name]
+
+    def feed(self, name: str, rows: pa.RecordBatch, before: int) -> None:
+        """Give operators one more input, of which `before` rows came in earlier steps; in phase *open*."""
+        self._check(self._bounds is None, "inputs are fed before the lane is bound")
+        self._inputs[name], self._arrived[name] = rows, before
+
+    def queued(self, id: str, arrived: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that wait in a queue, with those that arrived behind them; in phase *open*."""
+        chunks = self._before.states.get(id, StateListing()).chunks
+        batches = [self._store.get(ref).select(arrived.schema.names) for ref in chunks]
+        whole = pa.Table.from_batches([*batches, arrived], schema=arrived.schema).combine_chunks()
+        return (whole.to_batches() or [arrived])[0]
+
+    def taken_from(self, id: str) -> int:
+        """How many rows had left a queue before this step; in phase *open*."""
+        return self._before.states.get(id, StateListing()).next_row
+
+    def queue(self, id: str, rows: pa.RecordBatch, taken: int) -> None:
+        """List what is left of a queue after `taken` rows in all have left it; in phase *open*, once a queue."""
+        self._check(self._bounds is None, "queues are written before the lane is bound")
+        chunks = (store_chunk(self._store, self._chunk_name(id), rows),) if rows.num_rows else ()
+        self._queues[id] = StateListing(chunks, rows.num_rows, taken)
+
+    def bound(self, bounds: Mapping[str, Mapping[str, int]]) -> None:
+        """Say for each state and clock the least end of lifetime that still matters; ends phase *open*.
+
+        A state that is not named keeps every row.
+        """
+        self._check(self._bounds is None, "a lane is bound once")
+        self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
+        self._bounds = bounds
+
+    def bounds(self, id: str) -> Mapping[str, int]:
+        """The bounds of a state, by clock; from phase *prepare* on."""
+        return (self._bounds or {}).get(id, {})
+
+    # --- counting
 
     def count(self, operator: str, counters: Counters) -> None:
-        """Add to what an operator did in this step."""
-        self.counters[operator] = self.counters.get(operator, Counters()) + counters
+        """Add to what an operator did in this step; in any phase."""
+        self._check(not self._finished, "nothing is counted once the lane is finished")
+        self._counters[operator] = self._counters.get(operator, Counters()) + counters
+
+    def counted(self, operator: str) -> Counters:
+        """What an operator did in this step so far."""
+        return self._counters.get(operator, Counters())
+
+    @property
+    def counters(self) -> Mapping[str, Counters]:
+        """What every operator did in this step so far."""
+        return self._counters
+
+    @property
+    def comparisons(self) -> int:
+        """The comparisons of the step so far; what is counted by slice once more does not count twice."""
+        return sum(c.comparisons for id, c in self._counters.items() if not is_once_more(id))
+
+    def tell(self, event: Event) -> None:
+        """Add an event of this step."""
+        self._events.append(event)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What happened in this step so far."""
+        return tuple(self._events)
+
+    # --- advance
+
+    def delta(self, operator: str, compute: Callable[[], Combinations]) -> Combinations:
+        """The step's delta of an operator, computed once however many plans share it; in phase *advance*."""
+        if operator not in self._deltas:
+            self._deltas[operator] = compute()
+        return self._deltas[operator]
+
+    def has_delta(self, operator: str) -> bool:
+        """Whether the step's delta of an operator is there already."""
+        return operator in self._deltas
+
+    @contextmanager
+    def replaying(self, pieces: Mapping[str, Combinations]) -> Iterator[None]:
+        """Within this block operators see these deltas instead of the step's; the step's are back afterwards.
+
+        Whoever replays must turn the deltas that states took in into old combinations (`JoinState.age`).
+        """
+        aside, self._deltas = self._deltas, dict(pieces)
+        try:
+            yield
+        finally:
+            self._deltas = aside
+
+    def note(self, operator: str, value: Any) -> None:
+        """Keep what an operator found out, for others to read within this step; nothing of it is stored."""
+        self._notes[operator] = value
+
+    def noted(self, operator: str, default: Any = None) -> Any:
+        """What an operator noted in this step."""
+        return self._notes.get(operator, default)
+
+    # --- states
 
     def base(self, spec: RowsSpec) -> BaseState:
         """The base state of a source."""
         if spec.id not in self._bases:
-            listing = self.before.states.get(spec.id, StateListing())
-            bounds = self.bounds.get(spec.id, {})
-            self._bases[spec.id] = BaseState.load(spec, listing, bounds, self.store, self.clock.step)
+            self._check(self._bounds is not None, "states are loaded after the lane is bound")
+            listing = self._before.states.get(spec.id, StateListing())
+            self._bases[spec.id] = BaseState.load(spec, listing, self.bounds(spec.id), self._store, self.clock.step)
         return self._bases[spec.id]
 
     def holds(self, spec: StateSpec) -> bool:
         """Whether the state is listed or loaded; otherwise it must be computed from what is."""
-        return spec.id in self._joins or spec.id in self.before.states
+        return spec.id in self._joins or spec.id in self._before.states
 
     def join(self, spec: StateSpec) -> JoinState:
         """A join state that `holds`."""
         if spec.id not in self._joins:
-            listing = self.before.states[spec.id]
-            state = JoinState.load(spec, listing, self.bounds.get(spec.id, {}), self.store)
+            self._check(self._bounds is not None, "states are loaded after the lane is bound")
+            listing = self._before.states[spec.id]
+            state = JoinState.load(spec, listing, self.bounds(spec.id), self._store)
             if spec.lineage is not None and listing.lineage != spec.lineage.digest:
                 state = self._relived(state, spec.lineage)
             self._joins[spec.id] = state
@@ -105,7 +224,7 @@ class Lane:
             held = run.combinations
             bits = np.asarray(rows.fetch(LINEAGE, held.refs[label]).to_numpy(zero_copy_only=False))
             lived = SortedRun(run.codes, replace(held, valid_to=lineage.ends(held.valid_from, bits)))
-            runs.append(purge_run(lived, self.bounds.get(state.spec.id, {})))
+            runs.append(purge_run(lived, self.bounds(state.spec.id)))
         dropped = sum(map(len, state.old)) - sum(map(len, runs))
         return JoinState(state.spec, runs, state.purged + dropped, state.left_out)
 
@@ -118,7 +237,11 @@ class Lane:
         return None
 
     def put(self, state: JoinState) -> None:
-        """Take in a state that was computed anew."""
+        """Take in a state that was computed anew; it replaces the one of its name."""
+        self._check(not self._finished, "no state is put once the lane is finished")
+        if are_on():
+            for run in state.old:
+                check_run(state.spec, run)
         self._joins[state.spec.id] = state
 
     def adopt(self, run: StateSpec, whole: StateSpec) -> None:
@@ -127,8 +250,8 @@ class Lane:
         if held is not None and held.delta is not None:
             return  # Another query's plan keeps it.
         state = self.join(run)
-        adopted = JoinState(whole, state.old)
-        adopted.delta, adopted.left_out = state.delta, state.left_out
+        adopted = state.under(whole)
+        adopted.delta = state.delta
         more = sum(map(len, state.old))
         if held is not None:  # Nobody kept it in this step: it goes on with other rows.
             adopted.purged, more = held.purged, more - held.live
@@ -153,18 +276,23 @@ class Lane:
         """What `keep` listed under this id, in this step or an earlier one; None where there is nothing."""
         if id in self._tables:
             return self._tables[id]
-        listing = self.before.states.get(id)
-        return self.store.get(listing.chunks[0]) if listing and listing.chunks else None
+        listing = self._before.states.get(id)
+        return self._store.get(listing.chunks[0]) if listing and listing.chunks else None
+
+    def lists(self, id: str) -> bool:
+        """Whether a state or table of this id was listed when the step began."""
+        return id in self._before.states
 
     def keep(self, id: str, batch: pa.RecordBatch) -> None:
         """List a table beside the states; it stays listed while a box or an operator names it."""
+        self._check(not self._finished, "no table is kept once the lane is finished")
         self._tables[id] = batch
 
     def forget(self, spec: StateSpec) -> None:
         """Treat a state as missing, so that it is computed again."""
         self._joins.pop(spec.id, None)
-        states = {k: v for k, v in self.before.states.items() if k != spec.id}
-        self.before = LaneState(states, self.before.boxes)
+        states = {k: v for k, v in self._before.states.items() if k != spec.id}
+        self._before = LaneState(states, self._before.boxes)
 
     def reader(self, rows: Mapping[str, RowsSpec], combinations: Combinations) -> Callable[[Column], pa.Array]:
         """How an expression reads the columns of these combinations; each column is fetched once."""
@@ -184,36 +312,46 @@ class Lane:
         if base.rows is None:
             nothing = base.nothing()
             if spec.lineage is not None:  # A column may be new in this step.
-                nothing = RowRun(nothing.first, self.inputs[spec.input].slice(0, 0))
+                nothing = RowRun(nothing.first, self._inputs[spec.input].slice(0, 0))
             return BaseRows(base.old, nothing)
         return base.rows
 
     def finish(self, needed: set[str], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
-        """Store and list what is needed; everything else is unlisted."""
-        step = f"{self.name}/{self.clock.step:08d}"
-        states: dict[str, StateListing] = {k: v for k, v in self.carried.items() if k in needed}
-        for name in needed & (self._tables.keys() | {k for k in self.before.states if is_table(k)}):
-            states[name] = self._finish_table(name, f"{step}-{name}")
+        """Store and list what is needed; everything else is unlisted. Ends the step."""
+        self._check(not self._finished, "a lane is finished once")
+        states: dict[str, StateListing] = {k: v for k, v in self._queues.items() if k in needed}
+        for name in needed & (self._tables.keys() | {k for k in self._before.states if is_table(k)}):
+            states[name] = self._finish_table(name, self._chunk_name(name))
         for name, base in self._bases.items():
             if name in needed:
-                states[name] = self._finish_base(base, f"{step}-{name}")
+                states[name] = self._finish_base(base, self._chunk_name(name))
         for name, join in self._joins.items():
             if name in needed:
+                if are_on() and join.delta is not None:
+                    check_run(join.spec, join.delta)
                 clock = join.spec.lineage.clock if join.spec.lineage else ""
-                states[name] = join.finish(self.store, f"{step}-{name}", self.bounds.get(name, {}).get(clock))
+                states[name] = join.finish(self._store, self._chunk_name(name), self.bounds(name).get(clock))
                 delta = len(join.delta) if join.delta else 0
                 self.count(f"state {name}", Counters(inserted=delta, purged=join.purged, moved=join.moved))
+        self._finished = True
         return LaneState(states, dict(boxes))
+
+    def _chunk_name(self, id: str) -> str:
+        return f"{self.name}/{self.clock.step:08d}-{id}"
+
+    def _check(self, holds: bool, contract: str) -> None:
+        if are_on():
+            require(holds, contract)
 
     def _finish_table(self, name: str, chunk: str) -> StateListing:
         if name not in self._tables:
-            return self.before.states[name]
+            return self._before.states[name]
         batch = self._tables[name]
-        return StateListing((store_chunk(self.store, chunk, batch),), batch.num_rows)
+        return StateListing((store_chunk(self._store, chunk, batch),), batch.num_rows)
 
     def _finish_base(self, base: BaseState, name: str) -> StateListing:
-        bounds = self.bounds.get(base.spec.id, {})
+        bounds = self.bounds(base.spec.id)
         assert base.rows is not None
         new, old = base.rows.new.batch.num_rows, base.count_alive(bounds)
         self.count(f"state {base.spec.id}", Counters(inserted=new, purged=base.live_before - old))
-        return base.finish(self.store, name, old + new, bounds)
+        return base.finish(self._store, name, old + new, bounds)

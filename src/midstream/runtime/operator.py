@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Self
 
 from midstream.plan.signature import Signature
+from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.view import View
 from midstream.state.combinations import Combinations
@@ -61,6 +62,10 @@ class Operator(ABC):
         """The ids of the lane tables it keeps beside its states."""
         return ()
 
+    def distribution(self) -> Distribution:
+        """Which rows of its inputs must lie in one lane; none where it looks at each row by itself."""
+        return Distribution()
+
     @abstractmethod
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
         """The join states this operator keeps itself, each with the operator whose output it holds."""
@@ -79,9 +84,7 @@ class Operator(ABC):
 
     def delta(self, lane: Lane) -> Combinations:
         """The step's delta, computed once a step however many plans share the operator."""
-        if self.id not in lane.deltas:
-            lane.deltas[self.id] = self.advance(lane)
-        return lane.deltas[self.id]
+        return lane.delta(self.id, lambda: self.advance(lane))
 
     def walk(self, seen: set[int] | None = None) -> Iterator[Operator]:
         """This operator and all below it, children first, each once (`seen` has the ids of those passed already)."""

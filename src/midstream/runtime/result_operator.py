@@ -86,11 +86,11 @@ class ResultOperator(ABC):
     def _evicted(self, lane: Lane, stream: str, last: Words) -> Words:
         """When the row after number `last` came, for each; FOREVER while it has not."""
         spec = next(r for r in self.rows.values() if r.stream == stream)
-        arrived = lane.inputs[spec.input]
+        arrived = lane.input(spec.input)
         times = arrived.column("_ts").to_numpy()
         if not len(times):
             return np.full(len(last), FOREVER, np.int64)
-        at = last - lane.counts[spec.input]
+        at = last - lane.arrived_before(spec.input)
         evicted = times[np.clip(at, 0, len(times) - 1)]
         return np.where((at >= 0) & (at < len(times)), evicted, FOREVER)
 

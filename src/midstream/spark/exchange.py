@@ -6,7 +6,7 @@ groups read is sent to each. Lanes take turns over the partitions, so that parti
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -166,31 +166,19 @@ class Exchange:
 def wanted_rows(program: Program, layout: StepLayout) -> dict[str, str | None]:
     """For each stream of a program what Spark can check of its selections; None where every row is wanted."""
     found: dict[str, list[str | None]] = {}
-    for stream, ordered, own in _asked(program):
+    for selection in (one for unit in program.units for one in unit.selections()):
+        stream, own = selection.stream, selection.conditions
 
         def slot(column: Column, stream: str = stream) -> str:
             return layout.slots[stream][column.name]
 
         parts = [text for e in own if (text := condition(e, slot)) is not None]
-        checked = None if ordered or not parts else " AND ".join(f"({part})" for part in parts)
+        checked = None if selection.ordered or not parts else " AND ".join(f"({part})" for part in parts)
         found.setdefault(stream, []).append(checked)
     return {
         stream: None if None in texts else " OR ".join(f"({text})" for text in dict.fromkeys(texts))
         for stream, texts in found.items()
     }
-
-
-def _asked(program: Program) -> Iterator[tuple[str, bool, tuple[Expression, ...]]]:
-    """What each query asks of its streams: the stream, whether its rows come in order, the conditions."""
-    for unit in program.units:
-        if unit.answers is None:
-            for source in unit.user.sources:
-                own = tuple(e for alias, e in unit.user.selections if alias == source.alias)
-                yield source.stream, unit.ordered, own
-        else:
-            for lineage in unit.answers.lineages.values():
-                for one in lineage.filters:
-                    yield lineage.stream, False, one.conditions
 
 
 def hashed_slots(

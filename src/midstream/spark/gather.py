@@ -112,7 +112,8 @@ def run_step(
 
 def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
-    return Group(name, plan.lanes(name), streams, program.lane_key, wanted_rows(program, layout) if filtered else {})
+    (stage,) = program.stages
+    return Group(name, plan.lanes(name), streams, stage.lane_key, wanted_rows(program, layout) if filtered else {})
 
 
 def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
+import numpy as np
+import numpy.typing as npt
+
 from midstream.model.manifest import ChunkRef, StateListing
+from midstream.state.combinations import Combinations
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, to_batch
@@ -34,7 +38,7 @@ class JoinState:
         self.left_out = left_out + sum(run.left_out for run in old)
 
     @staticmethod
-    def load(spec: StateSpec, listing: StateListing, bounds: dict[str, int], store: ChunkStore) -> JoinState:
+    def load(spec: StateSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore) -> JoinState:
         """The state as a manifest lists it, without the rows that died since."""
         alive = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
         runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
@@ -46,12 +50,51 @@ class JoinState:
         return sum(map(len, self.old)) + (len(self.delta) if self.delta else 0)
 
     def insert(self, delta: SortedRun) -> bool:
-        """Take in the step's combinations; False if another operator already did."""
+        """Take in the step's combinations; False if another operator already did.
+
+        To be called once a step and operator, after the state has been probed: what it probes is `old`.
+        """
         if self.delta is not None:
             return False
         self.delta = delta
         self.left_out += delta.left_out
         return True
+
+    def complete(self, missing: SortedRun) -> None:
+        """Take in combinations of rows from before this step that the state lacked; none may be there already."""
+        self.left_out += missing.left_out
+        if len(missing):
+            self.old.append(missing)
+
+    def never_whole(self) -> None:
+        """Note that combinations without a key are missing for good: another index cannot be made of this state."""
+        self.left_out = max(self.left_out, 1)
+
+    def retain(self, kept: Callable[[Combinations], npt.NDArray[np.bool_]]) -> None:
+        """Take out the old combinations that a mask leaves out; they do not count as purged."""
+        self.old = [run.take(mask) for run in self.old if (mask := kept(run.combinations)).any()]
+
+    def preceded_by(self, older: JoinState) -> JoinState:
+        """The state with the combinations of another one listed before its own; neither may have a delta yet."""
+        whole = JoinState(self.spec, [*older.old, *self.old], self.purged)
+        whole.left_out = older.left_out + self.left_out
+        return whole
+
+    def under(self, spec: StateSpec) -> JoinState:
+        """The old combinations under another name: the same content, listed once more and copied never."""
+        state = JoinState(spec, self.old)
+        state.left_out = self.left_out
+        return state
+
+    def age(self) -> int:
+        """Count the step's combinations as old, compacted: how many there were. Only for a plan that is replayed."""
+        if self.delta is None:
+            return 0
+        aged, runs = len(self.delta), [run for run in (*self.old, self.delta) if len(run)]
+        while found := choose_neighbours([len(run) for run in runs]):
+            runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
+        self.old, self.delta = runs, None
+        return aged
 
     def finish(self, store: ChunkStore, name: str, now: int | None = None) -> StateListing:
         """Store what is new, compact, and list the chunks. `name` begins the new chunks' names.

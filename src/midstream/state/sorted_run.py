@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
-from midstream.state.combinations import Combinations, concatenate, indices
+from midstream.state.combinations import Combinations, Selector, concatenate, indices
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
 
@@ -29,6 +29,11 @@ class SortedRun:
 
     def __len__(self) -> int:
         return len(self.combinations)
+
+    def take(self, which: Selector) -> SortedRun:
+        """The combinations at these ascending indices, under this mask or in this slice; they are of no chunk."""
+        at = indices(which) if isinstance(which, np.ndarray) else which
+        return SortedRun(None if self.codes is None else self.codes[at], self.combinations.take(at))
 
 
 def sort_run(codes: Codes | None, combinations: Combinations, left_out: int = 0) -> SortedRun:
@@ -51,7 +56,7 @@ def _joined(codes: Sequence[Codes]) -> Codes:
     return joined.view(np.int64) if joined.dtype == np.int64 else joined.view(np.float64)
 
 
-def purge_run(run: SortedRun, bounds: dict[str, int]) -> SortedRun:
+def purge_run(run: SortedRun, bounds: Mapping[str, int]) -> SortedRun:
     """The rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
     ref = run.ref
     if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
@@ -59,12 +64,10 @@ def purge_run(run: SortedRun, bounds: dict[str, int]) -> SortedRun:
     mask = run.combinations.alive(bounds)
     if mask is None:
         return run
-    at = indices(mask)
-    codes = None if run.codes is None else run.codes[at]
-    return replace(run, codes=codes, combinations=run.combinations.take(at))
+    return replace(run.take(mask), ref=ref, left_out=run.left_out)
 
 
-def is_dead(ref: ChunkRef, bounds: dict[str, int]) -> bool:
+def is_dead(ref: ChunkRef, bounds: Mapping[str, int]) -> bool:
     """Whether every row of a chunk is past its lifetime on some clock."""
     return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
 

@@ -1,27 +1,108 @@
-"""Chains made ready to run."""
+"""A chain of queries that share one plan, made ready to run."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from typing_extensions import override
 
 from midstream.language.expression import Expression
+from midstream.migration.base import Strategy
+from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest
 from midstream.operators.binding import Binding
+from midstream.operators.compile import compile_plan
 from midstream.operators.need import Want
 from midstream.operators.project import ProjectOperator
 from midstream.plan.notation import parse_plan
+from midstream.plan.signature import canonical
+from midstream.plan.tree import Plan
+from midstream.runtime.lane import Lane
+from midstream.runtime.lane_key import lane_key
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import Answer
 from midstream.sharing.answers import Answers
 from midstream.sharing.discovery import scheme
 from midstream.sharing.lineages import lineage_of
 from midstream.sharing.member import Member
 from midstream.sharing.partition import can_part, choices
+from midstream.sharing.results import Pieces
 from midstream.sharing.shape import SCOPE, Shape, carrier, shape_in
+from midstream.state.combinations import Combinations
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
-from midstream.step.unit import Unit
+from midstream.step.held import held_id
+from midstream.step.unit import Selection, Unit
 
 
-def chain_units(manifest: Manifest, group: str) -> list[Unit]:
+@dataclass(frozen=True)
+class ChainUnit(Unit):
+    """Queries that run by one plan over shared states; `query` stands for all of them, whose answers `answers` gives.
+
+    Where push-down has parted the streams, a plan has a join for each choice of parts, and strategies do not move them.
+    """
+
+    answers: Answers
+
+    @override
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return tuple(member.name for member in self.answers.members)
+
+    @override
+    @cached_property
+    def lane_key(self) -> Mapping[str, Expression] | None:
+        return lane_key(canonical(self.query)[0])
+
+    @override
+    def selections(self) -> Iterator[Selection]:
+        for lineage in self.answers.lineages.values():
+            for one in lineage.filters:
+                yield Selection(lineage.stream, one.conditions)
+
+    @override
+    def parse(self, notation: str) -> Plan:
+        return parse_plan(notation, self.query)
+
+    @override
+    def compile(self, plan: Plan) -> tuple[Operator, ...]:
+        if self.answers.choices:
+            return tuple(compile_plan(choice.binding(self.binding), plan) for choice in self.answers.choices)
+        return (compile_plan(self.binding, plan),)
+
+    @override
+    def open(self, lane: Lane) -> None:
+        pass  # A chain reads the streams as they are.
+
+    @override
+    def hand_over(
+        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+    ) -> None:
+        pass  # A query with a user's operator on top runs by itself.
+
+    @override
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
+        return self.answers.give(lane, deltas, pieces)
+
+    @override
+    @property
+    def held_tables(self) -> Mapping[str, str]:
+        return {member.name: held_id(member.name, member.since) for member in self.answers.members}
+
+    @override
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return self.answers.operators
+
+    @override
+    @property
+    def migrates(self) -> bool:
+        return not self.answers.choices
+
+
+def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
     """The units of a group's chains."""
     names: dict[str, list[str]] = {}
     for name, entry in sorted(manifest.queries.items()):
@@ -47,7 +128,7 @@ def _chain_unit(
     shapes: Mapping[str, Shape],
     columns: Mapping[str, tuple[str, ...]],
     conditions: Mapping[tuple[str, str], tuple[Expression, ...]],
-) -> Unit:
+) -> ChainUnit:
     chain, query = manifest.chains[name], carrier(shapes)
     lineages = {
         label: lineage_of(manifest, holding, chain, {text: conditions[holding, text] for text in
@@ -65,22 +146,8 @@ def _chain_unit(
     parted = chosen.partitions and can_part(parse_plan(chain.plan, query))
     parts = choices(members, lineages) if parted else ()
     answers = Answers(name, rows, lineages, members, chosen.delivery, parts if len(parts) > 1 else ())
-    identity = {label: label for label in query.aliases}
     came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
-    return Unit(
-        name,
-        came,
-        chain.founded,
-        chain.group,
-        query,
-        query,
-        identity,
-        binding,
-        members[0].result_operator,
-        False,
-        answers,
-        chain.formerly,
-    )
+    return ChainUnit(name, came, chain.founded, chain.group, query, binding, answers, formerly=chain.formerly)
 
 
 def _want(manifest: Manifest, name: str, lineages: Mapping[str, Lineage]) -> Want:

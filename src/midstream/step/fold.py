@@ -54,9 +54,10 @@ def step(
     outputs: dict[str, LaneOutput] = {}
     for group in plan.groups():
         program = plan.program(group)
-        for lane, share in spread(plan, group, program, rows).items():
-            state = state_of(plan, group, lane, store)
-            outputs[lane] = lane_step(program, lane, state, share, clock, store)
+        for stage in program.stages:
+            for lane, share in spread(plan, group, program, stage, rows).items():
+                state = state_of(plan, group, lane, store)
+                outputs[lane] = lane_step(program, lane, state, share, clock, store)
     concluded, events = conclude(manifest, plan, outputs, seen)
     return StepResult(
         concluded,

@@ -8,8 +8,9 @@ from typing import Any
 
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.model.manifest import QueryEntry
-from midstream.step.lane_step import LaneOutput, mark_of
+from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
+from midstream.step.unit_step import mark_of
 
 TOLD = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
 """What the event of a migration that went on says."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest, QueryEntry
@@ -21,11 +20,13 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
 from midstream.plan.signature import canonical
 from midstream.plan.texts import parsed
-from midstream.runtime.lane_key import is_ordered
+from midstream.runtime.distribution import Stage
+from midstream.runtime.lane_key import SINGLE, is_ordered
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import canonical_plan, shape_in
 from midstream.step.chain_unit import chain_units
+from midstream.step.query_unit import QueryUnit
 from midstream.step.unit import Unit
 
 
@@ -41,10 +42,11 @@ class Program:
     changed: bool = False
 
     @property
-    def lane_key(self) -> dict[str, Expression] | None:
-        """For each stream what spreads its rows: the queries of a group agree on it. None: one lane."""
-        keys = [key for unit in self.units if (key := unit.lane_key) is not None]
-        return {stream: expression for key in keys for stream, expression in key.items()} or None
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages of a step, in order; one, for the queries of a group agree on a lane key or run in one lane."""
+        spread = [unit for unit in self.units if unit.group != SINGLE]
+        keys = [key for unit in spread if (key := unit.lane_key) is not None]
+        return (Stage(0, {stream: expression for key in keys for stream, expression in key.items()} or None),)
 
 
 def unit_of(manifest: Manifest, name: str) -> Unit:
@@ -60,7 +62,7 @@ def observed(manifest: Manifest, name: str) -> Observed:
     plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
     if entry.shares:
         plans = dict.fromkeys(canonical_plan(manifest, entry.sql, plan) for plan in plans)
-    labels = shape_in(manifest, entry.sql).names if entry.shares else unit.names
+    labels = unit.labels if isinstance(unit, QueryUnit) else shape_in(manifest, entry.sql).names
     operators = {op.id: op for plan in plans for root in unit.box(plan).roots for op in root.walk()}
     return Observed(name, unit.group, unit.query, labels, unit.binding.rows(), tuple(operators.values()))
 
@@ -76,9 +78,6 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
 
 
 _COMPILED: dict[tuple[object, ...], tuple[Unit, ...]] = {}
-_REMEMBERED = 64
-
-
 _REMEMBERED = 64
 
 
@@ -110,19 +109,15 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
     known = {name: canonical(query) for name, query in users.items()}
     scopes = {name: _scope(name, manifest.queries[name], known[name][0]) for name in alone}
     columns = _columns({name: query for name, (query, _) in known.items()}, scopes)
-    units = []
+    units: list[Unit] = []
     for name in alone:
         query, names = known[name]
         entry = manifest.queries[name]
         operator = _text(entry.operator)
         binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
-        result_operator = _operated(f"{name}.{entry.since}", binding, operator) if operator else _outlet(binding)
-        ordered = is_ordered(query)
-        units.append(
-            Unit(name, entry.plan, entry.since, group, users[name], query, names, binding, result_operator, ordered)
-        )
-    units += chain_units(manifest, group)
-    return tuple(sorted(units, key=lambda unit: unit.name))
+        result = _operated(f"{name}.{entry.since}", binding, operator) if operator else _result_operator(binding)
+        units.append(QueryUnit(name, entry.plan, entry.since, group, query, binding, users[name], names, result))
+    return tuple(sorted([*units, *chain_units(manifest, group)], key=lambda unit: unit.name))
 
 
 def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
@@ -158,7 +153,7 @@ def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
     return UserResultOperator(binding.query, binding.rows(), (), name, OperatorSpec.from_json(json.loads(operator)))
 
 
-def _outlet(binding: Binding) -> ResultOperator:
+def _result_operator(binding: Binding) -> ResultOperator:
     query, rows = binding.query, binding.rows()
     if query.difference is not None:
         minuend = query.difference.minuend

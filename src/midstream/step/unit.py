@@ -1,64 +1,161 @@
-"""What runs as one: a query by itself, or a chain, compiled but for its plan."""
+"""What runs as one on a lane: a query by itself, or a chain of queries that share one plan."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from typing import Any
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.migration.base import PlanBox
+from midstream.migration.base import Box, PlanBox, Strategy
+from midstream.migration.under_way.lasting import maker
+from midstream.migration.under_way.running import restored
+from midstream.model.commands import Migrate
 from midstream.operators.binding import Binding
-from midstream.operators.compile import compile_plan
-from midstream.operators.difference import DifferenceOperator
-from midstream.plan.notation import parse_plan
-from midstream.plan.signature import canonical, relabel_plan
 from midstream.plan.tree import Plan
-from midstream.runtime.lane_key import lane_key
+from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.runtime.result_operator import ResultOperator
-from midstream.sharing.answers import Answers
+from midstream.runtime.result_operator import Answer
+from midstream.sharing.results import Pieces
+from midstream.state.combinations import Combinations
+from midstream.state.specs import StateSpec
 
 
 @dataclass(frozen=True)
-class Unit:
-    """A query compiled but for its plan: as the user wrote it, and canonical under labels (`names`: alias to label).
+class Selection:
+    """What of a stream some query reads: rows that satisfy all `conditions`; `ordered` where it needs every row."""
 
-    Or a chain: then `query` stands for all its `members`, whose answers `answers` gives.
+    stream: str
+    conditions: tuple[Expression, ...]
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Unit(ABC):
+    """A query or a chain, compiled but for its plan; a frozen value that all lanes of a group share.
+
+    `plan` is the plan it runs by, as it is written for this unit; `query` is canonical, over labels. It ran under the
+    name `formerly` before, if that is not empty. What it does in a step is in the `UnitStep` of each lane, which calls
+    the methods here; a new kind of unit is a subclass.
     """
 
     name: str
     plan: str
     since: int
     group: str
-    user: Query
     query: Query
-    names: Mapping[str, str]
     binding: Binding
-    result_operator: ResultOperator
-    ordered: bool
-    answers: Answers | None = None
-    formerly: str = ""
-    _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False)
+    formerly: str = field(default="", kw_only=True)
+    _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False, kw_only=True)
+
+    @property
+    @abstractmethod
+    def queries(self) -> tuple[str, ...]:
+        """The names of the queries it answers."""
+
+    @property
+    @abstractmethod
+    def lane_key(self) -> Mapping[str, Expression] | None:
+        """For each stream what its rows may be spread over lanes by; None: all rows must be in one lane."""
+
+    @abstractmethod
+    def selections(self) -> Iterator[Selection]:
+        """What it reads of its streams, once for each filter that a row may pass."""
+
+    @abstractmethod
+    def parse(self, notation: str) -> Plan:
+        """A plan as it is written for this unit."""
+
+    @abstractmethod
+    def compile(self, plan: Plan) -> tuple[Operator, ...]:
+        """The roots of a plan's operators."""
+
+    @abstractmethod
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
+        """The step's part of each query's answer, from the deltas of the roots.
+
+        `pieces` say of runs of results, as many as there are, between which ages they are.
+        """
+
+    @property
+    @abstractmethod
+    def held_tables(self) -> Mapping[str, str]:
+        """For each query the id of the table of its results that a migration holds back."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether it takes its rows in order of event time, once the watermark has passed them."""
+        return False
+
+    @property
+    def slack(self) -> int:
+        """How many microseconds longer than the watermark asks it needs its states."""
+        return 0
+
+    @property
+    def kept(self) -> tuple[StateSpec, ...]:
+        """The states that hold its roots' output."""
+        return ()
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        """The ids of the lane's queues of rows that wait for the watermark."""
+        return ()
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The ids that its own counters bear, beside those of its plan's operators."""
+        return ()
+
+    @property
+    def migrates(self) -> bool:
+        """Whether strategies move its state; otherwise a new plan stands alone at once."""
+        return True
+
+    @abstractmethod
+    def open(self, lane: Lane) -> None:
+        """Called first in a step: make inputs of its own, if it has any."""
+
+    @abstractmethod
+    def hand_over(
+        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+    ) -> None:
+        """Called as a migration begins: go over to another user's operator on top, if the command names one."""
+
+    def tables(self, lane: Lane) -> frozenset[str]:
+        """The ids of the lane tables that it keeps itself; called after it has answered."""
+        return frozenset()
+
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        """What migrations under way do outside its plan, by their mark, as JSON values."""
+        return {}
 
     def box(self, notation: str) -> PlanBox:
-        """The box of a plan in the user's notation."""
+        """The box of a plan, compiled once."""
         if notation not in self._boxes:
-            plan = parse_plan(notation, self.user)
-            roots = self._roots(relabel_plan(plan, self.names))
-            self._boxes[notation] = PlanBox(plan, plan.notation(), roots)
+            plan = self.parse(notation)
+            self._boxes[notation] = PlanBox(plan, plan.notation(), self.compile(plan))
         return self._boxes[notation]
 
-    def _roots(self, plan: Plan) -> tuple[Operator, ...]:
-        if isinstance(self.result_operator, DifferenceOperator):
-            return self.result_operator.roots
-        if self.answers is not None and self.answers.choices:
-            return tuple(compile_plan(choice.binding(self.binding), plan) for choice in self.answers.choices)
-        return (compile_plan(self.binding, plan),)
+    def restored(self, snapshot: Mapping[str, Any]) -> Box:
+        """The box that a snapshot is of; where strategies do not move state, what was on its way has arrived."""
+        return restored(snapshot, self.box, maker) if self.migrates else self.box(snapshot["plan"])
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams it reads, each once, in FROM order."""
+        return tuple(dict.fromkeys(s.stream for s in self.query.sources))
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The streams whose arrivals its ROWS windows count."""
+        rows = {s.stream for s in self.query.sources if s.window is not None and s.window.kind == "rows"}
+        return tuple(stream for stream in self.streams if stream in rows)
 
     def columns(self) -> dict[str, frozenset[str]]:
-        """The columns the query reads of each stream, those of its selections included."""
+        """The columns it reads of each stream, those of its selections included."""
         return {
             stream: frozenset(
                 column
@@ -68,29 +165,3 @@ class Unit:
             )
             for stream in self.streams
         }
-
-    @cached_property
-    def lane_key(self) -> dict[str, Expression] | None:
-        """What its rows may be spread by."""
-        return lane_key(canonical(self.user)[0])
-
-    @property
-    def parted(self) -> bool:
-        """Whether it runs as several joins, one for each choice of parts."""
-        return self.answers is not None and bool(self.answers.choices)
-
-    @property
-    def queries(self) -> tuple[str, ...]:
-        """The names of the queries it answers."""
-        return (self.name,) if self.answers is None else tuple(member.name for member in self.answers.members)
-
-    @property
-    def streams(self) -> tuple[str, ...]:
-        """The streams the query reads, each once, in FROM order."""
-        return tuple(dict.fromkeys(s.stream for s in self.query.sources))
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The streams whose arrivals the query's ROWS windows count."""
-        rows = {s.stream for s in self.query.sources if s.window is not None and s.window.kind == "rows"}
-        return tuple(stream for stream in self.streams if stream in rows)

@@ -13,7 +13,7 @@ from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.state.combinations import concatenate, indices
+from midstream.state.combinations import concatenate
 from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
@@ -110,9 +110,7 @@ class Background:
         _, spec = self._state(entry)
         if lane.holds(gathered):
             found, running = lane.join(gathered), lane.join(spec)
-            whole = JoinState(spec, [*found.old, *running.old], running.purged)
-            whole.left_out = found.left_out + running.left_out
-            lane.put(whole)
+            lane.put(running.preceded_by(found))
             lane.put(JoinState(gathered, []))  # Another entry of the same join may be next.
         left = tuple(e for e in table.entries if e != entry)
         parent, sibling = self._above(entry)
@@ -137,8 +135,7 @@ class Background:
         raise KeyError(entry.join)
 
     def _spent(self, lane: Lane) -> int:
-        counted = lane.counters.get(self.operator)
-        return counted.comparisons if counted else 0
+        return lane.counted(self.operator).comparisons
 
 
 _NONE = np.zeros(0, np.int64)
@@ -161,7 +158,4 @@ def _split(runs: Sequence[SortedRun], cursor: int | None, until: int) -> tuple[l
 
 
 def _chosen(run: SortedRun, mask: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> SortedRun:
-    if mask.all():
-        return run
-    at = indices(mask)
-    return SortedRun(None if run.codes is None else run.codes[at], run.combinations.take(at))
+    return run if mask.all() else run.take(mask)

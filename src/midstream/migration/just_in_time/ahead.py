@@ -8,7 +8,6 @@ import numpy as np
 
 from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.just_in_time.stage import Fork, Stage
-from midstream.model.counters import Counters
 
 GROWTH = 4
 """A batch of keys is at most so many times the one before, for what a key costs is known only afterwards."""
@@ -39,7 +38,7 @@ def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
 
 
 def _compared(completion: Completion) -> int:
-    return completion.lane.counters.get(completion.operator, Counters()).comparisons
+    return completion.lane.counted(completion.operator).comparisons
 
 
 def _pairs(completion: Completion, stage: Stage) -> float:

@@ -57,8 +57,7 @@ class Completion:
             self.attempts[stage.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
             if keys.nulls and column.text() == stage.counted:
                 # Combinations without a key are never asked for: the state will not serve under another index.
-                state = self.lane.join(stage.spec)
-                state.left_out = max(state.left_out, 1)
+                self.lane.join(stage.spec).never_whole()
             return keys
         return here.left[column.text()]
 
@@ -163,9 +162,8 @@ class Completion:
                 found = found.take(absent if valid is None else absent | ~valid)
         state, spec = self.lane.join(stage.spec), stage.spec
         part = keyed(self.lane, self.rows, found, spec.index, spec.key)
-        state.left_out += part.left_out
+        state.complete(part)
         if len(part):
-            state.old.append(part)
             self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
             self.lane.count(f"state {spec.id}", Counters(inserted=len(part)))
 

@@ -62,7 +62,7 @@ def _end(result_operator: UserResultOperator, spec: OperatorSpec, lane: Lane) ->
     """Until when a result that came before may matter; None where there is none."""
     ends, times = [], []
     for rows in result_operator.rows.values():
-        pieces = lane.base(rows).alive(lane.bounds.get(rows.id, {}))
+        pieces = lane.base(rows).alive(lane.bounds(rows.id))
         if not pieces:
             return None
         ends.append(max(int(piece.valid_to[EVENT_TIME].max()) for piece in pieces))

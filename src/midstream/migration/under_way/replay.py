@@ -11,9 +11,6 @@ from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
-from midstream.state.compaction import choose_neighbours
-from midstream.state.join_state import JoinState
-from midstream.state.sorted_run import merge_runs
 from midstream.state.specs import StateSpec
 
 
@@ -23,24 +20,11 @@ def feed(plan: Operator, view: str, pieces: Mapping[str, Combinations], lane: La
     `pieces` are by the ids of the inputs. Afterwards they count as old in the states that the plan has for itself under
     the view's name; nothing else in the lane has changed. The plan must not be advanced in the same step.
     """
-    aside, lane.deltas = lane.deltas, dict(pieces)
-    try:
+    with lane.replaying(pieces):
         plan.delta(lane)
-    finally:
-        lane.deltas = aside
     for _, spec in states_of([plan]):
-        if spec.signature.view.startswith(view):
-            _grow_old(lane.join(spec), lane)
-
-
-def _grow_old(state: JoinState, lane: Lane) -> None:
-    if state.delta is None:
-        return
-    lane.count(f"state {state.spec.id}", Counters(inserted=len(state.delta)))
-    runs = [run for run in (*state.old, state.delta) if len(run)]
-    while found := choose_neighbours([len(run) for run in runs]):
-        runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
-    state.old, state.delta = runs, None
+        if spec.signature.view.startswith(view) and (aged := lane.join(spec).age()):
+            lane.count(f"state {spec.id}", Counters(inserted=aged))
 
 
 def old_rows(unit: Operator, lane: Lane) -> Combinations:

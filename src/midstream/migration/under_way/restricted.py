@@ -15,7 +15,7 @@ from midstream.model.counters import Counters
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, Words, concatenate, empty, indices
+from midstream.state.combinations import Combinations, Words, concatenate, empty
 from midstream.state.sorted_run import SortedRun
 
 Bits = Callable[[Combinations], Words]
@@ -54,9 +54,5 @@ def _told_apart(runs: Sequence[SortedRun], bits: Bits) -> list[tuple[SortedRun, 
         words = bits(run.combinations)
         for value in np.unique(words) if len(words) else (0,):
             mine = words == value
-            found.append((run if mine.all() else _chosen(run, indices(mine)), int(value)))
+            found.append((run if mine.all() else run.take(mine), int(value)))
     return found
-
-
-def _chosen(run: SortedRun, at: Words) -> SortedRun:
-    return SortedRun(None if run.codes is None else run.codes[at], run.combinations.take(at))

@@ -37,13 +37,13 @@ class Task:
             spec = root.rows[label]
             base = lane.base(spec)
             start[label] = base.next_row
-            pieces = base.alive(lane.bounds.get(spec.id, {}))
+            pieces = base.alive(lane.bounds(spec.id))
             ends[label] = {c: max(int(p.valid_to[c].max()) for p in pieces) for c in spec.clocks} if pieces else {}
         return replace(self, start=start, ends=ends, since=self.passed(lane, root))
 
     def passed(self, lane: Lane, root: Operator) -> int:
         """The event time up to which no row may still come."""
-        return min(lane.bounds.get(root.rows[label].id, {}).get(EVENT_TIME, BEGINNING) for label in self.sources)
+        return min(lane.bounds(root.rows[label].id).get(EVENT_TIME, BEGINNING) for label in self.sources)
 
     def progress(self, lane: Lane, root: Operator) -> float:
         """How much of the time that old rows live has passed, from 0 to 1."""
@@ -58,7 +58,7 @@ class Task:
 
     def source_is_spent(self, label: str, lane: Lane, root: Operator, longer: int = 0) -> bool:
         """The same for the old rows of one source."""
-        bounds, ends = lane.bounds.get(root.rows[label].id, {}), self.ends[label]
+        bounds, ends = lane.bounds(root.rows[label].id), self.ends[label]
         waits = {c: end + (longer if c == EVENT_TIME and end < FOREVER - longer else 0) for c, end in ends.items()}
         return not ends or any(bounds[clock] > end for clock, end in waits.items() if clock in bounds)
 

@@ -119,7 +119,7 @@ class Transition(Operator):
         extra = self.extra()
         below = {op.id for unit in self.inputs() for op in unit.walk()}
         ids = {self.id} | ({op.id for op in extra.walk()} - below if extra else set())
-        return sum(lane.counters[id].comparisons for id in ids if id in lane.counters)
+        return sum(lane.counted(id).comparisons for id in ids)
 
     @abstractmethod
     def phase(self, lane: Lane) -> str:

@@ -19,6 +19,7 @@ from midstream.model.errors import CheckpointError
 from midstream.operators.eddy.routing import POLICIES, Policy, Sightings
 from midstream.operators.eddy.stem import Stem
 from midstream.operators.match import keyed, match
+from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -52,6 +53,12 @@ class EddyOperator(Operator):
     @override
     def children(self) -> tuple[Operator, ...]:
         return tuple(stem.source for stem in self.stems)
+
+    @override
+    def distribution(self) -> Distribution:
+        every = sum(stem.bit for stem in self.stems)
+        visits = [stem.join_condition(every & ~stem.bit).distribution() for stem in self.stems]
+        return Distribution(tuple(m for d in visits for m in d.meetings), any(d.together for d in visits))
 
     @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
@@ -140,12 +147,12 @@ class EddyOperator(Operator):
         on = stem.join_condition(done)
         spec = stem.index(on)
         lane.count(self.id, Counters(hops=len(batch)))
-        before = lane.counters[self.id].comparisons
+        before = lane.counted(self.id).comparisons
         probe = keyed(lane, self.rows, batch, on.index, on.left_key)
         runs = [*lane.join(spec).old, *([new[spec.id]] if spec.id in new else [])]
         found = [match(lane, self.rows, self.id, on, probe, run) for run in runs]
         pieces = [piece for piece in found if len(piece)]
-        policy.seen.saw(place, len(batch), sum(map(len, pieces)), lane.counters[self.id].comparisons - before)
+        policy.seen.saw(place, len(batch), sum(map(len, pieces)), lane.counted(self.id).comparisons - before)
         return concatenate(pieces) if pieces else empty((*batch.labels, stem.label), batch.valid_from)
 
     def _together(self, found: list[Combinations]) -> Combinations:

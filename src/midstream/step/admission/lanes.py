@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.operators.number import number
-from midstream.runtime.lane_key import SINGLE, slots
+from midstream.runtime.distribution import Stage
+from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
@@ -41,14 +42,13 @@ def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa
 
 
 def spread(
-    plan: StepPlan, group: str, program: Program, rows: Mapping[str, pa.RecordBatch]
+    plan: StepPlan, group: str, program: Program, stage: Stage, rows: Mapping[str, pa.RecordBatch]
 ) -> dict[str, dict[str, pa.RecordBatch]]:
-    """For each lane of a group its share of the step's rows, by stream."""
+    """For each lane of a group its share of the rows that a stage begins with, by stream."""
     streams = {stream for unit in program.units for stream in unit.streams}
-    if group == SINGLE:
+    key = stage.lane_key
+    if key is None:
         return {lane_name(group, 0): {s: rows[s] for s in streams}}
-    key = program.lane_key
-    assert key is not None
     slotted = {
         s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1))) for s in streams
     }

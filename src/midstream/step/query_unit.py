@@ -1,0 +1,120 @@
+"""A query that runs by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from typing_extensions import override
+
+from midstream.language.expression import Expression
+from midstream.language.query import Query
+from midstream.migration.base import Strategy
+from midstream.migration.under_way.hand_over import hand_over
+from midstream.model.commands import Migrate
+from midstream.operators.compile import compile_plan
+from midstream.operators.difference import DifferenceOperator
+from midstream.operators.reorder import pending_id, release
+from midstream.operators.user import UserResultOperator
+from midstream.operators.user_operator import OperatorSpec
+from midstream.plan.notation import parse_plan
+from midstream.plan.signature import canonical, relabel_plan
+from midstream.plan.tree import Plan
+from midstream.runtime.lane import Lane
+from midstream.runtime.lane_key import is_ordered, lane_key
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import Answer, ResultOperator
+from midstream.sharing.results import Pieces
+from midstream.state.combinations import Combinations
+from midstream.state.specs import StateSpec
+from midstream.step.held import held_id
+from midstream.step.unit import Selection, Unit
+
+
+@dataclass(frozen=True)
+class QueryUnit(Unit):
+    """A query as the user wrote it (`user`) and canonical under labels (`labels`: alias to label), with its result."""
+
+    user: Query
+    labels: Mapping[str, str]
+    result_operator: ResultOperator
+
+    @override
+    @property
+    def queries(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    @override
+    @cached_property
+    def lane_key(self) -> Mapping[str, Expression] | None:
+        return lane_key(canonical(self.user)[0])
+
+    @override
+    def selections(self) -> Iterator[Selection]:
+        for source in self.user.sources:
+            own = tuple(e for alias, e in self.user.selections if alias == source.alias)
+            yield Selection(source.stream, own, self.ordered)
+
+    @override
+    def parse(self, notation: str) -> Plan:
+        return parse_plan(notation, self.user)
+
+    @override
+    def compile(self, plan: Plan) -> tuple[Operator, ...]:
+        if isinstance(self.result_operator, DifferenceOperator):
+            return self.result_operator.roots
+        return (compile_plan(self.binding, relabel_plan(plan, self.labels)),)
+
+    @override
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
+        return {self.name: self.result_operator.emit(lane, deltas)}
+
+    @override
+    @property
+    def held_tables(self) -> Mapping[str, str]:
+        return {self.name: held_id(self.name, self.since)}
+
+    @override
+    @cached_property
+    def ordered(self) -> bool:
+        return is_ordered(self.query)
+
+    @override
+    @property
+    def slack(self) -> int:
+        return self.result_operator.slack
+
+    @override
+    @property
+    def kept(self) -> tuple[StateSpec, ...]:
+        return self.result_operator.kept
+
+    @override
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(pending_id(self.name, self.since, stream) for stream in self.streams) if self.ordered else ()
+
+    @override
+    def open(self, lane: Lane) -> None:
+        if self.ordered:
+            own = {stream: self.binding.inputs[stream] for stream in self.streams}
+            counted = {stream: own[stream] for stream in self.counted}
+            release(lane, self.name, self.since, own, counted, self.columns())
+
+    @override
+    def hand_over(
+        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+    ) -> None:
+        if migration.operator is not None and isinstance(self.result_operator, UserResultOperator):
+            spec = OperatorSpec.from_json(migration.operator)
+            hand_over(self.result_operator, results, spec, strategy, migration.options, mark, lane)
+
+    @override
+    def tables(self, lane: Lane) -> frozenset[str]:
+        return self.result_operator.tables(lane)
+
+    @override
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        return self.result_operator.reports(lane)

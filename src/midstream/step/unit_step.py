@@ -1,0 +1,177 @@
+"""A unit in one step on one lane: its own part of the step, phase by phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from midstream.migration.base import Box, PlanBox, ensure, states_of
+from midstream.migration.discovery import strategy
+from midstream.migration.under_way.running import sound
+from midstream.model.commands import Migrate
+from midstream.model.manifest import LaneState
+from midstream.model.window import EVENT_TIME, row_clock
+from midstream.operators.source import SourceOperator
+from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.operator import Operator
+from midstream.runtime.result_operator import Answer
+from midstream.state.combinations import Combinations
+from midstream.state.specs import RowsSpec, StateSpec
+from midstream.step.held import hold_back, released
+from midstream.step.unit import Unit
+
+
+def mark_of(unit: str, step: int, number: int) -> str:
+    """What tells migrations apart: whose it is and when it began. Two units' states in transition are never one.
+
+    >>> mark_of("q", 12, 0)
+    'q.12.0'
+    """
+    return f"{unit}.{step}.{number}"
+
+
+class UnitStep:
+    """Restores a unit's box, begins its migrations, sees to its states, advances, answers and settles.
+
+    `lane_step` calls the methods in the order in which they stand here, each for all units before the next one, for
+    units share base rows and states: whatever one may read must be bound, computed or advanced for all.
+    """
+
+    def __init__(self, unit: Unit, migrations: Sequence[Migrate], state: LaneState, lane: Lane) -> None:
+        self.unit, self.lane = unit, lane
+        self._migrations = [(migration, unit.box(migration.plan)) for migration in migrations]
+        self._costs: dict[str, int] = {}
+        self._deltas: tuple[Combinations, ...] = ()
+        self.box = self._restored(state)
+        self._ran: list[Box] = [self.box, self.box.target, *(box for _, box in self._migrations)]
+
+    def _restored(self, state: LaneState) -> Box:
+        unit = self.unit
+        snapshot = state.boxes.get(unit.name) or (state.boxes.get(unit.formerly) if unit.formerly else None)
+        # A snapshot may be of a query of the same name that this step dropped.
+        if snapshot is None or unit.since == self.lane.clock.step:
+            return unit.box(unit.plan)
+        return unit.restored(snapshot)
+
+    def open(self) -> None:
+        """Let the unit make inputs of its own."""
+        self.unit.open(self.lane)
+
+    def bounds(self) -> dict[str, int]:
+        """For each clock of the unit the least end of lifetime that still matters to it."""
+        unit, lane = self.unit, self.lane
+        before = min(lane.clock.before[stream] for stream in unit.streams)
+        # A row outside every window and filter has ended before all time, and is dead before the watermark has moved.
+        found = {EVENT_TIME: max(before - unit.slack, BEGINNING + 1)}
+        for stream in unit.counted:
+            found[row_clock(stream)] = lane.arrived_before(unit.binding.inputs[stream])
+        return found
+
+    def specs(self) -> list[StateSpec | RowsSpec]:
+        """The states, base rows included, that the unit may read in this step."""
+        return specs_of(self.unit, self._ran)
+
+    def recover(self) -> None:
+        """Go on with the plan itself where a state is lost that only a migration under way could compute."""
+        self.box = sound(self.box, self.lane)
+
+    def begin(self) -> None:
+        """Begin the migrations that were asked for, each from what runs after the one before."""
+        for number, (migration, target) in enumerate(self._migrations):
+            before, mark = self.lane.comparisons, mark_of(self.unit.name, self.lane.clock.step, number)
+            chosen = strategy(migration.strategy)
+            if self.unit.migrates:
+                self.box = chosen.begin(self.box, target, self.lane, migration.options, mark)
+            else:
+                self.box = target
+            self.unit.hand_over(migration, chosen, self.box.results, mark, self.lane)
+            self._ran.append(self.box)
+            self._costs[mark] = self.lane.comparisons - before
+
+    def ensure(self, *, changed: bool) -> None:
+        """See to it that every state the unit stands on is there.
+
+        One that is computed anew is told as an event, unless this step asked for other states (`changed`).
+        """
+        kept = list(zip(self.box.results, self.unit.kept, strict=False))
+        quiet = changed or bool(self._migrations)
+        ensure(self.lane, [*states_of(self.box.operators()), *kept], event=not quiet)
+
+    def advance(self) -> None:
+        """Compute the step's deltas."""
+        self._deltas = self.box.advance(self.lane)
+
+    def answer(self) -> dict[str, Answer]:
+        """The step's part of each query's answer: without what is held back, with what is held back no longer."""
+        unit, lane = self.unit, self.lane
+        pieces = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
+        found, withheld = unit.answer(lane, self._deltas, pieces), self.box.withheld(lane)
+        if withheld is not None:
+            for query, answer in unit.answer(lane, (withheld,)).items():
+                hold_back(lane, unit.held_tables[query], answer)
+        elif any(lane.lists(table) for table in unit.held_tables.values()):
+            return {query: released(lane, unit.held_tables[query], answer) for query, answer in found.items()}
+        return found
+
+    def settle(self) -> UnitOutcome:
+        """End the step: what the unit goes on with, and what must be listed for that."""
+        tables = set(self.unit.tables(self.lane))
+        if self.box.withheld(self.lane) is not None:
+            tables |= set(self.unit.held_tables.values())
+        migrations, after = self._reports(), self.box.settled(self.lane)
+        return UnitOutcome(self.unit, after, [*self._ran, after], tables | needed(self.unit, after), migrations)
+
+    def _reports(self) -> dict[str, dict[str, Any]]:
+        """What the unit's migrations did in this step, those included that began and ended in it."""
+        found: dict[str, dict[str, Any]] = {mark: {"comparisons": cost} for mark, cost in self._costs.items()}
+        for mark, report in self.box.reports(self.lane).items():
+            cost = found.get(mark, {"comparisons": 0})["comparisons"] + report["comparisons"]
+            found[mark] = {**report, "comparisons": cost}
+        for mark, report in self.unit.reports(self.lane).items():
+            before: dict[str, Any] = found.get(mark, {"comparisons": 0})
+            pieces = {**before.get("pieces", {}), **report["pieces"]}
+            cost = before["comparisons"] + report["comparisons"]
+            found[mark] = {**before, **report, "comparisons": cost, "pieces": pieces}
+        return found
+
+
+class UnitOutcome:
+    """A unit after a step: the box it goes on with, the ids that must be listed, what its migrations did."""
+
+    def __init__(
+        self,
+        unit: Unit,
+        box: Box,
+        ran: Sequence[Box],
+        needed: set[str],
+        migrations: Mapping[str, dict[str, Any]],
+    ) -> None:
+        self.unit, self.box, self.needed, self.migrations = unit, box, needed, migrations
+        self._ran = ran
+
+    def operators(self) -> tuple[str, ...]:
+        """The ids of all counters that belong to the unit, sorted."""
+        ids = {id for box in self._ran for op in operators_of(box) for id in op.counted}
+        ids |= {f"state {state}" for box in self._ran for state in needed(self.unit, box)}
+        return tuple(sorted(ids | set(self.unit.operators)))
+
+
+def specs_of(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
+    """The states, base rows included, that a unit stands on when these boxes run it."""
+    specs: list[StateSpec | RowsSpec] = list(unit.kept)
+    for box in boxes:
+        specs += [spec for _, spec in states_of(box.operators())]
+        specs += [op.spec for op in operators_of(box) if isinstance(op, SourceOperator) and op.spec.kept]
+    return specs
+
+
+def needed(unit: Unit, box: Box) -> set[str]:
+    """The ids of everything that must be listed for a unit to go on with a box."""
+    tables = {table for op in operators_of(box) for table in op.tables()}
+    return set(unit.queues) | tables | {spec.id for spec in specs_of(unit, [box])}
+
+
+def operators_of(box: Box) -> Iterator[Operator]:
+    """All operators that a box runs."""
+    for root in box.operators():
+        yield from root.walk()
