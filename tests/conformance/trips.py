@@ -44,7 +44,7 @@ def strategies() -> list[str]:
 
 def options_of(strategy: str) -> list[str]:
     """The options that a strategy has."""
-    return ["objective"] if strategy == AUTO else sorted(discovered()[strategy].options)
+    return ["objective"] if strategy == AUTO else sorted(option.name for option in discovered()[strategy].options)
 
 
 def options(rng: Random, strategy: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import override
 
+from midstream.migration.option import DECOMPOSE, Option
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
@@ -115,7 +116,7 @@ class Strategy(ABC):
     """One way to carry a running query to another plan; found by discovery, known to nobody by name."""
 
     name: ClassVar[str]
-    options: ClassVar[frozenset[str]] = frozenset({"decompose"})
+    options: ClassVar[tuple[Option, ...]] = (DECOMPOSE,)
     feeds: ClassVar[Literal["at once", "beside", "queue"] | None] = None
     """How it brings a user's operator to where another one is; None where it would have to look into its state."""
 
@@ -124,15 +125,14 @@ class Strategy(ABC):
         return None
 
     def wrong(self, options: Mapping[str, Any]) -> str | None:
-        """What is wrong with the options given, or None; their names have been checked."""
-        for name, value in options.items():
-            if name in ("background", "budget") and (
-                isinstance(value, bool) or not isinstance(value, int) or value < 0
-            ):
-                return f"{name} is a number of comparisons a step, not {value!r}"
-            if name in ("decompose", "hold_new") and not isinstance(value, bool):
-                return f"{name} is true or false, not {value!r}"
-        return None
+        """What is wrong with the values of the options given, or None; their names have been checked.
+
+        >>> from midstream.migration.discovery import strategy
+        >>> strategy("ghm").wrong({"budget": -1})
+        'budget is a number of comparisons a step, not -1'
+        """
+        given = (option.wrong(options[option.name]) for option in self.options if option.name in options)
+        return next((wrong for wrong in given if wrong), None)
 
     def predict(self, situation: Situation) -> Prediction | None:
         """What the migration would cost, from live figures; None where the strategy cannot carry it."""

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration.gpt import begin_empty
+from midstream.migration.option import DECOMPOSE, Budget
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.queue import Queue, queue_of
@@ -24,8 +25,7 @@ from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
-BUDGET = 100_000
-"""Comparisons a step, where the user does not say."""
+BUDGET = Budget("budget", 100_000, "comparisons a step that the new plan may do; of an operator on top, rows a step")
 
 FIRST_PIECE = 16
 """Rows fed before anything is known of what a row costs."""
@@ -47,7 +47,7 @@ class GHM(Lasting):
 
     name: ClassVar[str] = "ghm"
     feeds = "queue"
-    options: ClassVar[frozenset[str]] = frozenset({"decompose", "budget"})
+    options = (DECOMPOSE, BUDGET)
 
     @override
     def transition(
@@ -58,7 +58,7 @@ class GHM(Lasting):
 
     @override
     def predict(self, situation: Situation) -> Prediction:
-        return beside(situation, situation.options.get("budget", BUDGET))
+        return beside(situation, BUDGET.of(situation.options))
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class GHMTransition(Transition):
         """Feed from the queues until the budget is used; the number of rows fed."""
         if self.task.is_spent(lane, self):
             return self._feed(queue, len(queue), lane)
-        budget, begun = self.options.get("budget", BUDGET), lane.comparisons
+        budget, begun = BUDGET.of(self.options), lane.comparisons
         used = fed = 0
         before = int(self.task.memory.get("fed", 0))
         size = min(self.task.memory.get("last", 0) // 4 or FIRST_PIECE, _most(before))

@@ -12,6 +12,7 @@ from typing_extensions import override
 from midstream.migration.base import Move
 from midstream.migration.hybrid.background import Background
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
+from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import shifting
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.task import Sources, Task
@@ -43,7 +44,7 @@ class HybMig(Lasting):
     """
 
     name: ClassVar[str] = "hybmig"
-    options: ClassVar[frozenset[str]] = frozenset({"decompose", "background"})
+    options = (DECOMPOSE, BACKGROUND)
 
     @override
     def refusal(self, move: Move) -> str | None:
@@ -74,7 +75,7 @@ class HybMig(Lasting):
 
     @override
     def predict(self, situation: Situation) -> Prediction:
-        return shifting(situation, situation.options.get("background", 0))
+        return shifting(situation, BACKGROUND.of(situation.options))
 
 
 def _is_plain(old: Operator, masked: frozenset[Sources]) -> bool:
@@ -109,7 +110,7 @@ class HybMigTransition(Transition):
     @cached_property
     def background(self) -> Background | None:
         """Who fills the missing states, if there is a budget."""
-        return Background(self.id, self.new, f"{self.name}~/") if self.options.get("background") else None
+        return Background(self.id, self.new, f"{self.name}~/") if BACKGROUND.of(self.options) else None
 
     @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:

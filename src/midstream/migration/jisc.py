@@ -16,6 +16,7 @@ from midstream.migration.just_in_time.completion import Completion, is_old
 from midstream.migration.just_in_time.demand import probe
 from midstream.migration.just_in_time.overlap import find_whole, take_over
 from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.running import Running
@@ -46,7 +47,7 @@ class JISC(Lasting):
     """
 
     name: ClassVar[str] = "jisc"
-    options: ClassVar[frozenset[str]] = frozenset({"decompose", "background"})
+    options = (DECOMPOSE, BACKGROUND)
     keeps_old: ClassVar[bool] = False
 
     @override
@@ -70,7 +71,7 @@ class JISC(Lasting):
 
     @override
     def predict(self, situation: Situation) -> Prediction:
-        return on_demand(situation, situation.options.get("background", 0))
+        return on_demand(situation, BACKGROUND.of(situation.options))
 
 
 @dataclass(frozen=True)
@@ -129,7 +130,7 @@ class JISCTransition(Transition):
         completion = self._completion(lane, self.attempts(lane))
         for stage in self.open:
             completion.is_complete(stage)  # Begins its counter.
-        complete_ahead(completion, self.root, self.options.get("background", 0))
+        complete_ahead(completion, self.root, BACKGROUND.of(self.options))
         found = probe(completion, self.root)
         self._keep(lane, completion.attempts)
         self.promoted(completion, lane)

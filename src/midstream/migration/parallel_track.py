@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from midstream.migration.base import Move
 from midstream.migration.gpt import begin_empty
+from midstream.migration.option import DECOMPOSE, OneOf, Switch
 from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.restricted import restricted
@@ -23,7 +24,8 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 
-PURGES = ("watermark", "zhu")
+HOLD_NEW = Switch("hold_new", False, "keep the new plan's results back until the old plan is done (Zhu §4.2)")
+PURGE = OneOf("purge", "watermark", "when old rows go: by the watermark, or by Zhu's rule", ("watermark", "zhu"))
 
 
 class ParallelTrack(Lasting):
@@ -38,17 +40,11 @@ class ParallelTrack(Lasting):
     """
 
     name: ClassVar[str] = "parallel_track"
-    options: ClassVar[frozenset[str]] = frozenset({"decompose", "hold_new", "purge"})
-
-    @override
-    def wrong(self, options: Mapping[str, Any]) -> str | None:
-        if options.get("purge", "watermark") not in PURGES:
-            return f"purge is one of {', '.join(PURGES)}, not {options['purge']!r}"
-        return super().wrong(options)
+    options = (DECOMPOSE, HOLD_NEW, PURGE)
 
     @override
     def refusal(self, move: Move) -> str | None:
-        if move.options.get("hold_new") and not move.plain:
+        if HOLD_NEW.of(move.options) and not move.plain:
             return (
                 "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "
                 "must know all of them in time"
@@ -58,7 +54,11 @@ class ParallelTrack(Lasting):
     @override
     def is_whole(self, options: Mapping[str, Any]) -> bool:
         # What is held back must be the answer itself: inside a plan its partners would be purged meanwhile.
-        return bool(options.get("hold_new")) or super().is_whole(options)
+        return HOLD_NEW.of(options) or super().is_whole(options)
+
+    @override
+    def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {**options, HOLD_NEW.name: False} if HOLD_NEW.of(options) else options
 
     @override
     def transition(
@@ -71,8 +71,8 @@ class ParallelTrack(Lasting):
     def predict(self, situation: Situation) -> Prediction:
         return both_plans(
             situation,
-            hold_new=bool(situation.options.get("hold_new")),
-            zhu_purge=situation.options.get("purge") == "zhu",
+            hold_new=HOLD_NEW.of(situation.options),
+            zhu_purge=PURGE.of(situation.options) == "zhu",
         )
 
 
@@ -98,7 +98,7 @@ class ParallelTransition(Transition):
 
     def is_held(self, lane: Lane) -> bool:
         """Whether new results are kept back in this step."""
-        return bool(self.options.get("hold_new")) and not self.is_over(lane)
+        return HOLD_NEW.of(self.options) and not self.is_over(lane)
 
     @override
     def is_over(self, lane: Lane) -> bool:
@@ -106,7 +106,7 @@ class ParallelTransition(Transition):
 
     @override
     def phase(self, lane: Lane) -> str:
-        return "both plans run" + (", new results are held back" if self.options.get("hold_new") else "")
+        return "both plans run" + (", new results are held back" if HOLD_NEW.of(self.options) else "")
 
     @override
     def serves(self) -> tuple[str, str]:
@@ -115,7 +115,7 @@ class ParallelTransition(Transition):
     def _longer(self) -> int:
         """How long Zhu's purge rule lets mixed tuples live beyond their old rows."""
         assert self.old is not None
-        if self.options.get("purge") != "zhu" or not inner(self.old, self.task.units):
+        if PURGE.of(self.options) != "zhu" or not inner(self.old, self.task.units):
             return 0
         windows = [spec.window for spec in self.rows.values() if spec.label in self.labels and spec.window]
         return max((window.size for window in windows if window.kind == "range"), default=0)

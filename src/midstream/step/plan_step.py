@@ -224,11 +224,13 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
             raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
     query = parsed(manifest, entry.sql)
     plan, chosen = parse_plan(command.plan, query), strategy(command.strategy)
-    unknown = sorted(set(command.options) - chosen.options)
+    known = {option.name for option in chosen.options}
+    unknown = sorted(command.options.keys() - known)
     if unknown:
-        known = ", ".join(sorted(chosen.options)) or "it has none"
         raise StrategyError(
-            f"{chosen.name} has no option {unknown[0]!r}", place=f"query {command.query}", remedy=f"options: {known}"
+            f"{chosen.name} has no option {unknown[0]!r}",
+            place=f"query {command.query}",
+            remedy=f"options: {', '.join(sorted(known)) or 'it has none'}",
         )
     stateful = len(query.sources) > 1 or query.aggregate is not None
     wrong = chosen.wrong(command.options)

@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from midstream.migration.base import Strategy, ensure, states_of
-from midstream.migration.ghm import BUDGET
 from midstream.model.window import EVENT_TIME
 from midstream.operators.successor import Successor, one_batch, queued
 from midstream.operators.user import Standing, UserResultOperator
@@ -49,7 +48,8 @@ def hand_over(
             result_operator.begin(lane, replace(standing, successor=coming))
         else:
             rows = result_operator.rows_of(lane, _living(results, lane))
-            coming = replace(coming, budget=options.get("budget", BUDGET), waiting=rows.num_rows)
+            (budget,) = (option.of(options) for option in strategy.options if option.name == "budget")
+            coming = replace(coming, budget=budget, waiting=rows.num_rows)
             result_operator.begin(lane, replace(standing, successor=coming), one_batch(queued(rows, before)))
 
 

@@ -37,6 +37,10 @@ class Lasting(Strategy):
     ) -> Transition:
         """The operator for one piece of a migration; the same arguments give the same operator."""
 
+    def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options under which a migration goes on as the old plan of another one: it holds no result back."""
+        return options
+
     def is_whole(self, options: Mapping[str, Any]) -> bool:
         """Whether the plan must move in one piece."""
         return not options.get("decompose", True)
@@ -55,7 +59,7 @@ class Lasting(Strategy):
         tasks = carve(root, new.roots[0], decompose=not self.is_whole(options))
         placed = []
         for task in tasks:
-            source = before.within(task.sources, task.units).unheld() if self.keeps_old else None
+            source = before.within(task.sources, task.units).nested(self.maker) if self.keeps_old else None
             begun = task.begun(lane, new.roots[0])
             placed.append(Placed(self.name, mark, lane.clock.step, dict(options), begun, source))
         # What both plans have in common goes on as it is, in transition or not.

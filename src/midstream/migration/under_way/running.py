@@ -30,6 +30,10 @@ class Maker(Protocol):
         """The operator that stands where `whole` will stand."""
         ...
 
+    def nested(self, options: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The options under which a migration goes on as the old plan of another one."""
+        ...
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -87,12 +91,9 @@ class Mixture:
         inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
         return Mixture(self.plan, tuple(inside))
 
-    def unheld(self) -> Mixture:
-        """The mixture as the old plan of another migration, which lets no result be held back inside it."""
-        placed = (
-            replace(p, options={**p.options, "hold_new": False}) if p.options.get("hold_new") else p
-            for p in self.placed
-        )
+    def nested(self, makers: Callable[[str], Maker]) -> Mixture:
+        """The mixture as the old plan of another migration."""
+        placed = (replace(p, options=makers(p.strategy).nested(p.options)) for p in self.placed)
         return replace(self, placed=tuple(placed))
 
     def root(self, makers: Callable[[str], Maker]) -> Operator:
