@@ -14,7 +14,7 @@ from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
-from midstream.plan.tree import Stairs
+from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 
@@ -31,9 +31,9 @@ class JISCStairs(JISC):
 
     @override
     def refusal(self, move: Move) -> str | None:
-        if not isinstance(move.new, Stairs):
+        if not (isinstance(move.new, Form) and move.new.name == STAIRS):
             return f"{move.new.notation()} keeps no STAIRs; jisc goes from joins to joins"
-        if not move.old.startswith("stairs("):
+        if not move.old.startswith(f"{STAIRS}("):
             return f"{move.old} keeps no STAIRs whose entries could be promoted; strategy stairs makes them"
         return None
 

@@ -10,11 +10,11 @@ from typing_extensions import override
 from midstream.migration.base import Box, Move, PlanBox, ensure, states_of
 from midstream.migration.moving_state import MovingState
 from midstream.model.counters import Counters
-from midstream.plan.tree import Stairs as StairsPlan
+from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.lane import Lane
 
 
-class Stairs(MovingState):
+class EagerStairs(MovingState):
     """Change the routing, and at once Demote what the new one has no STAIR for and Promote what its STAIRs lack.
 
     Demoting takes an entry back to its base rows, which are there anyhow: its state is let go. Promoting joins the
@@ -27,7 +27,7 @@ class Stairs(MovingState):
 
     @override
     def refusal(self, move: Move) -> str | None:
-        if isinstance(move.new, StairsPlan):
+        if isinstance(move.new, Form) and move.new.name == STAIRS:
             return None
         return f"{move.new.notation()} keeps no STAIRs; write such as stairs({_tree(move.new.aliases())})"
 

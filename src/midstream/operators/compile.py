@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from midstream.operators.binding import Binding, compile_source
 from midstream.operators.eddy.cacq import EddyOperator
-from midstream.operators.eddy.stairs import routed
 from midstream.operators.eddy.stem import compile_stems
+from midstream.operators.forms.base import form
 from midstream.operators.join_condition import join_condition
 from midstream.operators.multi_join import Hop, MultiJoinOperator, Route
 from midstream.operators.window_join import WindowJoin
-from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 from midstream.runtime.operator import Operator
 from midstream.state.specs import RowsSpec
 
@@ -31,8 +31,8 @@ def compile_plan(binding: Binding, plan: Plan) -> Operator:
             # The order in which a plan names them means nothing to an eddy.
             stems = compile_stems(binding, sorted(sources))
             return EddyOperator(binding.signature(sources), rows, stems, policy)
-        case Stairs(tree):
-            return routed(compile_plan(binding, tree))
+        case Form(name, tree):
+            return form(name).compile(compile_plan(binding, tree))
     raise TypeError(plan)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from midstream.optimizer.statistics import Condition, Sources, Statistics, geometric_mean
-from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 Between = tuple[str, str]
 """Two sources, in order of name."""
@@ -59,7 +59,7 @@ class Estimate:
         match plan:
             case Join():
                 return self._tree(plan)[1]
-            case Stairs(tree):
+            case Form(_, tree):
                 return self._tree(tree)[1]
             case MultiJoin(orders):
                 return [hop for start, order in orders for hop in self._hops(start, order)]

@@ -9,7 +9,7 @@ from midstream.optimizer.estimate import Joining
 from midstream.optimizer.prediction import Situation
 from midstream.optimizer.statistics import Sources
 from midstream.plan.decompose import MigrationTask
-from midstream.plan.tree import Join, Plan, Stairs
+from midstream.plan.tree import Form, Join, Plan
 
 EULER = 0.5772
 SLICES = 64
@@ -122,7 +122,7 @@ def _piece(situation: Situation, task: MigrationTask) -> Piece:
 
 def _height(plan: Plan) -> int:
     """The height of a query tree (Zhu §5.2): 1 for a single level of joins."""
-    if isinstance(plan, Stairs):
+    if isinstance(plan, Form):
         return _height(plan.tree)
     return 1 + max(_height(plan.left), _height(plan.right)) if isinstance(plan, Join) else 0
 

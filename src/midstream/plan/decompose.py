@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from midstream.plan.tree import Join, Leaf, Plan, Stairs
+from midstream.plan.tree import Form, Join, Leaf, Plan
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class MigrationTask:
 def decompose(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
     """Split a migration at common subplans; pieces whose old and new plan are the same are discarded.
 
-    Tasks come bottom-up; those between stairs are those between their trees. Any other plan is no join tree, cannot be
-    split and is one task.
+    Tasks come bottom-up; those between two of one form are those between their trees. Any other plan is no join tree,
+    cannot be split and is one task.
 
     >>> a, b, c, d = map(Leaf, "ABCD")
     >>> tasks = decompose(Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d)))
@@ -36,7 +36,7 @@ def decompose(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
     >>> decompose(Join(a, b), Join(b, a))
     ()
     """
-    if isinstance(old, Stairs) and isinstance(new, Stairs):
+    if isinstance(old, Form) and isinstance(new, Form) and old.name == new.name:
         return decompose(old.tree, new.tree)
     if not (isinstance(old, Join) and isinstance(new, Join)):
         return () if old == new else (MigrationTask(old, new),)

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
+from importlib.metadata import entry_points
 
 from midstream.language.place import place
 from midstream.language.query import Query
 from midstream.language.scope import find_name, suggest
 from midstream.model.errors import PlanError
-from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.plan.tree import STAIRS, Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
-_CALL = re.compile(r"\s*(eddy|stairs)\s*[(:]", re.IGNORECASE)
+_CALL = re.compile(r"\s*([^\s()\[\]:|,\"]+)\s*[(:]")
 _REMEDY = (
     "write a tree of pairs such as ((A B) C), probing orders such as [A: B C | B: A C | C: A B], "
     "an eddy such as eddy(A B C), or stairs(((A B) C))"
 )
 _POLICIES = " or ".join(f"eddy:{policy}(A B C)" for policy in Eddy.policies)
+
+
+@lru_cache(maxsize=1)
+def form_names() -> frozenset[str]:
+    """The words that may stand before a tree: those of other packages are the names of their entry points."""
+    return frozenset({STAIRS, *entry_points(group="midstream.operators").names})
 
 
 def parse_plan(text: str, query: Query) -> Plan:
@@ -66,8 +74,12 @@ class _Notation:
         if not self.tokens:
             raise self.error("the plan is empty", 0)
         # No tree goes on behind a source's name, so a source may be called eddy or stairs.
-        if called := _CALL.match(self.text):
-            plan = self.eddy() if called[1].lower() == "eddy" else self.stairs()
+        called = _CALL.match(self.text)
+        word = called[1].lower() if called else ""
+        if word == "eddy":
+            plan = self.eddy()
+        elif word in form_names():
+            plan = self.form(word)
         else:
             plan = self.orders() if self.peek() == "[" else self.tree()
         if self.at < len(self.tokens):
@@ -153,16 +165,17 @@ class _Notation:
             raise self.error(f"an eddy cannot route by {name!r}", offset, f"write {_POLICIES}")
         return name.lower()
 
-    def stairs(self) -> Plan:
+    def form(self, name: str) -> Plan:
         self.take()
         self.take("(")
         inner = self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
         if self.peek() != "(":
-            example = f"such as stairs({default_plan(self.query).notation()})"
-            raise self.error("stairs keep the states of a tree of pairs", inner, example)
+            example = f"such as {name}({default_plan(self.query).notation()})"
+            said = "stairs keep the states of" if name == STAIRS else f"{name} runs"
+            raise self.error(f"{said} a tree of pairs", inner, example)
         tree = self.tree()
         self.take(")")
-        return Stairs(tree)
+        return Form(name, tree)
 
     def orders(self) -> Plan:
         self.take("[")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from midstream.plan.tree import Join, Plan, Stairs
+from midstream.plan.tree import Form, Join, Plan
 
 T = TypeVar("T")
 
@@ -40,12 +40,12 @@ def _below(plan: Plan) -> tuple[Plan, ...]:
     match plan:
         case Join(left, right):
             return (left, right)
-        case Stairs(tree):
+        case Form(_, tree):
             return (tree,)
     return ()
 
 
 def _label(plan: Plan) -> str:
-    if isinstance(plan, Stairs):
-        return "stairs"
+    if isinstance(plan, Form):
+        return plan.name
     return f"join {' '.join(plan.aliases())}" if isinstance(plan, Join) else plan.notation()

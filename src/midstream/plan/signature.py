@@ -23,7 +23,7 @@ from midstream.language.query import (
     Source,
 )
 from midstream.plan.key_classes import KeyClass, key_classes
-from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
             return MultiJoin(tuple((names[a], tuple(names[b] for b in order)) for a, order in orders))
         case Eddy(sources, policy):
             return Eddy(tuple(names[a] for a in sources), policy)
-        case Stairs(tree):
-            return Stairs(relabel_plan(tree, names))
+        case Form(name, tree):
+            return Form(name, relabel_plan(tree, names))
     raise TypeError(plan)
 
 

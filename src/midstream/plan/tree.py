@@ -99,14 +99,19 @@ class Eddy(Plan):
         return f"eddy{policy}({' '.join(self.sources)})"
 
 
-@dataclass(frozen=True)
-class Stairs(Plan):
-    """An eddy whose join state is kept; `tree` is the routing of the present (STAIRs, JISC §3.2).
+STAIRS = "stairs"
+"""The form of an eddy whose join state is kept; its tree is the routing of the present (STAIRs, JISC §3.2)."""
 
-    >>> Stairs(Join(Leaf("A"), Leaf("B"))).notation()
+
+@dataclass(frozen=True)
+class Form(Plan):
+    """A tree of joins that is run in another way, by the operator of that name.
+
+    >>> Form(STAIRS, Join(Leaf("A"), Leaf("B"))).notation()
     'stairs((A B))'
     """
 
+    name: str
     tree: Plan
 
     @override
@@ -115,12 +120,12 @@ class Stairs(Plan):
 
     @override
     def notation(self) -> str:
-        return f"stairs({self.tree.notation()})"
+        return f"{self.name}({self.tree.notation()})"
 
 
 def joins(plan: Plan) -> Iterator[Join]:
-    """Every join of a tree, the one that stairs keep included, children before parents."""
-    if isinstance(plan, Stairs):
+    """Every join of a tree, the one inside a form included, children before parents."""
+    if isinstance(plan, Form):
         yield from joins(plan.tree)
     if isinstance(plan, Join):
         yield from joins(plan.left)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from midstream.language.query import Query
 from midstream.model.errors import PlanError
 from midstream.plan.notation import default_plan, parse_plan
-from midstream.plan.tree import Eddy, Join, Leaf, MultiJoin, Plan, Stairs
+from midstream.plan.tree import STAIRS, Eddy, Form, Join, Leaf, MultiJoin, Plan
 from tests.unit.language.schemas import parsed
 
 FOUR = parsed("SELECT A.k FROM A [ROWS 1], B [ROWS 1], C [ROWS 1], D [ROWS 1]")
@@ -38,7 +38,7 @@ def test_eddies_are_read_back() -> None:
     for text, plan in {
         "eddy(A B C)": Eddy(("A", "B", "C")),
         "eddy:rank(C A B)": Eddy(("C", "A", "B"), "rank"),
-        "stairs((A (C B)))": Stairs(Join(Leaf("A"), Join(Leaf("C"), Leaf("B")))),
+        "stairs((A (C B)))": Form(STAIRS, Join(Leaf("A"), Join(Leaf("C"), Leaf("B")))),
     }.items():
         assert parse_plan(text, THREE) == plan
         assert plan.notation() == text
