@@ -32,7 +32,7 @@ PLAIN = QuerySpec((SourceSpec("A", "A"),), (Item("A.u", "a"),), (Condition("A.k 
 
 
 @dataclass(frozen=True)
-class Move:
+class MigrationRequest:
     """A query, and how it migrates."""
 
     strategy: str
@@ -43,16 +43,16 @@ class Move:
 
 
 MOVES = {
-    **{name: Move(name) for name in discovered()},
-    "pause_drain_resume": Move("pause_drain_resume", "A", "[A: ]", spec=PLAIN),
-    "m_join": Move("m_join", new="[A: B C | B: A C | C: B A]"),
-    "cacq": Move("cacq", new="eddy(A B C)"),
-    "stairs": Move("stairs", new="stairs((A (B C)))"),
-    "jisc_stairs": Move("jisc_stairs", "stairs(((A B) C))", "stairs((A (B C)))"),
-    "ghm": Move("ghm", options={"budget": 4}),
-    "held": Move("parallel_track", options={"hold_new": True}),
-    "completed": Move("hybmig", options={"background": 2}),
-    "just_in_time": Move("jisc", options={"background": 0, "decompose": False}),
+    **{name: MigrationRequest(name) for name in discovered()},
+    "pause_drain_resume": MigrationRequest("pause_drain_resume", "A", "[A: ]", spec=PLAIN),
+    "m_join": MigrationRequest("m_join", new="[A: B C | B: A C | C: B A]"),
+    "cacq": MigrationRequest("cacq", new="eddy(A B C)"),
+    "stairs": MigrationRequest("stairs", new="stairs((A (B C)))"),
+    "jisc_stairs": MigrationRequest("jisc_stairs", "stairs(((A B) C))", "stairs((A (B C)))"),
+    "ghm": MigrationRequest("ghm", options={"budget": 4}),
+    "held": MigrationRequest("parallel_track", options={"hold_new": True}),
+    "completed": MigrationRequest("hybmig", options={"background": 2}),
+    "just_in_time": MigrationRequest("jisc", options={"background": 0, "decompose": False}),
 }
 """A query of each strategy, by its name, and some with options."""
 

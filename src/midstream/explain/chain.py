@@ -16,8 +16,8 @@ from midstream.explain.chain_view import ChainView, widest
 from midstream.explain.running import live_rows
 from midstream.explain.slices import compared, counter, elsewhere, listed
 from midstream.language.infix import conjunction
-from midstream.migration.base import Box
 from midstream.model.manifest import Manifest
+from midstream.runtime.box import Box
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage
 from midstream.step.chain_unit import ChainUnit

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from midstream.language.infix import conjunction
-from midstream.migration.base import Box
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.runtime.box import Box
 from midstream.sharing.discovery import scheme
 from midstream.sharing.shape import shape_in
 from midstream.step.chain_unit import ChainUnit

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from midstream.migration.base import Box, states_of
 from midstream.model.manifest import Manifest
+from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
+from midstream.runtime.box import Box
 from midstream.sharing.chains import members
 from midstream.step.plan_step import entry_of
 from midstream.step.unit import Unit

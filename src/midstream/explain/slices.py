@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from midstream.migration.base import Box, states_of
 from midstream.model.counters import Counters, in_slice, operator_name
 from midstream.model.manifest import Manifest
+from midstream.operators.ensure import states_of
 from midstream.operators.window_join import WindowJoin
+from midstream.runtime.box import Box
 from midstream.runtime.operator import Operator
 from midstream.runtime.watermark import watermarks
 from midstream.state.join_state import slice_of

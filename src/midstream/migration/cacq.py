@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Move
 from midstream.migration.moving_state import MovingState
 from midstream.plan.tree import Eddy
 
@@ -22,7 +21,7 @@ class Cacq(MovingState):
     name: ClassVar[str] = "cacq"
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if isinstance(move.new, Eddy):
             return None
         return f"{move.new.notation()} is no eddy; write such as eddy({' '.join(move.new.aliases())})"

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Move
 from midstream.migration.hybrid.background import Background
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
 from midstream.migration.option import BACKGROUND, DECOMPOSE
@@ -47,7 +46,7 @@ class HybMig(Lasting):
     options = (DECOMPOSE, BACKGROUND)
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         pairs = sum(isinstance(j.left, Leaf) and isinstance(j.right, Leaf) for j in joins(move.new))
         if pairs > ENTRIES:
             return f"the new plan has {pairs} lowest joins, and the characteristics table {ENTRIES} entries at most"

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, PlanBox
 from midstream.migration.just_in_time.ahead import complete_ahead
 from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.completion import Completion, is_old
@@ -19,12 +18,13 @@ from midstream.migration.just_in_time.stage import Fork, Stage
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.running import Running
+from midstream.migration.under_way.running import MigratingBox
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -61,7 +61,7 @@ class JISC(Lasting):
     @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         box = super().begin(old, new, lane, options, mark)
-        if isinstance(old, Running) and isinstance(box, Running):
+        if isinstance(old, MigratingBox) and isinstance(box, MigratingBox):
             placed = {p.name for p in old.mixture.placed}
             running = [t for name, t in old.transitions().items() if name in placed and isinstance(t, JISCTransition)]
             for transition in box.transitions().values():

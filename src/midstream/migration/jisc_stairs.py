@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, Move, PlanBox, states_of
 from midstream.migration.jisc import JISC, JISCTransition
 from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.under_way.task import Task
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
+from midstream.operators.ensure import states_of
 from midstream.plan.tree import STAIRS, Form
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 
@@ -30,7 +31,7 @@ class JISCStairs(JISC):
     name: ClassVar[str] = "jisc_stairs"
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if not (isinstance(move.new, Form) and move.new.name == STAIRS):
             return f"{move.new.notation()} keeps no STAIRs; jisc goes from joins to joins"
         if not move.old.startswith(f"{STAIRS}("):

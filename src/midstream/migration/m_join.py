@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Move
 from midstream.migration.moving_state import MovingState
 from midstream.plan.tree import MultiJoin
 
@@ -21,7 +20,7 @@ class MJoin(MovingState):
     name: ClassVar[str] = "m_join"
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if isinstance(move.new, MultiJoin):
             return None
         example = " | ".join(f"{a}: {' '.join(b for b in move.new.aliases() if b != a)}" for a in move.new.aliases())

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
+from midstream.migration.base import Strategy
 from midstream.migration.predictions import rebuild_all
+from midstream.operators.ensure import ensure, states_of
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
-from midstream.migration.base import Move
 from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, OneOf, Switch
 from midstream.migration.predictions import both_plans
@@ -43,7 +42,7 @@ class ParallelTrack(Lasting):
     options = (DECOMPOSE, HOLD_NEW, PURGE)
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if HOLD_NEW.of(move.options) and not move.plain:
             return (
                 "hold_new keeps rows of the answer back, but an aggregate, a difference or an operator on top "

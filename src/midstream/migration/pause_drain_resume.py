@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, Move, PlanBox, Strategy
+from midstream.migration.base import Strategy
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 
 
@@ -22,7 +23,7 @@ class PauseDrainResume(Strategy):
     name: ClassVar[str] = "pause_drain_resume"
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if not move.stateful:
             return None
         return (

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, Move, PlanBox, ensure, states_of
 from midstream.migration.moving_state import MovingState
 from midstream.model.counters import Counters
+from midstream.operators.ensure import ensure, states_of
 from midstream.plan.tree import STAIRS, Form
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 
 
@@ -26,7 +27,7 @@ class EagerStairs(MovingState):
     name: ClassVar[str] = "stairs"
 
     @override
-    def refusal(self, move: Move) -> str | None:
+    def refusal(self, move: MigrationRequest) -> str | None:
         if isinstance(move.new, Form) and move.new.name == STAIRS:
             return None
         return f"{move.new.notation()} keeps no STAIRs; write such as stairs({_tree(move.new.aliases())})"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from midstream.language.query import Query
-from midstream.migration.base import Move
+from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered
 from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
@@ -41,7 +41,7 @@ def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, An
     query, new = parsed(manifest, entry.sql), parse_plan(command.plan, parsed(manifest, entry.sql))
     bare = query.aggregate is None and query.difference is None
     stateful = len(query.sources) > 1 or query.aggregate is not None
-    move = Move(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
+    move = MigrationRequest(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
     situation = situation_of(manifest, replace(command, options={}))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from midstream.migration.base import Move
+from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
 from midstream.model.errors import MidstreamError, QueryError, StrategyError
@@ -237,7 +237,7 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     if wrong:
         raise StrategyError(f"{chosen.name}: {wrong}", place=f"query {command.query}", remedy="correct the option")
     plain = query.aggregate is None and query.difference is None and entry.operator is None
-    move = Move(command.query, entry.plan, plan, stateful, command.options, plain)
+    move = MigrationRequest(command.query, entry.plan, plan, stateful, command.options, plain)
     reason = chosen.refusal(move)
     if reason:
         raise StrategyError(
@@ -256,7 +256,7 @@ def check_migration(manifest: Manifest, command: Migrate) -> Plan:
     return plan
 
 
-def able(move: Move) -> list[str]:
+def able(move: MigrationRequest) -> list[str]:
     """The strategies that can carry a box."""
     bare = replace(move, options={})
     return [name for name, strategy in discovered().items() if strategy.refusal(bare) is None]

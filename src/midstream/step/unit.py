@@ -9,12 +9,13 @@ from typing import Any
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
-from midstream.migration.base import Box, PlanBox, Strategy
+from midstream.migration.base import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
 from midstream.model.commands import Migrate
 from midstream.operators.binding import Binding
 from midstream.plan.tree import Plan
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from midstream.migration.base import Box, PlanBox, ensure, states_of
 from midstream.migration.discovery import strategy
-from midstream.migration.under_way.running import sound
+from midstream.migration.under_way.running import recovered
 from midstream.model.commands import Migrate
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
+from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import BEGINNING, Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
@@ -73,7 +74,7 @@ class UnitStep:
 
     def recover(self) -> None:
         """Go on with the plan itself where a state is lost that only a migration under way could compute."""
-        self.box = sound(self.box, self.lane)
+        self.box = recovered(self.box, self.lane)
 
     def begin(self) -> None:
         """Begin the migrations that were asked for, each from what runs after the one before."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from midstream.migration.base import Move, Strategy
+from midstream.migration.base import MigrationRequest, Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
 from midstream.model.events import MigrationBegun, MigrationEnded
@@ -39,13 +39,15 @@ def test_it_says_what_it_is_and_where_it_comes_from(kind: Strategy) -> None:
 @each
 def test_it_refuses_with_a_reason_or_not_at_all(kind: Strategy) -> None:
     for stateful in (True, False):
-        reason = kind.refusal(Move("q", "((A B) C)", plan("(A (B C))"), stateful, {}))
+        reason = kind.refusal(MigrationRequest("q", "((A B) C)", plan("(A (B C))"), stateful, {}))
         assert reason is None or len(reason) > 10
 
 
 def path(kind: Strategy) -> tuple[str, ...] | None:
     """Plans that the strategy carries from the first one to all others in turn."""
-    moves = ((p, [Move("q", old, plan(new), True, {}) for old, new in itertools.pairwise(p)]) for p in PATHS)
+    moves = (
+        (p, [MigrationRequest("q", old, plan(new), True, {}) for old, new in itertools.pairwise(p)]) for p in PATHS
+    )
     return next((p for p, found in moves if not any(map(kind.refusal, found))), None)
 
 
@@ -83,7 +85,7 @@ def test_the_answer_is_the_same_as_without(kind: Strategy, moves: dict[int, list
         with pytest.raises(StrategyError, match=f"{kind.name} cannot carry query 'q'"):
             answer(kind.name, PATHS[0], moves)
         return
-    if plans[0] == PATHS[0][0] and kind.refusal(Move("q", plans[1], plan(plans[0]), True, {})):
+    if plans[0] == PATHS[0][0] and kind.refusal(MigrationRequest("q", plans[1], plan(plans[0]), True, {})):
         moves = {step: [n or 3 for n in numbers] for step, numbers in moves.items()}  # It cannot lead back to a tree.
     alone = answer(None, plans, {})
     assert alone

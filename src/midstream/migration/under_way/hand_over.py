@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from midstream.migration.base import Strategy, ensure, states_of
+from midstream.migration.base import Strategy
 from midstream.model.window import EVENT_TIME
+from midstream.operators.ensure import ensure, states_of
 from midstream.operators.successor import Successor, one_batch, queued
 from midstream.operators.user import Standing, UserResultOperator
 from midstream.operators.user_operator import OperatorSpec

@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 from typing_extensions import override
 
 from midstream.migration import discovery
-from midstream.migration.base import Box, PlanBox, Strategy, ensure, states_of
-from midstream.migration.under_way.running import Maker, Mixture, Placed, Running
+from midstream.migration.base import Strategy
+from midstream.migration.under_way.running import MigratingBox, PlacedTransition, PlanInTransition, TransitionMaker
 from midstream.migration.under_way.task import Task, carve
 from midstream.migration.under_way.transition import Transition
 from midstream.model.errors import CheckpointError
+from midstream.operators.ensure import ensure, states_of
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 
@@ -51,20 +53,20 @@ class Lasting(Strategy):
         if len(new.roots) > 1:
             # A difference has one plan, however it is written.
             return new
-        before = old.mixture if isinstance(old, Running) else Mixture(old.target, ())
+        before = old.mixture if isinstance(old, MigratingBox) else PlanInTransition(old.target, ())
         root = old.results[0]
         if self.keeps_old and before.depth >= DEEPEST:
             ensure(lane, states_of(old.target.roots), event=False)
-            before, root = Mixture(old.target, ()), old.target.roots[0]
+            before, root = PlanInTransition(old.target, ()), old.target.roots[0]
         tasks = carve(root, new.roots[0], decompose=not self.is_whole(options))
         placed = []
         for task in tasks:
             source = before.within(task.sources, task.units).nested(self.maker) if self.keeps_old else None
             begun = task.begun(lane, new.roots[0])
-            placed.append(Placed(self.name, mark, lane.clock.step, dict(options), begun, source))
+            placed.append(PlacedTransition(self.name, mark, lane.clock.step, dict(options), begun, source))
         # What both plans have in common goes on as it is, in transition or not.
         common = [p for p in before.placed if not any(_covers(task, p.task) for task in tasks)]
-        running = Running(Mixture(new, (*common, *placed)), self.maker)
+        running = MigratingBox(PlanInTransition(new, (*common, *placed)), self.maker)
         own = [t for t in running.transitions().values() if t.name.startswith(f"{mark}:")]
         for transition in own:
             transition.enter(lane)
@@ -72,12 +74,12 @@ class Lasting(Strategy):
         return _without_idle(running, {t.name for t in own if t.is_idle()}, lane)
 
     @property
-    def maker(self) -> Callable[[str], Maker]:
+    def maker(self) -> Callable[[str], TransitionMaker]:
         """How transitions of any strategy are made again."""
         return maker
 
 
-def maker(name: str) -> Maker:
+def maker(name: str) -> TransitionMaker:
     """The strategy that a manifest names for a migration under way, as far as it makes transitions."""
     found = discovery.discovered().get(name)
     if not isinstance(found, Lasting):
@@ -94,11 +96,11 @@ def _covers(task: Task, other: Task) -> bool:
     return other.sources <= task.sources and not any(other.sources <= unit for unit in task.units)
 
 
-def _without_idle(running: Running, idle: set[str], lane: Lane) -> Box:
+def _without_idle(running: MigratingBox, idle: set[str], lane: Lane) -> Box:
     """The box without transitions that have nothing to do: their new plans lack nothing."""
     for name, transition in running.transitions().items():
         if name in idle:
             transition.leave(lane)
     left = tuple(p for p in running.mixture.placed if p.name not in idle)
     mixture = replace(running.mixture, placed=left)
-    return Running(mixture, running.makers) if left else mixture.plan
+    return MigratingBox(mixture, running.makers) if left else mixture.plan

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from midstream.migration.base import ensure, states_of
 from midstream.model.counters import Counters
 from midstream.model.window import EVENT_TIME
+from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator

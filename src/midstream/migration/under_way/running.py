@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from midstream.migration.base import Box, PlanBox, states_of
 from midstream.migration.under_way.task import Sources, Task, nodes
 from midstream.migration.under_way.transition import Transition, grafted
 from midstream.model.errors import CheckpointError
+from midstream.operators.ensure import states_of
+from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
@@ -21,7 +22,7 @@ Compile = Callable[[str], PlanBox]
 """From plan notation to a box."""
 
 
-class Maker(Protocol):
+class TransitionMaker(Protocol):
     """Makes the transition of a strategy; the same arguments give the same operator."""
 
     def transition(
@@ -36,7 +37,7 @@ class Maker(Protocol):
 
 
 @dataclass(frozen=True)
-class Placed:
+class PlacedTransition:
     """A transition as a manifest remembers it, and the plan it comes from, which may be in transition itself.
 
     `mark` names the migration, `old` is None once nothing of the old plan runs on.
@@ -47,7 +48,7 @@ class Placed:
     begun: int
     options: Mapping[str, Any]
     task: Task
-    old: Mixture | None
+    old: PlanInTransition | None
 
     @property
     def name(self) -> str:
@@ -63,17 +64,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class PlanInTransition:
     """A plan and the transitions placed in it, none inside another."""
 
     plan: PlanBox
-    placed: tuple[Placed, ...]
+    placed: tuple[PlacedTransition, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The mixture as JSON values."""
         return {"plan": self.plan.notation, "placed": [p.to_json() for p in self.placed]}
 
-    def all(self) -> Iterator[Placed]:
+    def all(self) -> Iterator[PlacedTransition]:
         """Every transition, those that others come from included, oldest first."""
         for placed in self.placed:
             if placed.old is not None:
@@ -85,18 +86,18 @@ class Mixture:
         """How many migrations run inside one another."""
         return max((1 + (placed.old.depth if placed.old else 0) for placed in self.placed), default=0)
 
-    def within(self, sources: Sources, units: Iterable[Sources]) -> Mixture:
+    def within(self, sources: Sources, units: Iterable[Sources]) -> PlanInTransition:
         """What of it is over these sources and not within a unit."""
         units = tuple(units)
         inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
-        return Mixture(self.plan, tuple(inside))
+        return PlanInTransition(self.plan, tuple(inside))
 
-    def nested(self, makers: Callable[[str], Maker]) -> Mixture:
+    def nested(self, makers: Callable[[str], TransitionMaker]) -> PlanInTransition:
         """The mixture as the old plan of another migration."""
         placed = (replace(p, options=makers(p.strategy).nested(p.options)) for p in self.placed)
         return replace(self, placed=tuple(placed))
 
-    def root(self, makers: Callable[[str], Maker]) -> Operator:
+    def root(self, makers: Callable[[str], TransitionMaker]) -> Operator:
         """The mixture as one operator."""
         whole = self.plan.roots[0]
         standing: dict[Sources, Operator] = {}
@@ -112,11 +113,11 @@ class Mixture:
 
 
 @dataclass(frozen=True)
-class Running(Box):
+class MigratingBox(Box):
     """Runs a mixture; each transition goes as soon as it is over, and the plan stands alone when all are gone."""
 
-    mixture: Mixture
-    makers: Callable[[str], Maker]
+    mixture: PlanInTransition
+    makers: Callable[[str], TransitionMaker]
 
     @cached_property
     def root(self) -> Operator:
@@ -171,16 +172,16 @@ class Running(Box):
         return found
 
 
-def restored(snapshot: Mapping[str, Any], compiled: Compile, makers: Callable[[str], Maker]) -> Box:
+def restored(snapshot: Mapping[str, Any], compiled: Compile, makers: Callable[[str], TransitionMaker]) -> Box:
     """The box that a snapshot is of."""
     if snapshot["box"] == "plan":
         return compiled(snapshot["plan"])
-    return Running(_mixture(snapshot, compiled), makers)
+    return MigratingBox(_mixture(snapshot, compiled), makers)
 
 
-def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> Mixture:
+def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition:
     placed = tuple(
-        Placed(
+        PlacedTransition(
             p["strategy"],
             p["mark"],
             p["begun"],
@@ -190,10 +191,10 @@ def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> Mixture:
         )
         for p in snapshot["placed"]
     )
-    return Mixture(compiled(snapshot["plan"]), placed)
+    return PlanInTransition(compiled(snapshot["plan"]), placed)
 
 
-def _settled(mixture: Mixture, standing: Mapping[str, Transition], lane: Lane) -> Mixture:
+def _settled(mixture: PlanInTransition, standing: Mapping[str, Transition], lane: Lane) -> PlanInTransition:
     left = []
     for placed in mixture.placed:
         transition = standing[placed.name]
@@ -205,7 +206,7 @@ def _settled(mixture: Mixture, standing: Mapping[str, Transition], lane: Lane) -
     return replace(mixture, placed=tuple(left))
 
 
-def sound(box: Box, lane: Lane) -> Box:
+def recovered(box: Box, lane: Lane) -> Box:
     """The box, or its target where a view's state is lost: what a view holds only the migration itself could tell.
 
     Everything up to now has been delivered, so the target goes on from base rows, as after a moving of states.

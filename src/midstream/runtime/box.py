@@ -1,0 +1,88 @@
+"""Boxes: whatever runs a query's plan, a plan by itself or migrations under way (Zhu §1: the box to migrate).
+
+To its surroundings a migration under way is nothing else than a plan, so one may begin while another runs: the running
+one is its old box.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from midstream.plan.tree import Plan
+from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
+from midstream.state.combinations import Combinations
+
+
+class Box(ABC):
+    """Anything that takes a step's rows and gives the step's results."""
+
+    @property
+    @abstractmethod
+    def results(self) -> tuple[Operator, ...]:
+        """The operators whose output is the query's result, should it have to be computed anew."""
+
+    @abstractmethod
+    def operators(self) -> tuple[Operator, ...]:
+        """The roots of all operators the box runs, old and new."""
+
+    @abstractmethod
+    def advance(self, lane: Lane) -> tuple[Combinations, ...]:
+        """The step's delta of each root of the query, exactly once each result."""
+
+    def withheld(self, lane: Lane) -> Combinations | None:
+        """Results of this step that are not to be delivered yet, after `advance`; None if nothing is held back."""
+        return None
+
+    @abstractmethod
+    def snapshot(self) -> Mapping[str, Any]:
+        """The box as JSON values; its chunks are listed with the lane's states."""
+
+    def settled(self, lane: Lane) -> Box:
+        """Called at the end of each step: the box to go on with, another one once a migration is done."""
+        return self
+
+    @property
+    @abstractmethod
+    def target(self) -> PlanBox:
+        """The plan by itself, to which every migration under way leads."""
+
+    def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
+        """What each migration under way did in this step and how it stands, by its mark, as JSON values."""
+        return {}
+
+
+@dataclass(frozen=True)
+class PlanBox(Box):
+    """A plan by itself."""
+
+    plan: Plan
+    notation: str
+    roots: tuple[Operator, ...]
+
+    @override
+    @property
+    def results(self) -> tuple[Operator, ...]:
+        return self.roots
+
+    @override
+    def operators(self) -> tuple[Operator, ...]:
+        return self.roots
+
+    @override
+    @property
+    def target(self) -> PlanBox:
+        return self
+
+    @override
+    def advance(self, lane: Lane) -> tuple[Combinations, ...]:
+        return tuple(root.drive(lane) for root in self.roots)
+
+    @override
+    def snapshot(self) -> Mapping[str, Any]:
+        return {"box": "plan", "plan": self.notation}
