@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from midstream.migration.base import MigrationRequest
 from midstream.migration.hybrid.background import Background
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
 from midstream.migration.option import BACKGROUND, DECOMPOSE

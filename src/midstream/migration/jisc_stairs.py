@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from midstream.migration.base import MigrationRequest
 from midstream.migration.jisc import JISC, JISCTransition
 from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.under_way.task import Task

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
+from midstream.migration.base import MigrationRequest
 from midstream.migration.moving_state import MovingState
 from midstream.plan.tree import MultiJoin
 

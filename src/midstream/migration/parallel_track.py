@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from typing_extensions import override
 
+from midstream.migration.base import MigrationRequest
 from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, OneOf, Switch
 from midstream.migration.predictions import both_plans

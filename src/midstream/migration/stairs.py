@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
+from midstream.migration.base import MigrationRequest
 from midstream.migration.moving_state import MovingState
 from midstream.model.counters import Counters
 from midstream.operators.ensure import ensure, states_of
