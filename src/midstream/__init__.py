@@ -10,6 +10,7 @@ from midstream.model import events
 from midstream.model.errors import (
     CheckpointError,
     InputError,
+    InternalError,
     LanguageError,
     MidstreamError,
     PlanError,
@@ -29,6 +30,7 @@ __all__ = [
     "CheckpointError",
     "Engine",
     "InputError",
+    "InternalError",
     "Job",
     "LanguageError",
     "MidstreamError",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from types import MappingProxyType
@@ -16,8 +16,8 @@ from midstream.explain import explain, metrics, migration_progress
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
-from midstream.model.errors import InputError
-from midstream.model.events import EVENTS_KEPT, Event
+from midstream.model.errors import InputError, faults_told
+from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.sharing.discovery import scheme
@@ -133,12 +133,23 @@ class Engine:
         self._command(Reshare(sharing))
 
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
-        """Do one step: rows in by stream, results out by query, each in order of result time."""
-        result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
-        late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
-        self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
-        self._store.retain(listed(self._manifest))
-        self._events.extend(result.events)
+        """Do one step: rows in by stream, results out by query, each in order of result time.
+
+        A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. A command
+        without which it would not have failed is refused, so that no command stands in the way for good; the others
+        wait on. What fails by no fault of the user's is an `InternalError`, which says what to report.
+        """
+        try:
+            with faults_told(lambda: f"step {self._manifest.step + 1}"):
+                result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
+                late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
+            self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
+            self._events.extend(result.events)
+        except Exception as error:
+            self._refuse_culprits(tables or {}, error)
+            raise
+        finally:
+            self._store.retain(listed(self._manifest))
         return dict(result.results)
 
     def migration(self, name: str) -> dict[str, Any] | None:
@@ -188,8 +199,28 @@ class Engine:
         return engine
 
     def _command(self, command: Command) -> None:
-        self._ahead = take(self._upcoming(), command, {}, [])
+        with faults_told(lambda: f"command {command.kind}"):
+            self._ahead = take(self._upcoming(), command, {}, [])
         self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
+
+    def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
+        """Refuse each waiting command with which the step fails, though it does not without."""
+        number, waiting, innocent = self._manifest.step + 1, self._manifest.pending, list[Command]()
+        if not waiting or not self._succeeds(tables, ()):
+            return
+        for command in waiting:
+            if self._succeeds(tables, (*innocent, command)):
+                innocent.append(command)
+            else:
+                self._events.append(CommandRefused(number, command.to_json(), str(error)))
+        self._manifest, self._ahead = replace(self._manifest, pending=tuple(innocent)), None
+
+    def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:
+        try:
+            step(self._manifest, tables, commands, self._store)
+        except Exception:
+            return False
+        return True
 
     def _upcoming(self) -> Manifest:
         """The manifest as the commands waiting for the next step will leave it, each taken once."""

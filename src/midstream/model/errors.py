@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
+from typing import Self
+
 
 class MidstreamError(Exception):
     """The base of every error a user can cause.
@@ -51,3 +57,50 @@ class CheckpointError(MidstreamError):
 
 class SinkError(MidstreamError):
     """Results or state cannot be written where they should go."""
+
+
+class InternalError(MidstreamError):
+    """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
+
+    Its cause is the fault itself; `place` is what to report of it.
+    """
+
+    @classmethod
+    def of(cls, fault: Exception, place: str) -> Self:
+        """What is told of a fault that happened there."""
+        frames = extract_tb(fault.__traceback__)
+        code = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
+        remedy = (
+            "report it, with the traceback; the rows can be pushed again, and where that fails again and again, drop "
+            "the query and add it anew"
+        )
+        said = f"nothing of the step was done, for a fault: {type(fault).__name__}: {fault}"
+        return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
+
+    def within(self, place: str) -> Self:
+        """The same error, told from further out."""
+        return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
+
+
+@contextmanager
+def faults_told(place: Callable[[], str]) -> Iterator[None]:
+    """Any exception that is no `MidstreamError` becomes an `InternalError` that says it happened at this place.
+
+    Want of memory is nobody's fault, and stays what it is.
+
+    >>> try:
+    ...     with faults_told(lambda: "step 7"), faults_told(lambda: "query 'q'"):
+    ...         [][0]
+    ... except InternalError as error:
+    ...     print(error.message, error.place.partition(", <")[0], sep="\\n")
+    nothing of the step was done, for a fault: IndexError: list index out of range
+    step 7, query 'q'
+    """
+    try:
+        yield
+    except InternalError as error:
+        raise error.within(place()) from error.__cause__
+    except (MidstreamError, MemoryError):
+        raise
+    except Exception as fault:
+        raise InternalError.of(fault, place()) from fault

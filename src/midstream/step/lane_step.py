@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from midstream.model.counters import Counters
+from midstream.model.errors import faults_told
 from midstream.model.events import Event
 from midstream.model.events import from_json as event_from_json
 from midstream.model.manifest import LaneState
@@ -18,6 +19,8 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.bounds import state_bounds
 from midstream.step.program import Program
 from midstream.step.unit_step import UnitStep
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True)
@@ -76,19 +79,14 @@ def lane_step(
     """
     lane = Lane(name, state, inputs, clock, store)
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in program.units]
-    for step in steps:
-        step.open()
+    _for_each(steps, UnitStep.open)
     lane.bound(state_bounds(steps))
-    for step in steps:
-        step.recover()
-    for step in steps:
-        step.begin()
-    for step in steps:
-        step.ensure(changed=program.changed)
-    for step in steps:
-        step.advance()
-    results = {query: answer for step in steps for query, answer in step.answer().items()}
-    outcomes = [step.settle() for step in steps]
+    _for_each(steps, UnitStep.recover)
+    _for_each(steps, UnitStep.begin)
+    _for_each(steps, lambda step: step.ensure(changed=program.changed))
+    _for_each(steps, UnitStep.advance)
+    results = {query: answer for found in _for_each(steps, UnitStep.answer) for query, answer in found.items()}
+    outcomes = _for_each(steps, UnitStep.settle)
     needed = set[str]().union(*(outcome.needed for outcome in outcomes))
     after = lane.finish(needed, {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes})
     return LaneOutput(
@@ -100,3 +98,12 @@ def lane_step(
         lane.events,
         {query: len(answer.times) for query, answer in results.items()},
     )
+
+
+def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> list[Done]:
+    """A phase done for each unit; a fault in it names the unit."""
+    found = []
+    for step in steps:
+        with faults_told(step.unit.place):
+            found.append(phase(step))
+    return found

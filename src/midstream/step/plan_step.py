@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
-from midstream.model.errors import MidstreamError, QueryError, StrategyError
+from midstream.model.errors import MidstreamError, QueryError, StrategyError, faults_told
 from midstream.model.events import (
     CommandRefused,
     Event,
@@ -83,7 +84,8 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
     events: list[Event] = []
     for command in commands:
         try:
-            current = take(current, command, migrations, events)
+            with faults_told(partial("command {}".format, command.kind)):
+                current = take(current, command, migrations, events)
         except MidstreamError as error:
             events.append(CommandRefused(step, command.to_json(), str(error)))
     if any(isinstance(command, ChangeQuery) for command in commands):

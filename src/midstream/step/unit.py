@@ -85,6 +85,10 @@ class Unit(ABC):
     def held_tables(self) -> Mapping[str, str]:
         """For each query the id of the table of its results that a migration holds back."""
 
+    def place(self) -> str:
+        """Whose work it does, for an error that happens in it."""
+        return f"query {', '.join(map(repr, self.queries))}"
+
     @property
     def ordered(self) -> bool:
         """Whether it takes its rows in order of event time, once the watermark has passed them."""
