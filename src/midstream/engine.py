@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.checkpoint.folder import load_engine, save_engine
-from midstream.explain import explain, metrics, migration_progress
+from midstream.checkpoint.report import report
+from midstream.checkpoint.report_values import Report
+from midstream.explain import explain
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
@@ -153,16 +155,24 @@ class Engine:
         return dict(result.results)
 
     def migration(self, name: str) -> dict[str, Any] | None:
-        """The progress of a query's running migration, or None."""
-        return migration_progress(self._upcoming(), name)
+        """The progress of a query's running migration, or None: strategy, phase, what old and new plan serve, end.
+
+        `predicted_end` is in event time, in microseconds; it is None where only row counts or spare time decide it.
+        `under_way` has all migrations of the query, oldest first: the newest began while the others ran.
+        """
+        return self.report().query(name).migration_json()
 
     def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
         """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
-        return explain(self._upcoming(), name, analyze=analyze, format=format)
+        return explain(self._shown(), name, analyze=analyze, format=format)
 
     def metrics(self) -> dict[str, Any]:
         """Exact counters: state rows and bytes now, comparisons so far, and the same for each query."""
-        return metrics(self._upcoming())
+        return self.report().metrics()
+
+    def report(self) -> Report:
+        """How the engine stands, as frozen values; the queries that the next step begins are in it."""
+        return report(self._shown())
 
     @property
     def manifest(self) -> Manifest:
@@ -202,6 +212,10 @@ class Engine:
         with faults_told(lambda: f"command {command.kind}"):
             self._ahead = take(self._upcoming(), command, {}, [])
         self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
+
+    def _shown(self) -> Manifest:
+        """What is shown: the last step's manifest, or what the commands that wait for the next one make of it."""
+        return self._upcoming() if self._manifest.pending else self._manifest
 
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
         """Refuse each waiting command with which the step fails, though it does not without."""

@@ -1,10 +1,8 @@
-"""What a manifest says of its queries, for people and programs: plans, states, chains, counters, migrations.
+"""What runs a query, for people and programs: its plan, the chain it runs in, and what they have done.
 
-In: a manifest. Out: drawings and JSON values; nothing is changed.
+In: a manifest, and the report of it. Out: drawings and JSON values; nothing is changed.
 """
 
-from midstream.explain.metrics import chain_states, metrics
 from midstream.explain.query import explain
-from midstream.explain.running import migration_progress, running_boxes
 
-__all__ = ["chain_states", "explain", "metrics", "migration_progress", "running_boxes"]
+__all__ = ["explain"]

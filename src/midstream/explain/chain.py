@@ -8,12 +8,11 @@ what rows are kept, and no operator stands there.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from midstream.explain.chain_view import ChainView, widest
-from midstream.explain.running import live_rows
 from midstream.explain.slices import compared, counter, elsewhere, listed
 from midstream.language.infix import conjunction
 from midstream.model.manifest import Manifest
@@ -23,13 +22,15 @@ from midstream.state.lineage import Lineage
 from midstream.step.chain_unit import ChainUnit
 
 
-def chain_values(manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], *, analyze: bool) -> dict[str, Any]:
+def chain_values(manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], rows: Mapping[str, int] | None) -> dict[str, Any]:
     """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
-    filters are in `queries`. With `analyze` there are `rows` (those alive), `comparisons` and
-    the counters of route and union; `elsewhere` are the comparisons that no slice of now made.
+    filters are in `queries`. With `rows`, those alive in each state, there
+    are also rows and comparisons by slice and the counters of route and union; `elsewhere` are the comparisons that no
+    slice of now made.
     """
+    analyze = rows is not None
     view, chain = ChainView(manifest, unit, boxes), manifest.chains[unit.name]
     value: dict[str, Any] = {
         "chain": unit.name,
@@ -50,10 +51,9 @@ def chain_values(manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], *, a
         value["slices"][0]["to"] = None  # Rows are counted, by each source's own window.
     if unit.answers.choices:
         value["joins"] = _joins(view, analyze)
-    if analyze:
-        alive = live_rows(manifest, unit, boxes)
-        for label, told in value["lineage"].items():
-            told["rows"] = alive.get(unit.binding.rows()[label].id, 0)
+    if rows is not None:
+        for label, of in value["lineage"].items():
+            of["rows"] = rows.get(unit.binding.rows()[label].id, 0)
         value["elsewhere"] = elsewhere(
             view.manifest, view.unit, view.boxes, [s["comparisons"] for s in value["slices"]]
         )

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from midstream.checkpoint.report import report
+from midstream.checkpoint.running import running_boxes
 from midstream.explain.chain import chain_values
 from midstream.explain.drawing import draw_chain, reads_text
-from midstream.explain.running import live_rows, migration_progress, running_boxes
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest
 from midstream.model.words import sight, time_text, wrapped
 from midstream.operators.source import SourceOperator
-from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.pretty import draw
-from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.operator import Operator
 from midstream.step.chain_unit import ChainUnit
-from midstream.step.plan_step import entry_of, lanes_of
 from midstream.step.program import unit_of
 
 
@@ -26,36 +24,32 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     """A query's text, plan, lanes and operators; with `analyze` their live counters. `format` is `text` or `json`."""
     if format not in ("text", "json"):
         raise QueryError(f"unknown format {format!r}", place="explain", remedy="use 'text' or 'json'")
-    entry = entry_of(manifest, name)
+    found = report(manifest)
+    query = found.query(name)
     unit = unit_of(manifest, name)
     boxes = running_boxes(manifest, unit)
     value = {
         "query": name,
-        "sql": entry.sql,
-        "plan": entry.plan,
-        "since": entry.since,
-        "joined": entry.joined,
-        "sees": entry.sees,
-        "exact_from": entry.exact_from,
-        "lanes": lanes_of(entry.group, manifest.lanes),
-        "spread": _spread(entry),
-        "migration": migration_progress(manifest, name),
-        "operators": [_operator(manifest, entry.group, root, analyze) for root in boxes[0].operators()],
+        "sql": query.sql,
+        "plan": query.plan,
+        "since": query.since,
+        "joined": query.joined,
+        "sees": query.sees,
+        "exact_from": query.exact_from,
+        "lanes": query.lanes,
+        "spread": query.spread,
+        "migration": query.migration_json(),
+        "operators": [_operator(manifest, unit.group, root, analyze) for root in boxes[0].operators()],
     }
-    if entry.operator is not None:
-        value["on_top"] = OperatorSpec.from_json(entry.operator).describe()
+    rows = {state.id: state.rows for state in found.states if state.group == unit.group and state.id in query.states}
+    if query.operator is not None:
+        value["on_top"] = query.operator
     if isinstance(unit, ChainUnit):
-        value["chain"] = chain_values(manifest, unit, boxes, analyze=analyze)
+        value["chain"] = chain_values(manifest, unit, boxes, rows if analyze else None)
     if analyze:
-        value["counters"] = entry.counters.to_json()
-        value["states"] = live_rows(manifest, unit, boxes)
+        value["counters"] = query.counters.to_json()
+        value["states"] = rows
     return value if format == "json" else _text(value)
-
-
-def _spread(entry: QueryEntry) -> str:
-    if entry.operator is not None:
-        return "one lane: a user's operator is on top"
-    return "one lane: no common key" if entry.group == SINGLE else "by the common key"
 
 
 def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:

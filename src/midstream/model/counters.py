@@ -12,11 +12,11 @@ class Counters:
     """What one operator, query or engine did: rows and candidate pairs, never time.
 
     `comparisons` counts candidate pairs: every live pair for a nested loop, pairs of equal key for a hash join, pairs
-    in the searched range for a band join. The papers' "CPU cost" is `comparisons`, their "memory" is `state_rows`.
+    in the searched range for a band join. The papers' "CPU cost" is `comparisons`; their "memory", the rows alive in
+    state, is no counter: it is read off a manifest whenever it is asked for.
 
     >>> Counters(rows_in=1) + Counters(rows_in=2, purged=1)
-    Counters(rows_in=3, comparisons=0, predicates=0, rows_out=0, inserted=0, purged=1, moved=0, hops=0, state_rows=0,
-    state_bytes=0)
+    Counters(rows_in=3, comparisons=0, predicates=0, rows_out=0, inserted=0, purged=1, moved=0, hops=0)
     """
 
     rows_in: int = 0
@@ -27,8 +27,6 @@ class Counters:
     purged: int = 0
     moved: int = 0
     hops: int = 0
-    state_rows: int = 0
-    state_bytes: int = 0
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(
@@ -40,8 +38,6 @@ class Counters:
             self.purged + other.purged,
             self.moved + other.moved,
             self.hops + other.hops,
-            self.state_rows + other.state_rows,
-            self.state_bytes + other.state_bytes,
         )
 
     def to_json(self) -> dict[str, int]:

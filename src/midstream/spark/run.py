@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.checkpoint.report import report
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import MidstreamError
@@ -121,7 +122,9 @@ class Run:
 
     def status(self) -> dict[str, Any]:
         """The job at a glance, as JSON values."""
-        return status(self._driver.manifest, self._driver.folders.commands, self.events, self.state)
+        manifest = self._driver.manifest
+        waiting = self._driver.folders.commands.after(manifest.last_command)
+        return status(report(manifest), waiting, self.events, self.state)
 
     @property
     def state(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters, is_once_more, operator_id, operator_name
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
-from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
+from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.plan.texts import parsed
 from midstream.runtime.lane import BEGINNING
 from midstream.runtime.watermark import Seen, advance, watermarks
@@ -74,26 +74,20 @@ def conclude(
 
 
 def state_rows(manifest: Manifest) -> int:
-    """The rows and combinations alive in all lanes, a state under several indexes counted once."""
-    return sum(live for live, _ in _signatures(manifest).values())
+    """The rows and combinations alive in all lanes."""
+    return sum(living_rows(lane.states) for lane in manifest.lane_states.values())
 
 
-def state_bytes(manifest: Manifest) -> int:
-    """The bytes of all chunks that the manifest lists."""
-    return sum(ref.bytes for lane in manifest.lane_states.values() for s in lane.states.values() for ref in s.chunks)
-
-
-def _signatures(manifest: Manifest) -> dict[tuple[str, str], tuple[int, int]]:
-    """Live rows and bytes by lane and signature; a base state's index holds what its base rows hold."""
-    found: dict[tuple[str, str], tuple[int, int]] = {}
-    for lane_name, lane in manifest.lane_states.items():
-        for state_id, listing in lane.states.items():
-            if state_id.endswith(".table"):
-                continue
-            sign = state_id if state_id.endswith((".pending", ".held")) else state_id.rpartition(".")[0]
-            live, size = found.get((lane_name, sign), (0, 0))
-            found[lane_name, sign] = (max(live, listing.live), size + sum(ref.bytes for ref in listing.chunks))
-    return found
+def living_rows(states: Mapping[str, StateListing]) -> int:
+    """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
+    found: dict[str, int] = {}
+    for state_id, listing in states.items():
+        if state_id.endswith(".table"):
+            continue
+        # A base state's index holds what its base rows hold.
+        sign = state_id if state_id.endswith((".pending", ".held")) else state_id.rpartition(".")[0]
+        found[sign] = max(found.get(sign, 0), listing.live)
+    return sum(found.values())
 
 
 def _rows_out(manifest: Manifest, outputs: Mapping[str, LaneOutput]) -> dict[str, int]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from midstream.explain import chain_states, running_boxes
-from midstream.explain.running import state_ids
+from midstream.checkpoint.report import report
+from midstream.checkpoint.running import running_boxes, state_ids
 from midstream.model.counters import is_once_more, operator_id
 from midstream.model.manifest import Manifest
-from midstream.step.conclude import state_bytes, state_rows
+from midstream.step.conclude import state_rows
 from midstream.step.program import unit_of
 from tests.unit.building import both, engine, table
 
@@ -325,7 +325,7 @@ def test_metrics_of_a_thousand_are_those_of_each(thousand: Any) -> None:
         assert (found[name]["state_rows"], found[name]["state_bytes"]) == (rows, size)
         counters = manifest.queries[name].counters
         assert (found[name]["comparisons"], found[name]["rows_out"]) == (counters.comparisons, counters.rows_out)
-    assert chain_states(manifest) == {"q000": found["q000"]["state_rows"]}
+    assert {k: c.state_rows for k, c in report(manifest).chains.items()} == {"q000": found["q000"]["state_rows"]}
     assert found["n"]["state_rows"] != found["q000"]["state_rows"] > 0
 
 
@@ -338,4 +338,5 @@ def of_its_own(manifest: Manifest, name: str) -> tuple[int, int]:
         if lane.rpartition(".")[0] == manifest.queries[name].group
     }
     part = replace(manifest, lane_states=own)
-    return state_rows(part), state_bytes(part)
+    chunks = {ref.name: ref.bytes for lane in own.values() for one in lane.states.values() for ref in one.chunks}
+    return state_rows(part), sum(chunks.values())

@@ -1,0 +1,159 @@
+"""The one report of how a job stands, from which every face is made: engine, run, command line. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from midstream.checkpoint.report_values import (
+    ChainReport,
+    LaneReport,
+    MigrationReport,
+    QueryReport,
+    Report,
+    StateReport,
+    StreamReport,
+)
+from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_ids
+from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.operators.user_operator import OperatorSpec
+from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.watermark import watermark
+from midstream.step.conclude import living_rows
+from midstream.step.plan_step import lanes_of
+from midstream.step.unit import Unit
+
+_OWN = {"strategy", "old", "plan", "begun", "comparisons", "phase", "progress", "old_serves", "new_serves",
+        "predicted_end", "detail"}  # fmt: skip
+"""What the record of a migration in a manifest says under the names of `MigrationReport`."""
+
+
+def report(manifest: Manifest) -> Report:
+    """How a job stands by its manifest.
+
+    Everything that is shown of a job, anywhere, is read here, so that no two faces can differ. It needs no store, no
+    running job and no Spark.
+
+    >>> report(Manifest(step=3, lanes=2)).metrics()["state_rows"]
+    0
+    """
+    units = running_units(manifest)
+    migrations = [one for unit in units for one in _migrations(manifest, unit)]
+    queries = {name: query for unit in units for name, query in _queries(manifest, unit).items()}
+    whole = _Held(lane.states.values() for lane in manifest.lane_states.values())
+    return Report(
+        job=manifest.job,
+        step=manifest.step,
+        sharing=manifest.sharing,
+        lanes=manifest.lanes,
+        counters=manifest.totals,
+        state_rows=sum(living_rows(lane.states) for lane in manifest.lane_states.values()),
+        state_bytes=whole.bytes,
+        chunks=whole.chunks,
+        streams={name: _stream(manifest, name) for name in manifest.streams},
+        queries={name: queries[name] for name in manifest.queries},
+        chains={name: _chain(manifest, name, queries) for name in manifest.chains},
+        migrations=tuple(sorted(migrations, key=lambda one: one.begun)),
+        states=tuple(_states(manifest)),
+        by_lane={name: _lane(name, lane.states) for name, lane in manifest.lane_states.items()},
+        pending=manifest.pending,
+    )
+
+
+class _Held:
+    """The chunks of listings, each once."""
+
+    def __init__(self, listings: Iterable[Iterable[StateListing]]) -> None:
+        found: dict[str, ChunkRef] = {ref.name: ref for some in listings for one in some for ref in one.chunks}
+        self.chunks, self.bytes = len(found), sum(ref.bytes for ref in found.values())
+
+
+def _stream(manifest: Manifest, name: str) -> StreamReport:
+    progress = manifest.progress.get(name, StreamProgress())
+    mark = watermark(manifest.streams[name], progress)
+    return StreamReport(name, progress.rows, progress.late, progress.rejected, progress.greatest, mark)
+
+
+def _migrations(manifest: Manifest, unit: Unit) -> tuple[MigrationReport, ...]:
+    """The migrations of a query, or those of a chain, whichever of its queries was named; oldest first."""
+    records = [(name, m, record) for name in unit.queries for m, record in manifest.queries[name].migrations.items()]
+    found = (_migration(name, unit.queries, mark, record) for name, mark, record in records)
+    return tuple(sorted(found, key=lambda one: one.begun))
+
+
+def _migration(query: str, queries: tuple[str, ...], mark: str, record: Mapping[str, Any]) -> MigrationReport:
+    own = {name: value for name, value in record.items() if name in _OWN}
+    figures = {name: value for name, value in record.items() if name not in _OWN}
+    return MigrationReport(query=query, queries=queries, mark=mark, figures=figures, **own)
+
+
+def _queries(manifest: Manifest, unit: Unit) -> dict[str, QueryReport]:
+    """The queries that a unit runs; what they stand on is looked at once."""
+    ids, migrations = state_ids(unit, running_boxes(manifest, unit)), _migrations(manifest, unit)
+    lanes = lanes_of_group(manifest, unit.group).values()
+    listed = [{id: lane.states[id] for id in ids & lane.states.keys()} for lane in lanes]
+    rows, held = sum(map(living_rows, listed)), _Held(states.values() for states in listed)
+    return {
+        name: _query(manifest, name, rows, held.bytes, tuple(sorted(ids)), migrations)
+        for name in unit.queries
+    }  # fmt: skip
+
+
+def _query(
+    manifest: Manifest,
+    name: str,
+    rows: int,
+    size: int,
+    states: tuple[str, ...],
+    migrations: tuple[MigrationReport, ...],
+) -> QueryReport:
+    entry = manifest.queries[name]
+    return QueryReport(
+        name=name,
+        sql=entry.sql,
+        plan=entry.plan,
+        since=entry.since,
+        joined=entry.joined,
+        sees=entry.sees,
+        exact_from=entry.exact_from,
+        lanes=lanes_of(entry.group, manifest.lanes),
+        spread=_spread(entry),
+        operator=None if entry.operator is None else OperatorSpec.from_json(entry.operator).describe(),
+        sink=dict(entry.sink or {}),
+        chain=entry.chain if entry.shares else None,
+        counters=entry.counters,
+        state_rows=rows,
+        state_bytes=size,
+        states=states,
+        migrations=migrations,
+    )
+
+
+def _spread(entry: QueryEntry) -> str:
+    if entry.operator is not None:
+        return "one lane: a user's operator is on top"
+    return "one lane: no common key" if entry.group == SINGLE else "by the common key"
+
+
+def _chain(manifest: Manifest, name: str, queries: Mapping[str, QueryReport]) -> ChainReport:
+    chain, members = manifest.chains[name], [query for query in queries.values() if query.chain == name]
+    rows, size = (members[0].state_rows, members[0].state_bytes) if members else (0, 0)
+    names = tuple(sorted(query.name for query in members))
+    return ChainReport(name, chain.plan, names, max(len(chain.cuts), 1), chain.cuts, rows, size)
+
+
+def _states(manifest: Manifest) -> list[StateReport]:
+    listings: dict[tuple[str, str], list[StateListing]] = {}
+    for name, lane in manifest.lane_states.items():
+        for id, listing in lane.states.items():
+            listings.setdefault((name.rpartition(".")[0], id), []).append(listing)
+    found = []
+    for (group, id), listed in sorted(listings.items()):
+        held = _Held([listed])
+        found.append(StateReport(group, id, sum(one.live for one in listed), held.chunks, held.bytes))
+    return found
+
+
+def _lane(name: str, states: Mapping[str, StateListing]) -> LaneReport:
+    held = _Held([states.values()])
+    return LaneReport(name, living_rows(states), held.chunks, held.bytes)

@@ -1,0 +1,201 @@
+"""How a job stands, as frozen values, each with its JSON form. Times are event times, in microseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from typing_extensions import override
+
+from midstream.model.commands import Command
+from midstream.model.counters import Counters
+from midstream.model.errors import QueryError
+
+
+@dataclass(frozen=True)
+class ReportValue:
+    """A frozen value of a report."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {own.name: _json(getattr(self, own.name)) for own in fields(self)}
+
+
+@dataclass(frozen=True)
+class StreamReport(ReportValue):
+    """What has come of a stream; `watermark` is the least event time that it may still bring."""
+
+    name: str
+    rows: int
+    late: int
+    rejected: int
+    greatest: int | None
+    watermark: int | None
+
+
+@dataclass(frozen=True)
+class MigrationReport(ReportValue):
+    """A migration under way: of `query`, and of all the others in `queries` that run by the same plan.
+
+    It began in step `begun` and has cost `comparisons` so far. `phase` says what it is doing, `progress` how far it has
+    come, from 0 to 1; where it stands differently in different lanes, both are those of the slowest. `predicted_end` is
+    None where not event time decides it but counts of rows, or spare time. `figures` are further ones that its strategy
+    gives; `detail` is what was predicted when it began.
+    """
+
+    query: str
+    queries: tuple[str, ...]
+    mark: str
+    strategy: str
+    old: str
+    plan: str
+    begun: int
+    comparisons: int
+    phase: str | None = None
+    progress: float = 0.0
+    old_serves: str | None = None
+    new_serves: str | None = None
+    predicted_end: int | None = None
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+    @override
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values, the strategy's own figures among them."""
+        value = super().to_json()
+        return {**value.pop("figures"), **value}
+
+
+@dataclass(frozen=True)
+class QueryReport(ReportValue):
+    """A running query: what it asks, what runs it, what it has done, the states it stands on.
+
+    Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
+    under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.
+    """
+
+    name: str
+    sql: str
+    plan: str
+    since: int
+    joined: int
+    sees: str | int
+    exact_from: int | None
+    lanes: int
+    spread: str
+    operator: str | None
+    sink: Mapping[str, Any]
+    chain: str | None
+    counters: Counters
+    state_rows: int
+    state_bytes: int
+    states: tuple[str, ...]
+    migrations: tuple[MigrationReport, ...]
+
+    @property
+    def migration(self) -> MigrationReport | None:
+        """The newest migration under way."""
+        return self.migrations[-1] if self.migrations else None
+
+    def migration_json(self) -> dict[str, Any] | None:
+        """The newest migration as JSON values, with all of them as `under_way`; None where the plan stands."""
+        under_way = [migration.to_json() for migration in self.migrations]
+        # Asked about a query, a migration is that query's, whoever of its chain was named when it was begun.
+        return {**under_way[-1], "query": self.name, "under_way": under_way} if under_way else None
+
+    @override
+    def to_json(self) -> dict[str, Any]:
+        """Its fields as JSON values, but for `migrations`, which are in `migration`."""
+        value = super().to_json()
+        del value["migrations"]
+        return {**value, "migration": self.migration_json()}
+
+
+@dataclass(frozen=True)
+class ChainReport(ReportValue):
+    """Queries that run by one plan over shared states; `cuts` are the ages between its slices."""
+
+    name: str
+    plan: str
+    queries: tuple[str, ...]
+    slices: int
+    cuts: tuple[int, ...]
+    state_rows: int
+    state_bytes: int
+
+
+@dataclass(frozen=True)
+class StateReport(ReportValue):
+    """A state of a lane group, over all its lanes: the rows alive in it, its chunks and their bytes."""
+
+    group: str
+    id: str
+    rows: int
+    chunks: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class LaneReport(ReportValue):
+    """What a lane (a partition of the rows) holds; a state under several indexes counts once."""
+
+    name: str
+    rows: int
+    chunks: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Report(ReportValue):
+    """How a job stands after a step.
+
+    A state under several indexes counts once in `state_rows`, and a chunk that several states list once in `chunks` and
+    `state_bytes`: so totals may be less than the sums over `states`. `pending` are the commands that the next step of
+    an engine takes; what waits in a job's command log is beside its manifest.
+    """
+
+    job: str
+    step: int
+    sharing: str
+    lanes: int
+    counters: Counters
+    state_rows: int
+    state_bytes: int
+    chunks: int
+    streams: Mapping[str, StreamReport]
+    queries: Mapping[str, QueryReport]
+    chains: Mapping[str, ChainReport]
+    migrations: tuple[MigrationReport, ...]
+    states: tuple[StateReport, ...]
+    by_lane: Mapping[str, LaneReport]
+    pending: tuple[Command, ...]
+
+    def query(self, name: str) -> QueryReport:
+        """The report of a running query; raises `QueryError` where there is none of this name."""
+        if name not in self.queries:
+            known = ", ".join(sorted(self.queries)) or "none is running"
+            raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
+        return self.queries[name]
+
+    def metrics(self) -> dict[str, Any]:
+        """The exact counters of the job and of each query, and the size of the state now, as JSON values."""
+        queries = {
+            name: {**vars(query.counters), "state_rows": query.state_rows, "state_bytes": query.state_bytes}
+            for name, query in self.queries.items()
+        }
+        whole = {**vars(self.counters), "state_rows": self.state_rows, "state_bytes": self.state_bytes}
+        return {**whole, "queries": queries}
+
+
+def _json(value: Any) -> Any:
+    match value:
+        case ReportValue() | Command():
+            return value.to_json()
+        case Counters():
+            return dict(vars(value))
+        case Mapping():
+            return {name: _json(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_json(item) for item in value]
+    return value
