@@ -1,5 +1,5 @@
-"""A job or an engine on disk: the log of manifests, the log of commands, an embedded engine's folder.
+"""A job or an engine on disk, and how it stands: logs of manifests and commands, an engine's folder, the one report.
 
-In: a folder, or a manifest to publish in it. Out: the newest manifest, any of those kept, the commands given since; a
-step is committed by one rename.
+In: a folder, or a manifest to publish in it. Out: the newest manifest, any of those kept, the commands given since, and
+the report that every face shows; a step is committed by one rename.
 """

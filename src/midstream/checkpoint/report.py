@@ -56,6 +56,7 @@ def report(manifest: Manifest) -> Report:
         migrations=tuple(sorted(migrations, key=lambda one: one.begun)),
         states=tuple(_states(manifest)),
         by_lane={name: _lane(name, lane.states) for name, lane in manifest.lane_states.items()},
+        last_command=manifest.last_command,
         pending=manifest.pending,
     )
 

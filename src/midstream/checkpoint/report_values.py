@@ -151,8 +151,8 @@ class Report(ReportValue):
     """How a job stands after a step.
 
     A state under several indexes counts once in `state_rows`, and a chunk that several states list once in `chunks` and
-    `state_bytes`: so totals may be less than the sums over `states`. `pending` are the commands that the next step of
-    an engine takes; what waits in a job's command log is beside its manifest.
+    `state_bytes`: so totals may be less than the sums over `states`. `last_command` is the number of the last command
+    taken from the job's log; `pending` are those that an engine, which has no log, holds for its next step.
     """
 
     job: str
@@ -169,6 +169,7 @@ class Report(ReportValue):
     migrations: tuple[MigrationReport, ...]
     states: tuple[StateReport, ...]
     by_lane: Mapping[str, LaneReport]
+    last_command: int
     pending: tuple[Command, ...]
 
     def query(self, name: str) -> QueryReport:

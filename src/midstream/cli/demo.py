@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.console import AsJson, Failed, WrongUse, print_json, print_table, progress_bar, say
-from midstream.cli.session import spark_session
+from midstream.cli.arguments import AsJson
+from midstream.cli.errors import Failed, WrongUse
+from midstream.cli.output import print_json, print_table, progress_bar, say
+from midstream.cli.spark_session import spark_session
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.console import AsJson, Failed, print_json, print_table, progress_bar, say
+from midstream.cli.arguments import AsJson
+from midstream.cli.errors import Failed
+from midstream.cli.output import print_json, print_table, progress_bar, say
 from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:

@@ -10,18 +10,12 @@ from typing import Annotated
 import typer
 
 from midstream import __version__
-from midstream.cli.add import add
-from midstream.cli.change import change
-from midstream.cli.console import failure_text
+from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
 from midstream.cli.demo import demo
-from midstream.cli.drop import drop
-from midstream.cli.explain import explain
+from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
-from midstream.cli.migrate import migrate
-from midstream.cli.rescale import rescale
-from midstream.cli.reshare import reshare
 from midstream.cli.run import run
-from midstream.cli.status import status
+from midstream.cli.status import explain, status
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -36,8 +30,8 @@ for command in (demo, run, status, explain, migrate, add, change, drop, rescale,
     app.command()(command)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"midstream {__version__}")
         raise typer.Exit
 

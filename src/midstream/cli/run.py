@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.checkpoint import Checkpoint
-from midstream.cli.console import AsJson, print_json, progress_bar, say
-from midstream.cli.session import spark_session
-from midstream.cli.status import job_report
+from midstream.cli.arguments import AsJson
+from midstream.cli.output import print_json, progress_bar, say
+from midstream.cli.spark_session import spark_session
 
 if TYPE_CHECKING:
     from types import FrameType
 
+    from midstream.checkpoint.reader import Checkpoint
     from midstream.language.job_file import JobFile
 
 POLL_SECONDS = 0.2
@@ -53,12 +53,13 @@ def run(
     if as_json:
         print_json(report)
         return
-    for query in report["queries"]:
-        where = (query["sink"] or {}).get("path", "its sink")
-        say(f"{query['query']}: {query['rows_out']:,} rows in {where}")
+    for name, query in report["queries"].items():
+        where = query["sink"].get("path", "its sink")
+        say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
 
 
 def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, quiet: bool) -> dict[str, Any]:
+    from midstream.checkpoint.reader import Checkpoint
     from midstream.cli.job import job_of
 
     settings = {"spark.master": master} if master else None
@@ -73,7 +74,7 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
                     running.stop()
                     break
                 progress.update(task, description=_description(checkpoint))
-    return job_report(checkpoint)
+    return checkpoint.status(checkpoint.report())
 
 
 def _description(checkpoint: Checkpoint) -> str:

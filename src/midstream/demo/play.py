@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.reader import Checkpoint
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
@@ -63,7 +63,7 @@ def play(
         job.stream(name, frame, timestamp="ts", lateness=LATENESS)
     job.query(QUERY, act.sql, plan=act.old_plan, sink=ms.sinks.files(folder / "results"))
     run = job.start(trigger={"availableNow": True})
-    manifests, changed = ManifestLog(checkpoint / "manifests"), False
+    manifests, changed = Checkpoint(checkpoint).manifests, False
     while not run.await_termination(POLL_SECONDS):
         done = max(manifests.steps(), default=-1) + 1
         progress(completed=done)

@@ -22,7 +22,9 @@ from midstream.state.lineage import Lineage
 from midstream.step.chain_unit import ChainUnit
 
 
-def chain_values(manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], rows: Mapping[str, int] | None) -> dict[str, Any]:
+def chain_values(
+    manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], rows: Mapping[str, int] | None
+) -> dict[str, Any]:
     """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and

@@ -12,7 +12,7 @@ from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
-from midstream.model.words import sight, time_text, wrapped
+from midstream.model.words import coverage_text, time_text, wrapped
 from midstream.operators.source import SourceOperator
 from midstream.plan.pretty import draw
 from midstream.runtime.operator import Operator
@@ -78,7 +78,7 @@ def _text(value: dict[str, Any]) -> str:
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
-        lines.append(wrapped("sees  ", sight(value["sees"], value["exact_from"], value["joined"])))
+        lines.append(wrapped("sees  ", coverage_text(value["sees"], value["exact_from"], value["joined"])))
         lines.append(wrapped("reads ", reads_text(chain, value["query"])))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.

@@ -55,6 +55,10 @@ class CheckpointError(MidstreamError):
     """A checkpoint is missing, damaged, of another job or of another format version."""
 
 
+class NoCheckpointError(CheckpointError):
+    """There is no checkpoint where one was looked for."""
+
+
 class SinkError(MidstreamError):
     """Results or state cannot be written where they should go."""
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
 
 FEW = 3
-"""Names of which all are told, but for one more."""
+"""How many names are written out of a longer list."""
 
 
 def time_text(microseconds: int | None) -> str | None:
@@ -38,14 +38,16 @@ def span_text(microseconds: int) -> str:
     return next(f"{microseconds // size} {unit}" for unit, size in UNITS if microseconds % size == 0)
 
 
-def sight(sees: str | int, exact_from: int | None, step: int | None = None) -> str:
-    """The rows that a query's answers are made of, and the event time from which on they are exact.
+def coverage_text(sees: str | int, exact_from: int | None, step: int | None = None) -> str:
+    """The rows that a query's answers are made of, and the event time from which on they are exact, in words.
 
-    >>> sight("all", None)
+    `sees` and `exact_from` are as in the event `QueryAdded`; `step` is the one in which the query joined, if known.
+
+    >>> coverage_text("all", None)
     'all rows'
-    >>> sight("new", 1357023600000000, step=7)
+    >>> coverage_text("new", 1357023600000000, step=7)
     'rows from step 7 on, exact from 2013-01-01 07:00:00'
-    >>> sight(1357020000000000, 1357023600000000)
+    >>> coverage_text(1357020000000000, 1357023600000000)
     'rows from 2013-01-01 06:00:00 on, exact from 2013-01-01 07:00:00'
     """
     begun = "that step" if step is None else f"step {step}"

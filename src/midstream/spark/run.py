@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.language.query import Query
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import MidstreamError
-from midstream.model.events import Event
-from midstream.spark.control import send, status
+from midstream.model.events import Event, StepDone
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.layout import Intake
 from midstream.spark.reconcile import differences
@@ -124,7 +124,8 @@ class Run:
         """The job at a glance, as JSON values."""
         manifest = self._driver.manifest
         waiting = self._driver.folders.commands.after(manifest.last_command)
-        return status(report(manifest), waiting, self.events, self.state)
+        steps = [event.to_json() for event in self.events if isinstance(event, StepDone)]
+        return {"state": self.state, **status(report(manifest), waiting, *steps[-1:])}
 
     @property
     def state(self) -> str:
@@ -167,7 +168,7 @@ class Run:
     def _send(self, command: Command) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
-        return send(driver.manifest, driver.folders.commands, ahead, command)
+        return send(driver.manifest, driver.folders.commands, command, ahead)[0]
 
     def _start(self) -> StreamingQuery:
         union = self._union(self._driver.queries_to_come())

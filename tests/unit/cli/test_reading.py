@@ -28,13 +28,17 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
     assert (report["step"], report["lanes"], report["sharing"]) == (0, 2, "auto")
-    assert [s["rows"] for s in report["streams"]] == [3, 3, 3]
-    assert report["streams"][0]["watermark"] == 2 - 1_000_000
-    assert report["queries"][0] | {"comparisons": 0, "sql": "", "state_rows": 0, "state_bytes": 0} == {
-        "query": "pairs", "plan": "((A B) C)", "since": 0, "sees": "all", "exact_from": None, "rows_out": 3,
-        "comparisons": 0, "state_rows": 0, "state_bytes": 0, "sink": None, "sql": "",
+    assert {name: stream["rows"] for name, stream in report["streams"].items()} == {"A": 3, "B": 3, "C": 3}
+    assert report["streams"]["A"]["watermark"] == 2 - 1_000_000
+    query = report["queries"]["pairs"]
+    assert query | dict.fromkeys(("counters", "state_bytes", "states"), 0) == {
+        "name": "pairs", "plan": "((A B) C)", "since": 0, "joined": 0, "sees": "all", "exact_from": None, "sink": {},
+        "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
+        "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0,
     }  # fmt: skip
-    assert report["waiting"] == [{"id": 1, "command": "rescale", "lanes": 3}]
+    assert query["state_rows"] == report["state_rows"] and query["state_bytes"] == report["state_bytes"] > 0
+    assert query["counters"] == vars(job.manifest.queries["pairs"].counters) and query["counters"]["rows_out"] == 3
+    assert report["waiting_commands"] == [{"id": 1, "command": "rescale", "lanes": 3}]
     assert [e["event"] for e in report["events"]] == ["query_added", "step_done"]
 
 
@@ -74,11 +78,12 @@ def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureF
     job.step(ROWS.slice(0, 0))
     assert main(["status", str(job.path), "--json"]) == 0
     report = json.loads(capsys.readouterr().out)
-    (chain,) = report["chains"]
-    assert chain | {"state_rows": 0} == {
-        "chain": "pairs", "plan": "((A B) C)", "queries": 3, "slices": 3, "state_rows": 0,
+    (chain,) = report["chains"].values()
+    assert chain | {"state_rows": 0, "state_bytes": 0} == {
+        "name": "pairs", "plan": "((A B) C)", "queries": ["pairs", "wide", "wider"], "slices": 3,
+        "cuts": [20_000_000, 30_000_000, 40_000_000], "state_rows": 0, "state_bytes": 0,
     }  # fmt: skip
-    assert 0 < chain["state_rows"] == report["state"]["rows"]
+    assert 0 < chain["state_rows"] == report["state_rows"]
     assert main(["status", str(job.path)]) == 0
     shown = [line.strip() for line in capsys.readouterr().out.splitlines() if line.strip()]
     at = shown.index("chains")

@@ -75,7 +75,7 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
     done = midstream("run", "job.toml", "--once", "--cores", "2", "--json")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert json.loads(done.stdout)["queries"][0]["rows_out"] == 10
+    assert json.loads(done.stdout)["queries"]["triples"]["counters"]["rows_out"] == 10
     assert result_keys(folder) == list(range(10))
     assert midstream("migrate", "ckpt", "triples", "(A (B C))").returncode == 0
 
@@ -90,7 +90,7 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
         late = pa.table({"k": [7], "ts": pa.array([9_000_001], pa.timestamp("us")), "v": [9.0]})
         parquet.write_table(late, folder / "in" / "A" / "2.parquet")
         deadline = time.monotonic() + 200
-        while status(folder)["queries"][0]["rows_out"] < 11 and time.monotonic() < deadline:
+        while status(folder)["queries"]["triples"]["counters"]["rows_out"] < 11 and time.monotonic() < deadline:
             assert process.poll() is None
             time.sleep(0.5)
         process.send_signal(signal.SIGINT)
@@ -99,7 +99,7 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
         process.kill()
     assert (process.returncode, error) == (0, "")
     assert "triples: 11 rows in" in out
-    assert status(folder)["queries"][0]["plan"] == "(A (B C))"
+    assert status(folder)["queries"]["triples"]["plan"] == "(A (B C))"
     assert result_keys(folder) == sorted([*range(10), 7])
 
 

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from midstream.cli.console import Failed, print_json, say
-from midstream.cli.sight import in_words
+from midstream.cli.errors import Failed
+from midstream.cli.output import event_in_words, fields_text, print_json, say
 
 if TYPE_CHECKING:
-    from midstream.cli.checkpoint import Checkpoint
+    from pathlib import Path
+
+    from midstream.checkpoint.reader import Checkpoint
     from midstream.model.commands import Command
     from midstream.model.manifest import Manifest
-
-WaitSeconds = Annotated[
-    float | None,
-    typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),
-]
 
 POLL_SECONDS = 0.2
 DONE_BY = {
@@ -41,18 +36,17 @@ class Outcome:
     event: dict[str, Any] | None = None
 
 
-def send(checkpoint: Checkpoint, command: Command, wait: float | None, as_json: bool) -> None:
+def send(path: Path, command: Command, wait: float | None, as_json: bool) -> None:
     """Check the command, append it, wait for its outcome if asked to, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
     raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.
     """
-    from midstream.step.plan_step import take
+    from midstream.checkpoint.reader import Checkpoint
 
-    manifest = checkpoint.manifest()
-    before = manifest.step
-    command = _normal(command, take(checkpoint.upcoming(manifest), command, {}, []))
-    number = checkpoint.send(command)
+    checkpoint = Checkpoint.open(path)
+    before = checkpoint.manifest().step
+    number, command = checkpoint.send(command)
     outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
     if as_json:
         print_json({"id": number, **command.to_json(), "outcome": outcome.state, "event": outcome.event})
@@ -72,13 +66,6 @@ def send(checkpoint: Checkpoint, command: Command, wait: float | None, as_json: 
         )
 
 
-def _normal(command: Command, after: Manifest) -> Command:
-    """A migration with its plan as the manifest will write it, so that its end is recognized."""
-    from midstream.model.commands import Migrate
-
-    return replace(command, plan=after.queries[command.query].plan) if isinstance(command, Migrate) else command
-
-
 def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, wait: float) -> Outcome:
     deadline = time.monotonic() + wait
     while True:
@@ -86,7 +73,7 @@ def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, w
         outcome = Outcome("sent")
         if manifest.last_command >= number:
             outcome = _outcome(checkpoint, command, before)
-            if outcome.state == "taken" and _stands(manifest, command):
+            if outcome.state == "taken" and _is_so(manifest, command):
                 outcome = Outcome("done")
         if outcome.state in ("done", "refused") or time.monotonic() >= deadline:
             return outcome
@@ -94,17 +81,17 @@ def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, w
 
 
 def _outcome(checkpoint: Checkpoint, command: Command, before: int) -> Outcome:
-    wish = command.to_json()
+    sent = command.to_json()
     for event in checkpoint.events(after=before):
-        if event["event"] == "command_refused" and _same(event["command"], wish):
+        if event["event"] == "command_refused" and _same(event["command"], sent):
             return Outcome("refused", event)
         kind, fields = DONE_BY[command.kind]
-        if event["event"] == kind and all(event.get(mine) == wish.get(its) for mine, its in fields.items()):
+        if event["event"] == kind and all(event.get(mine) == sent.get(its) for mine, its in fields.items()):
             return Outcome("done", event)
     return Outcome("taken")
 
 
-def _stands(manifest: Manifest, command: Command) -> bool:
+def _is_so(manifest: Manifest, command: Command) -> bool:
     """Whether what was asked for is so; a job that had it already says nothing of it."""
     from midstream.model.commands import Rescale, Reshare
 
@@ -116,8 +103,8 @@ def _stands(manifest: Manifest, command: Command) -> bool:
     return False
 
 
-def _same(refused: dict[str, Any], wish: dict[str, Any]) -> bool:
-    return all(refused.get(key) == value for key, value in wish.items())
+def _same(refused: dict[str, Any], sent: dict[str, Any]) -> bool:
+    return all(refused.get(key) == value for key, value in sent.items())
 
 
 def _sentence(number: int, command: Command, outcome: Outcome) -> str:
@@ -125,7 +112,5 @@ def _sentence(number: int, command: Command, outcome: Outcome) -> str:
         became = {"sent": "is in the log; the job takes it with its next step", "taken": "was taken and is under way"}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"
     event = outcome.event
-    detail = ", ".join(
-        f"{k} {v}" for k, v in in_words(event).items() if k not in ("event", "step", "detail") and v != ()
-    )
+    detail = fields_text(event_in_words(event), "event", "step", "detail")
     return f"command {number} ({command.kind}) was done in step {event['step']}: {detail}"

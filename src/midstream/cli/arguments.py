@@ -1,16 +1,26 @@
-"""What several commands take: a query's text, options that are values with names, a user's operator."""
+"""Arguments and options that several commands take."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from midstream.cli.console import WrongUse
+from midstream.cli.errors import WrongUse
 
+CheckpointPath = Annotated[
+    Path, typer.Argument(metavar="CKPT", help="The checkpoint folder of a job, or an engine's that was saved.")
+]
+QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
+WaitSeconds = Annotated[
+    float | None,
+    typer.Option("--wait", metavar="SECONDS", min=0, help="Wait for the job to carry it out, and show the outcome."),
+]
 SqlText = Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")]
 Operator = Annotated[
     str | None,

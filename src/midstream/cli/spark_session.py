@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from midstream.cli.console import Failed, essence
+from midstream.cli.errors import Failed, essence
 
 
 @contextmanager

@@ -1,0 +1,160 @@
+"""A checkpoint folder read from outside: of a job, running or not, or of an engine that was saved. Needs no Spark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.report import report
+from midstream.checkpoint.report_values import Report
+from midstream.model.commands import Command, Migrate
+from midstream.model.errors import CheckpointError, NoCheckpointError
+from midstream.model.manifest import Manifest
+from midstream.step.plan_step import plan_step, take
+
+JsonObject = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint folder: what its newest step left, what happened up to then, what the next step will take.
+
+    Everything is read from files when it is asked for, so that a job that goes on is seen as it goes on.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from midstream.engine import Engine
+    >>> with TemporaryDirectory() as folder:
+    ...     Engine(lanes=2).save(folder + "/saved")
+    ...     Checkpoint.open(folder + "/saved").report().lanes
+    2
+    """
+
+    path: Path
+
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> Checkpoint:
+        """The checkpoint in a folder; raises `NoCheckpointError` for a folder that holds none."""
+        folder = Path(path)
+        if not (folder / "manifests").is_dir():
+            raise NoCheckpointError(
+                "there is no checkpoint here" if folder.is_dir() else "there is no such folder",
+                place=str(folder),
+                remedy="name the folder of a job, which its job file or ms.Job names, or one that Engine.save wrote",
+            )
+        return Checkpoint(folder)
+
+    @cached_property
+    def manifests(self) -> ManifestLog:
+        """The manifest log."""
+        return ManifestLog(self.path / "manifests")
+
+    @cached_property
+    def commands(self) -> CommandLog:
+        """The command log; a saved engine has none."""
+        return CommandLog(self.path / "commands")
+
+    def manifest(self) -> Manifest:
+        """The newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
+        newest = self.manifests.latest()
+        if newest is None or (newest.job and newest.step < 0):
+            raise CheckpointError(
+                "the job has not finished a step yet",
+                place=str(self.path),
+                remedy="try again when its first step is done",
+            )
+        return newest
+
+    def report(self) -> Report:
+        """How the job stands after its newest step."""
+        return report(self.manifest())
+
+    def waiting(self, seen: Manifest | Report) -> tuple[tuple[int, Command], ...]:
+        """The commands of the log, with their numbers, that had not been taken when the job was seen so."""
+        return self.commands.after(seen.last_command)
+
+    def sinks(self) -> dict[str, JsonObject]:
+        """By query where its results go, as the manifest describes it; nothing for a query of an engine."""
+        return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
+
+    def status(self, found: Report) -> JsonObject:
+        """The report, the commands that wait and the newest step's event, as JSON values."""
+        steps = [event for event in self.last_events(1) if event["event"] == "step_done"]
+        return {"checkpoint": str(self.path), **status(found, self.waiting(found), *steps)}
+
+    def send(self, command: Command) -> tuple[int, Command]:
+        """Check a command and append it to the log; its number, and the command as it was logged."""
+        return send(self.manifest(), self.commands, command)
+
+    def events(self, after: int = -1) -> Iterator[JsonObject]:
+        """What happened in the steps after `after`, oldest first, as JSON values."""
+        files = sorted(self._event_files(), key=_step_of)
+        for file in files:
+            if _step_of(file) > after:
+                yield from _read_events(file)
+        if not files:
+            yield from (event for event in self._saved_events() if event["step"] > after)
+
+    def last_events(self, count: int) -> list[JsonObject]:
+        """The last `count` events, oldest first."""
+        files, found = sorted(self._event_files(), key=_step_of, reverse=True), list[JsonObject]()
+        for file in files:
+            if len(found) >= count:
+                break
+            found = _read_events(file) + found
+        found = found if files else self._saved_events()
+        return found[-count:] if count else []
+
+    def _event_files(self) -> list[Path]:
+        folder = self.path / "events"
+        return [f for f in folder.iterdir() if f.suffix == ".jsonl"] if folder.is_dir() else []
+
+    def _saved_events(self) -> list[JsonObject]:
+        """The events that a saved engine's manifest has."""
+        newest = self.manifests.latest()
+        return list(newest.published.get("events", ())) if newest else []
+
+
+def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: JsonObject | None = None) -> JsonObject:
+    """How a job stands and the commands that no step has taken, as JSON values; pure.
+
+    `waiting` are those of the log. Commands that an engine holds for its next step come after them, without an id.
+    """
+    value = report.to_json()
+    held = [{"id": None, **command} for command in value.pop("pending")]
+    logged = [{"id": number, **command.to_json()} for number, command in waiting]
+    return {**value, "waiting_commands": [*logged, *held], "last_step": last_step}
+
+
+def send(manifest: Manifest, log: CommandLog, command: Command, ahead: Sequence[Command] = ()) -> tuple[int, Command]:
+    """Check a command and append it to a log; its number, and the command as it was logged.
+
+    It is checked against the job as the commands that no step has taken yet will leave it: those held in the manifest,
+    then `ahead`, then those of the log; one of them that will be refused changes nothing. Raises the `MidstreamError`
+    that the job would refuse it by; then nothing is appended. A migration's plan is logged as manifests write it.
+    """
+    waiting = [*manifest.pending, *ahead, *(other for _, other in log.after(manifest.last_command))]
+    after = take(plan_step(manifest, waiting).manifest, command, {}, [])
+    if isinstance(command, Migrate):
+        command = replace(command, plan=after.queries[command.query].plan)
+    return log.append(command), command
+
+
+def _step_of(file: Path) -> int:
+    digits = re.search(r"\d+", file.stem)
+    return int(digits.group()) if digits else -1
+
+
+def _read_events(file: Path) -> list[JsonObject]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:  # swept between the listing and the reading
+        return []
+    return [json.loads(line) for line in lines if line.strip()]

@@ -1,0 +1,136 @@
+"""`midstream add`, `change`, `drop`, `migrate`, `rescale`, `reshare`: commands to a running job, through its log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from midstream.cli.arguments import (
+    AsJson,
+    CheckpointPath,
+    Operator,
+    OperatorOptions,
+    QueryName,
+    SqlText,
+    WaitSeconds,
+    named_values,
+    sql_text,
+)
+from midstream.cli.errors import WrongUse
+from midstream.cli.send import send
+
+FORMATS = ("parquet", "json", "csv")
+
+MOST_LANES = 4096
+"""Rows are hashed to as many slots; a lane holds one at least."""
+
+
+def add(
+    path: CheckpointPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name no running query has.")],
+    sql: SqlText,
+    plan: Annotated[str | None, typer.Option("--plan", help="Its plan; without one, joins in FROM order.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Where its results go. Default: CKPT/results/NAME")
+    ] = None,
+    file_format: Annotated[
+        str, typer.Option("--format", metavar="F", help="parquet, json or csv; for results in --out DIR.")
+    ] = "parquet",
+    operator: Operator = None,
+    operator_option: OperatorOptions = None,
+    no_history: Annotated[
+        bool, typer.Option("--no-history", help="Let it see only the rows that arrive from its first step on.")
+    ] = False,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin a query over the streams of a running job.
+
+    The rows that arrive from then on meet those that the running queries hold of the same join; --wait says what the
+    query sees, and from when its answers are exact.
+    """
+    from midstream.model.commands import AddQuery, operator_json
+
+    if file_format not in FORMATS:
+        raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
+    sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
+    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    send(path, AddQuery(name, sql_text(sql), plan, sink, above, not no_history), wait, as_json)
+
+
+def change(
+    path: CheckpointPath, query: QueryName, sql: SqlText, wait: WaitSeconds = None, as_json: AsJson = False
+) -> None:
+    """Give a running query another window or filter; it keeps its plan, its state and where its results go.
+
+    A wider one is exact from the moment on that what is held reaches back far enough; --wait says from when.
+    """
+    from midstream.model.commands import ChangeQuery
+
+    send(path, ChangeQuery(query, sql_text(sql)), wait, as_json)
+
+
+def drop(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
+    """End a query of a running job and let go of the state that no other query reads."""
+    from midstream.model.commands import DropQuery
+
+    send(path, DropQuery(query), wait, as_json)
+
+
+def migrate(
+    path: CheckpointPath,
+    query: QueryName,
+    plan: Annotated[
+        str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'; optional with --operator.")
+    ] = "",
+    strategy: Annotated[str, typer.Option("--strategy", metavar="S", help="How state gets there.")] = "moving_state",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="For the strategy; may be repeated.")
+    ] = None,
+    operator: Operator = None,
+    operator_option: OperatorOptions = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="Carry the shared plan under all the queries that share it.")
+    ] = False,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Carry a running query to another plan; its answers go on, none lost, none doubled.
+
+    A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
+    checked against the query before the command is sent.
+    """
+    from midstream.model.commands import Migrate, operator_json
+
+    if not plan and operator is None:
+        raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
+    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    send(path, Migrate(query, plan, strategy, named_values(option, "--option"), above, together), wait, as_json)
+
+
+def rescale(
+    path: CheckpointPath,
+    lanes: Annotated[int, typer.Option("--lanes", min=1, max=MOST_LANES, help="How many lanes there shall be.")],
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Spread the state of a running job over another number of lanes; no row is lost and no answer changes."""
+    from midstream.model.commands import Rescale
+
+    send(path, Rescale(lanes), wait, as_json)
+
+
+def reshare(
+    path: CheckpointPath,
+    sharing: Annotated[str, typer.Argument(metavar="SCHEME", help="How queries shall share; see docs/sharing.md.")],
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the queries of a running job share their work by another scheme; no answer changes."""
+    from midstream.model.commands import Reshare
+    from midstream.sharing.discovery import scheme
+
+    scheme(sharing, "SCHEME")
+    send(path, Reshare(sharing), wait, as_json)

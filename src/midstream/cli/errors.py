@@ -1,0 +1,57 @@
+"""Errors of the command line: the message on stderr and the exit code of each."""
+
+from __future__ import annotations
+
+import re
+
+from midstream.model.errors import (
+    InputError,
+    LanguageError,
+    MidstreamError,
+    NoCheckpointError,
+    PlanError,
+    QueryError,
+    StrategyError,
+)
+
+
+class WrongUse(MidstreamError):
+    """The command cannot mean anything here: exit code 2."""
+
+
+class Failed(MidstreamError):
+    """What was asked was understood and did not come about: exit code 1."""
+
+
+_WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, InputError, NoCheckpointError)
+
+
+def failure_text(error: Exception) -> tuple[str, int]:
+    """The message for stderr and the exit code.
+
+    >>> failure_text(QueryError("no query 'x'", remedy="use one of: pairs"))
+    ("midstream: no query 'x'. Remedy: use one of: pairs", 2)
+    """
+    if isinstance(error, MidstreamError):
+        return f"midstream: {error}", 2 if isinstance(error, _WRONG_USE) else 1
+    format_message = getattr(error, "format_message", None)  # typer's own errors, whichever version
+    if callable(format_message):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "midstream"
+        return f"midstream: {format_message().rstrip('.')}. Remedy: see {path} --help", getattr(error, "exit_code", 1)
+    remedy = "set MIDSTREAM_TRACEBACK=1 to see where it happened"
+    return f"midstream: {essence(error)}. Remedy: {remedy}", 1
+
+
+def essence(error: Exception) -> str:
+    r"""The one line of an error that says most. Spark packs a worker's whole traceback into its message.
+
+    >>> essence(RuntimeError("Thrown by the worker:\nTraceback\n  File x\nKeyError: 'k'\n\tat Java"))
+    "KeyError: 'k'"
+    >>> essence(ValueError("no"))
+    'ValueError: no'
+    """
+    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines[1:] if re.match(r"[A-Za-z_][\w.]*(Error|Exception): .", line)]
+    line = causes[-1] if causes and "Traceback" in str(error) else ": ".join([type(error).__name__, *lines[:1]])
+    return line.rstrip(".:")

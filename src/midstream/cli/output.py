@@ -1,0 +1,117 @@
+"""What the commands print: sentences, tables, JSON, a progress bar, events in words."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from midstream.model.words import coverage_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+WIDE = 200
+"""How wide a table may be where there is no terminal."""
+
+
+@cache
+def terminal() -> Console:
+    """The one `rich` console on stdout: text and a progress bar on the same one do not overwrite each other."""
+    from rich.console import Console
+
+    out = Console(highlight=False)
+    if not out.is_terminal:
+        out.width = WIDE
+    return out
+
+
+def say(text: str, bold: bool = False) -> None:
+    """Write a text, broken between words on a terminal and nowhere else."""
+    terminal().print(text, style="bold" if bold else None, markup=False, soft_wrap=not terminal().is_terminal)
+
+
+def print_json(value: Any) -> None:
+    """Write one JSON value to stdout."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Write a table; columns that hold only numbers are set to the right. No rows, no table."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, name in enumerate(columns):
+        numbers = all(row[i] is None or isinstance(row[i], int | float) for row in rows)
+        table.add_column(name, justify="right" if numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(value)) for value in row))
+    terminal().print(table)
+
+
+def cell_text(value: Any) -> str:
+    """A value as a table shows it.
+
+    >>> cell_text(1234567), cell_text(None), cell_text(0.25)
+    ('1,234,567', '-', '0.25')
+    """
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def event_in_words(event: dict[str, Any]) -> dict[str, Any]:
+    """An event whose `sees` and `exact_from`, where it has them, are one text for a reader.
+
+    >>> event_in_words({"query": "q", "sees": "all", "exact_from": None})
+    {'query': 'q', 'sees': 'all rows'}
+    """
+    if "sees" not in event:
+        return event
+    without = {key: value for key, value in event.items() if key != "exact_from"}
+    return {**without, "sees": coverage_text(event["sees"], event["exact_from"])}
+
+
+def fields_text(value: dict[str, Any], *without: str) -> str:
+    """The fields that have a value, as one line.
+
+    >>> fields_text({"query": "q", "plan": None, "options": {}}, "id")
+    'query q'
+    """
+    return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], (), ""))
+
+
+def size_text(count: int) -> str:
+    """A number of bytes, to be read.
+
+    >>> size_text(999), size_text(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    size, unit = float(count), 0
+    while size >= 1000 and unit < 4:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"
+
+
+@contextmanager
+def progress_bar(quiet: bool = False) -> Iterator[Progress]:
+    """A progress display that stays silent when stdout is no terminal."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    silent = quiet or not sys.stdout.isatty()
+    text = TextColumn("{task.description}")
+    columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=terminal(), transient=True, disable=silent) as progress:
+        yield progress
