@@ -14,7 +14,7 @@ from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.queue import Queue, queue_of
 from midstream.migration.under_way.replay import feed, old_rows
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
 from midstream.optimizer.prediction import Prediction, Situation
@@ -51,7 +51,7 @@ class GHM(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return GHMTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
@@ -125,7 +125,7 @@ class GHMTransition(Transition):
         return not self.waiting(lane)
 
     @override
-    def remembered(self, lane: Lane) -> Task:
+    def remembered(self, lane: Lane) -> BegunTask:
         return replace(self.task, memory={"fed": self._fed(lane), "last": self._fed_now(lane)})
 
     @override

@@ -12,7 +12,7 @@ from midstream.migration.gpt import begin_empty
 from midstream.migration.predictions import replay_all
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.replay import feed, old_rows
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.runtime.lane import Lane
@@ -36,7 +36,7 @@ class GMS(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return GMSTransition(whole.signature, whole.rows, name, task, None, new, whole, options)

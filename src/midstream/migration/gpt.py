@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.migration.predictions import beside
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.runtime.lane import Lane
@@ -31,7 +31,7 @@ class GPT(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)

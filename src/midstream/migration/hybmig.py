@@ -15,9 +15,10 @@ from midstream.migration.hybrid.characteristics import CharacteristicsTable, Ent
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import shifting
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.task import Sources, Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.decompose import Sources
 from midstream.plan.tree import Leaf, joins
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -55,7 +56,7 @@ class HybMig(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         assert old is not None
         masked = task.memory.get("masked")
@@ -141,7 +142,7 @@ class HybMigTransition(Transition):
         return not self._left(lane).entries
 
     @override
-    def remembered(self, lane: Lane) -> Task:
+    def remembered(self, lane: Lane) -> BegunTask:
         masked, left = sorted(sorted(sources) for sources in self.masked), self._left(lane)
         table, cursor = lane.noted(self.id)
         if self.background and self.background.next(left) != self.background.next(table):

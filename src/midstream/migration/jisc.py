@@ -19,7 +19,7 @@ from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.running import MigratingBox
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.operators.window_join import WindowJoin
@@ -52,7 +52,7 @@ class JISC(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         states = inner(whole, task.units)
         new = whole.in_view(View(f"{name}+/", states | {whole.labels}, states)) if states else whole
@@ -167,7 +167,7 @@ class JISCTransition(Transition):
         return not self.counters(lane) or super().is_over(lane)
 
     @override
-    def remembered(self, lane: Lane) -> Task:
+    def remembered(self, lane: Lane) -> BegunTask:
         counters = self.counters(lane)
         return replace(self.task, memory={"open": sorted(counters), "keys": max(self._keys, sum(counters.values()))})
 

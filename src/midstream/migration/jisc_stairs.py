@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.migration.base import MigrationRequest
 from midstream.migration.jisc import JISC, JISCTransition
 from midstream.migration.just_in_time.completion import Completion
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.operators.ensure import states_of
@@ -41,7 +41,7 @@ class JISCStairs(JISC):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         one = super().transition(name, task, old, whole, options)
         return PromotingTransition(

@@ -15,7 +15,7 @@ from midstream.migration.option import DECOMPOSE, OneOf, Switch
 from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.restricted import restricted
-from midstream.migration.under_way.task import Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart, inner
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
@@ -62,7 +62,7 @@ class ParallelTrack(Lasting):
 
     @override
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         new = apart(whole, f"{name}+/", task.units)
         return ParallelTransition(whole.signature, whole.rows, name, task, old, new, whole, options)

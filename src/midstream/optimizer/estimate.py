@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from midstream.optimizer.statistics import Condition, Sources, Statistics, geometric_mean
-from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 Between = tuple[str, str]
 """Two sources, in order of name."""
@@ -55,7 +55,7 @@ class Estimate:
     statistics: Statistics
 
     def joinings(self, plan: Plan) -> list[Joining]:
-        """The joins of a plan, children first. A leaf may stand for a common subplan, its sources joined with `+`."""
+        """The joins of a plan, children first."""
         match plan:
             case Join():
                 return self._tree(plan)[1]
@@ -93,8 +93,8 @@ class Estimate:
             (left, first), (right, second) = self._tree(plan.left), self._tree(plan.right)
             last = self._joining(left, right)
             return last.output, [*first, *second, last]
-        assert isinstance(plan, Leaf)
-        here, *others = [self._source(alias) for alias in plan.alias.split("+")]
+        assert isinstance(plan, Leaf | Common)
+        here, *others = [self._source(alias) for alias in plan.aliases()]
         for other in others:
             here = self._joining(here, other).output
         return here, []

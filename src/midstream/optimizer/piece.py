@@ -8,7 +8,7 @@ from math import exp, inf, log
 from midstream.optimizer.estimate import Joining
 from midstream.optimizer.prediction import Situation
 from midstream.optimizer.statistics import Sources
-from midstream.plan.decompose import MigrationTask
+from midstream.plan.decompose import Task
 from midstream.plan.tree import Form, Join, Plan
 
 EULER = 0.5772
@@ -111,13 +111,14 @@ def lowest(joinings: list[Joining]) -> list[Sources]:
     return [sources for sources in below if sources != joinings[-1].output.sources]
 
 
-def _piece(situation: Situation, task: MigrationTask) -> Piece:
+def _piece(situation: Situation, task: Task) -> Piece:
     sources = situation.statistics.sources
-    old, new = situation.estimate.joinings(task.old), situation.estimate.joinings(task.new)
+    before = task.piece(situation.old)
+    old, new = situation.estimate.joinings(before), situation.estimate.joinings(task.piece(situation.new))
     windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
     entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
     filling = sum(windows) / len(windows)
-    return Piece(old, new, max(windows), filling, max(entries, default=0.0), _height(task.old))
+    return Piece(old, new, max(windows), filling, max(entries, default=0.0), _height(before))
 
 
 def _height(plan: Plan) -> int:

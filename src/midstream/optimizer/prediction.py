@@ -9,7 +9,7 @@ from typing import Any
 
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Statistics
-from midstream.plan.decompose import MigrationTask
+from midstream.plan.decompose import Task, decompose
 from midstream.plan.tree import Plan
 
 
@@ -20,15 +20,14 @@ class Situation:
     statistics: Statistics
     old: Plan
     new: Plan
-    tasks: tuple[MigrationTask, ...] = ()
+    tasks: tuple[Task, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def pieces(self) -> tuple[MigrationTask, ...]:
+    def pieces(self) -> tuple[Task, ...]:
         """The tasks, or the whole as one where the options say so."""
-        if self.options.get("decompose", True):
-            return self.tasks
-        return (MigrationTask(self.old, self.new),)
+        in_one = self.tasks and not self.options.get("decompose", True)
+        return decompose(self.old, self.new, at=()) if in_one else self.tasks
 
     @cached_property
     def estimate(self) -> Estimate:

@@ -6,71 +6,106 @@ sources below: within one query, equal sources mean an equal signature and so eq
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Container
 from dataclasses import dataclass
 
-from midstream.plan.tree import Form, Join, Leaf, Plan
+from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
+
+Sources = frozenset[str]
 
 
 @dataclass(frozen=True)
-class MigrationTask:
-    """One irreducible piece of a migration: an old and a new subplan over the same inputs.
+class Task:
+    """One irreducible piece of a migration: old and new plan differ over `sources`, between them and the `units`.
 
-    A common subplan below it stands as one leaf, named by its own notation's sources joined with `+`.
+    A unit is a source, or a subplan that both plans have, by its sources: one stream to either of them.
     """
 
-    old: Plan
-    new: Plan
+    sources: Sources
+    units: frozenset[Sources]
+
+    def piece(self, plan: Plan) -> Plan:
+        """What of the old or the new plan the task is about; common subplans stand as `Common`."""
+        here = {frozenset(plan.aliases()): plan, **subplans(plan)}[self.sources]
+        return _cut(here, self.units - {self.sources})
 
 
-def decompose(old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
-    """Split a migration at common subplans; pieces whose old and new plan are the same are discarded.
+def decompose(old: Plan, new: Plan, at: Container[Sources] | None = None) -> tuple[Task, ...]:
+    """Split a migration at common subplans, bottom-up; pieces whose old and new plan are the same are left out.
 
-    Tasks come bottom-up; those between two of one form are those between their trees. Any other plan is no join tree,
-    cannot be split and is one task.
+    `at` names the subplans of the old plan, by their sources, at which it may be split: any of them where it is None,
+    none where it is empty. A multi-way join or an eddy cannot be split.
 
     >>> a, b, c, d = map(Leaf, "ABCD")
-    >>> tasks = decompose(Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d)))
-    >>> [(t.old.notation(), t.new.notation()) for t in tasks]
+    >>> old, new = Join(Join(Join(a, b), c), d), Join(Join(a, b), Join(c, d))
+    >>> [(t.piece(old).notation(), t.piece(new).notation()) for t in decompose(old, new)]
     [('((A+B C) D)', '(A+B (C D))')]
     >>> decompose(Join(a, b), Join(b, a))
     ()
     """
-    if isinstance(old, Form) and isinstance(new, Form) and old.name == new.name:
-        return decompose(old.tree, new.tree)
-    if not (isinstance(old, Join) and isinstance(new, Join)):
-        return () if old == new else (MigrationTask(old, new),)
-    common = subplans(old).keys() & subplans(new).keys()
+    before, after = subplans(old), subplans(new)
+    whole = frozenset(new.aliases())
+    shared = {sources for sources in before.keys() & after.keys() if at is None or sources in at} | {whole}
     tasks = []
-    for sources in sorted(common, key=lambda s: (len(s), sorted(s))):
-        before = _cut(subplans(old)[sources], common - {sources})
-        after = _cut(subplans(new)[sources], common - {sources})
-        if not same_shape(before, after):
-            tasks.append(MigrationTask(before, after))
+    for sources in sorted(shared, key=lambda s: (len(s), sorted(s))):
+        task = Task(sources, frozenset(_units(after.get(sources, new), shared - {sources})))
+        if not same_shape(task.piece(old), task.piece(new)):
+            tasks.append(task)
     return tuple(tasks)
 
 
-def subplans(plan: Plan) -> dict[frozenset[str], Plan]:
-    """Every joining subplan by its set of sources."""
-    if not isinstance(plan, Join):
-        return {}
-    return {**subplans(plan.left), **subplans(plan.right), frozenset(plan.aliases()): plan}
+def subplans(plan: Plan) -> dict[Sources, Plan]:
+    """Every joining subplan by its set of sources; those of a tree in another form are in that form."""
+    match plan:
+        case Join(left, right):
+            return {**subplans(left), **subplans(right), frozenset(plan.aliases()): plan}
+        case Form(name, tree):
+            return {sources: Form(name, inner) for sources, inner in subplans(tree).items()}
+        case MultiJoin() | Eddy():
+            return {frozenset(plan.aliases()): plan}
+    return {}
 
 
 def same_shape(one: Plan, other: Plan) -> bool:
-    """Whether two plans differ only in which side of a join is called left."""
-    if isinstance(one, Join) and isinstance(other, Join):
-        straight = same_shape(one.left, other.left) and same_shape(one.right, other.right)
-        return straight or (same_shape(one.left, other.right) and same_shape(one.right, other.left))
+    """Whether two plans differ only in order: which side of a join is called left, which source is named first."""
+    match one, other:
+        case Join(), Join():
+            straight = same_shape(one.left, other.left) and same_shape(one.right, other.right)
+            return straight or (same_shape(one.left, other.right) and same_shape(one.right, other.left))
+        case Form(), Form():
+            return one.name == other.name and same_shape(one.tree, other.tree)
+        case MultiJoin(), MultiJoin():
+            return dict(one.orders) == dict(other.orders)
+        case Eddy(), Eddy():
+            return (one.policy, {*one.sources}) == (other.policy, {*other.sources})
     return one == other
 
 
-def _cut(plan: Plan, common: Set[frozenset[str]]) -> Plan:
-    assert isinstance(plan, Join)
-    return Join(_cut_side(plan.left, common), _cut_side(plan.right, common))
+def _units(plan: Plan, shared: Container[Sources]) -> set[Sources]:
+    """The greatest common subplans below the root of a plan, and the sources outside of them."""
+    match plan:
+        case Join():
+            return {unit for side in (plan.left, plan.right) for unit in _units_of_side(side, shared)}
+        case Form(_, tree):
+            return _units(tree, shared)
+    return {frozenset({alias}) for alias in plan.aliases()}
 
 
-def _cut_side(side: Plan, common: Set[frozenset[str]]) -> Plan:
-    if frozenset(side.aliases()) in common:
-        return Leaf("+".join(sorted(side.aliases())))
-    return _cut(side, common) if isinstance(side, Join) else side
+def _units_of_side(side: Plan, shared: Container[Sources]) -> set[Sources]:
+    sources = frozenset(side.aliases())
+    return {sources} if sources in shared else _units(side, shared)
+
+
+def _cut(plan: Plan, units: Container[Sources]) -> Plan:
+    match plan:
+        case Join():
+            return Join(_cut_side(plan.left, units), _cut_side(plan.right, units))
+        case Form(name, tree):
+            return Form(name, _cut(tree, units))
+    return plan
+
+
+def _cut_side(side: Plan, units: Container[Sources]) -> Plan:
+    if not isinstance(side, Leaf) and frozenset(side.aliases()) in units:
+        return Common(tuple(sorted(side.aliases())))
+    return _cut(side, units)

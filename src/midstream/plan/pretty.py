@@ -33,16 +33,7 @@ def pretty(plan: Plan) -> str:
     │  └─ B
     └─ C
     """
-    return draw(plan, _label, _below)
-
-
-def _below(plan: Plan) -> tuple[Plan, ...]:
-    match plan:
-        case Join(left, right):
-            return (left, right)
-        case Form(_, tree):
-            return (tree,)
-    return ()
+    return draw(plan, _label, lambda part: part.children())
 
 
 def _label(plan: Plan) -> str:

@@ -17,6 +17,16 @@ class Plan:
         """The sources, in the order the notation names them."""
         raise NotImplementedError
 
+    def children(self) -> tuple[Plan, ...]:
+        """The plans right below, left to right."""
+        return ()
+
+    def walk(self) -> Iterator[Plan]:
+        """This plan and everything below it, children first."""
+        for child in self.children():
+            yield from child.walk()
+        yield self
+
     def notation(self) -> str:
         """The plan in plan notation; `plan.notation.parse_plan` reads it back."""
         raise NotImplementedError
@@ -38,6 +48,25 @@ class Leaf(Plan):
 
 
 @dataclass(frozen=True)
+class Common(Plan):
+    """A subplan that two plans have in common, where only what stands above it matters (HybMig §3.1).
+
+    >>> Join(Common(("A", "B")), Leaf("C")).notation()
+    '(A+B C)'
+    """
+
+    sources: tuple[str, ...]
+
+    @override
+    def aliases(self) -> tuple[str, ...]:
+        return self.sources
+
+    @override
+    def notation(self) -> str:
+        return "+".join(self.sources)
+
+
+@dataclass(frozen=True)
 class Join(Plan):
     """A binary window join of two subplans.
 
@@ -47,6 +76,10 @@ class Join(Plan):
 
     left: Plan
     right: Plan
+
+    @override
+    def children(self) -> tuple[Plan, ...]:
+        return (self.left, self.right)
 
     @override
     def aliases(self) -> tuple[str, ...]:
@@ -115,6 +148,10 @@ class Form(Plan):
     tree: Plan
 
     @override
+    def children(self) -> tuple[Plan, ...]:
+        return (self.tree,)
+
+    @override
     def aliases(self) -> tuple[str, ...]:
         return self.tree.aliases()
 
@@ -125,9 +162,4 @@ class Form(Plan):
 
 def joins(plan: Plan) -> Iterator[Join]:
     """Every join of a tree, the one inside a form included, children before parents."""
-    if isinstance(plan, Form):
-        yield from joins(plan.tree)
-    if isinstance(plan, Join):
-        yield from joins(plan.left)
-        yield from joins(plan.right)
-        yield plan
+    return (part for part in plan.walk() if isinstance(part, Join))

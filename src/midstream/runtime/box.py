@@ -59,7 +59,7 @@ class Box(ABC):
 
 @dataclass(frozen=True)
 class PlanBox(Box):
-    """A plan by itself."""
+    """A plan by itself: `plan` over the labels of its operators, `notation` as the query's user writes it."""
 
     plan: Plan
     notation: str

@@ -14,7 +14,7 @@ from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.prediction import Situation
-from midstream.plan.decompose import MigrationTask, decompose
+from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
@@ -66,6 +66,6 @@ def situation_of(manifest: Manifest, command: Migrate) -> Situation:
     )
 
 
-def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[MigrationTask, ...]:
+def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[Task, ...]:
     """The pieces that decomposition leaves; none for a difference, which has one plan however it is written."""
     return () if query.difference is not None else decompose(old, new)

@@ -187,7 +187,7 @@ def _begun(manifest: Manifest, command: Migrate, new: Plan, detail: dict[str, An
     entry = entry_of(manifest, command.query)
     query = parsed(manifest, entry.sql)
     old = parse_plan(entry.plan, query)
-    tasks = tuple((t.old.notation(), t.new.notation()) for t in tasks_of(query, old, new))
+    tasks = tuple((t.piece(old).notation(), t.piece(new).notation()) for t in tasks_of(query, old, new))
     return MigrationBegun(manifest.step, command.query, command.strategy, old.notation(), new.notation(), tasks, detail)
 
 

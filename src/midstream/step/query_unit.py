@@ -62,10 +62,14 @@ class QueryUnit(Unit):
         return parse_plan(notation, self.user)
 
     @override
+    def labelled(self, plan: Plan) -> Plan:
+        return relabel_plan(plan, self.labels)
+
+    @override
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
         if isinstance(self.result_operator, DifferenceOperator):
             return self.result_operator.roots
-        return (compile_plan(self.binding, relabel_plan(plan, self.labels)),)
+        return (compile_plan(self.binding, plan),)
 
     @override
     def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:

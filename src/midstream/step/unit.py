@@ -69,9 +69,13 @@ class Unit(ABC):
     def parse(self, notation: str) -> Plan:
         """A plan as it is written for this unit."""
 
+    def labelled(self, plan: Plan) -> Plan:
+        """The same plan over the labels of its operators."""
+        return plan
+
     @abstractmethod
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
-        """The roots of a plan's operators."""
+        """The roots of the operators of a plan over labels."""
 
     @abstractmethod
     def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
@@ -141,7 +145,8 @@ class Unit(ABC):
         """The box of a plan, compiled once."""
         if notation not in self._boxes:
             plan = self.parse(notation)
-            self._boxes[notation] = PlanBox(plan, plan.notation(), self.compile(plan))
+            labelled = self.labelled(plan)
+            self._boxes[notation] = PlanBox(labelled, plan.notation(), self.compile(labelled))
         return self._boxes[notation]
 
     def restored(self, snapshot: Mapping[str, Any]) -> Box:

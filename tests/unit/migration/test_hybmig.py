@@ -8,8 +8,9 @@ import pytest
 
 import midstream as ms
 from midstream.migration.hybrid.characteristics import CharacteristicsTable
-from midstream.migration.under_way.task import carve
+from midstream.migration.under_way.task import BegunTask
 from midstream.model.events import MigrationEnded, MigrationProgressed
+from midstream.plan.decompose import decompose
 from midstream.step.program import unit_of
 from tests.unit.migration.rides import Ride
 
@@ -23,8 +24,8 @@ from tests.unit.migration.rides import Ride
 )
 def test_the_table_has_an_entry_for_each_lowest_join(new: str, entries: list[str], disconnected: str) -> None:
     boxes = unit_of(Ride("(((A B) C) D)").go(1).engine.manifest, "q")
-    (task,) = carve(boxes.box("(((A B) C) D)").roots[0], boxes.box(new).roots[0])
-    started = type(task)(task.sources, task.units, dict.fromkeys("ABCD", 4))
+    (task,) = decompose(boxes.box("(((A B) C) D)").plan, boxes.box(new).plan)
+    started = BegunTask(task.sources, task.units, dict.fromkeys("ABCD", 4))
     table = CharacteristicsTable.of(boxes.box(new).roots[0], started)
     assert ["".join(sorted(entry.join)) for entry in table.entries] == entries
     assert "".join(sorted(table.disconnected())) == disconnected

@@ -6,9 +6,9 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.migration.under_way.task import carve
 from midstream.model.errors import CheckpointError
 from midstream.model.events import MigrationBegun, MigrationEnded, MigrationProgressed
+from midstream.plan.decompose import decompose
 from midstream.runtime.operator import Operator
 from midstream.step.program import unit_of
 from tests.unit.migration.rides import Ride, rows_of
@@ -33,7 +33,8 @@ def root(ride: Ride, notation: str) -> Operator:
 def test_a_migration_is_split_at_common_subplans(old: str, new: str, pieces: list[str]) -> None:
     """HybMig §3.1, Fig. 5: what both plans have in common stands as one stream; equal pieces are left out."""
     ride = Ride(old, streams="".join(sorted(c for c in set(old) if c.isalpha()))).go(1)
-    tasks = carve(root(ride, old), root(ride, new))
+    boxes = unit_of(ride.engine.manifest, "q")
+    tasks = decompose(boxes.box(old).plan, boxes.box(new).plan)
     said = [
         f"{'+'.join(sorted(t.sources))} of {', '.join(sorted('+'.join(sorted(u)) for u in t.units))}" for t in tasks
     ]

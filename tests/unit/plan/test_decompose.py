@@ -13,7 +13,8 @@ from tests.unit.building import plan
 
 
 def tasks(old: str, new: str) -> list[tuple[str, str]]:
-    return [(t.old.notation(), t.new.notation()) for t in decompose(plan(old), plan(new))]
+    before, after = plan(old), plan(new)
+    return [(t.piece(before).notation(), t.piece(after).notation()) for t in decompose(before, after)]
 
 
 def test_figures_3_and_4_share_the_lowest_join() -> None:
@@ -58,6 +59,35 @@ def test_to_and_from_a_multi_way_join_is_one_task() -> None:
     assert tasks(multi, multi) == []
 
 
+def test_stairs_are_split_like_the_trees_they_keep() -> None:
+    assert tasks("stairs((((A B) C) D))", "stairs(((A (B C)) D))") == [("stairs(((A B) C))", "stairs((A (B C)))")]
+    assert tasks("((A B) C)", "stairs(((A B) C))") == [("(A B)", "stairs((A B))"), ("(A+B C)", "stairs((A+B C))")]
+    assert tasks("stairs(((A B) C))", "stairs((C (B A)))") == []
+
+
+def test_the_order_of_names_makes_no_task() -> None:
+    assert tasks("eddy(A B C)", "eddy(C A B)") == []
+    assert tasks("eddy(A B C)", "eddy:rank(A B C)") == [("eddy(A B C)", "eddy:rank(A B C)")]
+    assert tasks("[A: B C | B: A C | C: A B]", "[C: A B | B: A C | A: B C]") == []
+    assert tasks("[A: B C | B: A C | C: A B]", "[A: C B | B: A C | C: A B]") != []
+
+
+def test_a_plan_is_split_only_where_it_may_be() -> None:
+    old, new = plan("((((A B) C) D) E)"), plan("(((A (B C)) E) D)")
+
+    def pieces(at: list[str] | None) -> list[str]:
+        found = decompose(old, new, None if at is None else [frozenset(sources) for sources in at])
+        return [task.piece(new).notation() for task in found]
+
+    assert pieces(None) == pieces(["ABC", "ABCDE"]) == ["(A (B C))", "((A+B+C E) D)"]
+    assert pieces([]) == pieces(["AB"]) == ["(((A (B C)) E) D)"]
+
+
+def test_a_single_source_is_a_task_only_where_its_form_changes() -> None:
+    assert tasks("A", "A") == []
+    assert tasks("A", "[A: ]") == [("A", "[A: ]")]
+
+
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_tasks_are_irreducible_and_rebuild_the_new_plan(size: int) -> None:
     """For all pairs of trees: a task's pieces share no subplan but their whole, and put together they are the plan."""
@@ -65,12 +95,13 @@ def test_tasks_are_irreducible_and_rebuild_the_new_plan(size: int) -> None:
     for old, new in itertools.product(trees, trees):
         found = decompose(old, new)
         for task in found:
-            assert sorted(task.old.aliases()) == sorted(task.new.aliases())
-            common = subplans(task.old).keys() & subplans(task.new).keys()
-            assert common == {frozenset(task.new.aliases())}
-            assert not same_shape(task.old, task.new)
+            before, after = task.piece(old), task.piece(new)
+            assert sorted(before.aliases()) == sorted(after.aliases()) == sorted(task.sources)
+            common = subplans(before).keys() & subplans(after).keys()
+            assert common == {frozenset(after.aliases())}
+            assert not same_shape(before, after)
         assert same_shape(old, new) == (not found)
-        joins = sum(len(subplans(task.new)) for task in found)
+        joins = sum(len(subplans(task.piece(new))) for task in found)
         shared = subplans(old).keys() & subplans(new).keys()
         assert joins <= len(subplans(new)), "a task names no join twice"
         assert len(subplans(new).keys() - shared) == joins - len(found)

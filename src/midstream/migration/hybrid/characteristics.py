@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.migration.under_way.restricted import restricted
-from midstream.migration.under_way.task import Sources, Task
+from midstream.migration.under_way.task import BegunTask
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
+from midstream.plan.decompose import Sources
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words
@@ -58,7 +59,7 @@ class CharacteristicsTable:
     entries: tuple[Entry, ...]
 
     @staticmethod
-    def of(whole: Operator, task: Task) -> CharacteristicsTable:
+    def of(whole: Operator, task: BegunTask) -> CharacteristicsTable:
         """The table of a migration as it begins: an entry for each lowest join of the new plan that is not its root."""
         found = [pair for pair in lowest(whole, task.units) if pair != task.sources]
         return CharacteristicsTable(tuple(Entry(p, {label: task.start[label] for label in sorted(p)}) for p in found))

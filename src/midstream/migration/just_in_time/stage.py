@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression
-from midstream.migration.under_way.task import Sources
 from midstream.operators.window_join import WindowJoin
+from midstream.plan.decompose import Sources
 from midstream.runtime.operator import Operator
 from midstream.state.specs import StateSpec
 

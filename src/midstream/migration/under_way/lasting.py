@@ -12,10 +12,11 @@ from typing_extensions import override
 from midstream.migration import discovery
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.running import MigratingBox, PlacedTransition, PlanInTransition, TransitionMaker
-from midstream.migration.under_way.task import Task, carve
+from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.migration.under_way.transition import Transition
 from midstream.model.errors import CheckpointError
 from midstream.operators.ensure import ensure, states_of
+from midstream.plan.decompose import Task, decompose
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -35,7 +36,7 @@ class Lasting(Strategy):
 
     @abstractmethod
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         """The operator for one piece of a migration; the same arguments give the same operator."""
 
@@ -58,11 +59,14 @@ class Lasting(Strategy):
         if self.keeps_old and before.depth >= DEEPEST:
             ensure(lane, states_of(old.target.roots), event=False)
             before, root = PlanInTransition(old.target, ()), old.target.roots[0]
-        tasks = carve(root, new.roots[0], decompose=not self.is_whole(options))
+        # What a migration under way does inside, no other can be split at.
+        at = () if self.is_whole(options) else nodes(root).keys()
+        # A single source has no join whose state would have to move.
+        tasks = [task for task in decompose(old.target.plan, new.plan, at) if len(task.sources) > 1]
         placed = []
         for task in tasks:
             source = before.within(task.sources, task.units).nested(self.maker) if self.keeps_old else None
-            begun = task.begun(lane, new.roots[0])
+            begun = BegunTask.begun(task, lane, new.roots[0])
             placed.append(PlacedTransition(self.name, mark, lane.clock.step, dict(options), begun, source))
         # What both plans have in common goes on as it is, in transition or not.
         common = [p for p in before.placed if not any(_covers(task, p.task) for task in tasks)]

@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from typing_extensions import override
 
-from midstream.migration.under_way.task import Sources, Task, nodes
+from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.migration.under_way.transition import Transition, grafted
 from midstream.model.errors import CheckpointError
 from midstream.operators.ensure import states_of
+from midstream.plan.decompose import Sources
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -26,7 +27,7 @@ class TransitionMaker(Protocol):
     """Makes the transition of a strategy; the same arguments give the same operator."""
 
     def transition(
-        self, name: str, task: Task, old: Operator | None, whole: Operator, options: Mapping[str, Any]
+        self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         """The operator that stands where `whole` will stand."""
         ...
@@ -47,7 +48,7 @@ class PlacedTransition:
     mark: str
     begun: int
     options: Mapping[str, Any]
-    task: Task
+    task: BegunTask
     old: PlanInTransition | None
 
     @property
@@ -186,7 +187,7 @@ def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition
             p["mark"],
             p["begun"],
             p["options"],
-            Task.from_json(p["task"]),
+            BegunTask.from_json(p["task"]),
             p["old"] and _mixture(p["old"], compiled),
         )
         for p in snapshot["placed"]

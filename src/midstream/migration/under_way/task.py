@@ -1,45 +1,43 @@
-"""The pieces of a migration, as they begin and as a manifest remembers them (HybMig §3.1, Fig. 5)."""
+"""The tasks of a migration, as they begin and as a manifest remembers them (HybMig §3.1, Fig. 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from midstream.model.window import EVENT_TIME, FOREVER
-from midstream.operators.window_join import WindowJoin
+from midstream.plan.decompose import Sources, Task
 from midstream.runtime.lane import BEGINNING, Lane
 from midstream.runtime.operator import Operator
 
-Sources = frozenset[str]
-
 
 @dataclass(frozen=True)
-class Task:
-    """An old and a new subplan over the same sources, each of whose `units` is one stream to both.
+class BegunTask(Task):
+    """A task of a migration under way.
 
     A row of a source is old if its number is less than the source's `start`: it arrived before the migration. `ends`
     has for each source and clock the last end of lifetime of an old row; a source without old rows has none. `since` is
     the event time that had passed when it began; `memory` is what the strategy must remember, as JSON values.
     """
 
-    sources: Sources
-    units: frozenset[Sources]
     start: Mapping[str, int] = field(default_factory=dict)
     ends: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     since: int = 0
     memory: Mapping[str, Any] = field(default_factory=dict)
 
-    def begun(self, lane: Lane, root: Operator) -> Task:
-        """The task as it begins with this step: what arrived so far is old."""
+    @staticmethod
+    def begun(task: Task, lane: Lane, root: Operator) -> BegunTask:
+        """A task as it begins with this step: what arrived so far is old."""
         start, ends = {}, {}
-        for label in sorted(self.sources):
+        for label in sorted(task.sources):
             spec = root.rows[label]
             base = lane.base(spec)
             start[label] = base.next_row
             pieces = base.alive(lane.bounds(spec.id))
             ends[label] = {c: max(int(p.valid_to[c].max()) for p in pieces) for c in spec.clocks} if pieces else {}
-        return replace(self, start=start, ends=ends, since=self.passed(lane, root))
+        begun = BegunTask(task.sources, task.units, start, ends)
+        return replace(begun, since=begun.passed(lane, root))
 
     def passed(self, lane: Lane, root: Operator) -> int:
         """The event time up to which no row may still come."""
@@ -80,10 +78,11 @@ class Task:
         }
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Task:
+    def from_json(value: Mapping[str, Any]) -> BegunTask:
         """The task that `to_json` wrote."""
         units = frozenset(frozenset(unit) for unit in value["units"])
-        return Task(frozenset(value["sources"]), units, value["start"], value["ends"], value["since"], value["memory"])
+        sources = frozenset(value["sources"])
+        return BegunTask(sources, units, value["start"], value["ends"], value["since"], value["memory"])
 
 
 def nodes(root: Operator) -> dict[Sources, Operator]:
@@ -92,35 +91,3 @@ def nodes(root: Operator) -> dict[Sources, Operator]:
     for child in root.inputs():
         found.update(nodes(child))
     return {**found, root.labels: root}
-
-
-def carve(old: Operator, new: Operator, *, decompose: bool = True) -> list[Task]:
-    """Split a migration at common subplans, bottom-up; pieces whose old and new form are the same are left out.
-
-    Without `decompose` only the sources are common, and there is one piece at most.
-    """
-    before, after = nodes(old), nodes(new)
-    common = {sources for sources in before.keys() & after.keys() if decompose or len(sources) == 1} | {new.labels}
-    tasks = []
-    for sources in sorted(common, key=lambda s: (len(s), sorted(s))):
-        below = common - {sources}
-        if len(sources) > 1 and form(before[sources], below) != form(after[sources], below):
-            tasks.append(Task(sources, frozenset(units_of(after[sources], below))))
-    return tasks
-
-
-def units_of(operator: Operator, common: Iterable[Sources]) -> set[Sources]:
-    """The greatest common subplans below an operator."""
-    found: set[Sources] = set()
-    for child in operator.inputs():
-        found |= {child.labels} if child.labels in common else units_of(child, common)
-    return found
-
-
-def form(operator: Operator, common: Iterable[Sources]) -> object:
-    """What tells plans apart: nested sets for join trees, down to the common subplans; sides are not told apart."""
-    target = operator.target()
-    if not isinstance(target, WindowJoin):
-        return target.describe()
-    sides = [c.labels if c.labels in common else form(c, common) for c in target.children()]
-    return type(target).__name__, frozenset(sides)

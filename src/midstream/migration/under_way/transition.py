@@ -14,9 +14,10 @@ from typing import Any, Self
 
 from typing_extensions import override
 
-from midstream.migration.under_way.task import Sources, Task, nodes
+from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
+from midstream.plan.decompose import Sources
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -33,7 +34,7 @@ class Transition(Operator):
     """
 
     name: str
-    task: Task
+    task: BegunTask
     old: Operator | None
     new: Operator
     whole: Operator
@@ -98,7 +99,7 @@ class Transition(Operator):
                 if before.id != after.id:
                     lane.adopt(before, after)
 
-    def remembered(self, lane: Lane) -> Task:
+    def remembered(self, lane: Lane) -> BegunTask:
         """The task to go on with in the next step."""
         return self.task
 
