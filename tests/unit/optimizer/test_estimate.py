@@ -9,7 +9,7 @@ from pytest import approx
 from midstream.migration.costs import zhu
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
-from midstream.plan.tree import Join, Leaf, Plan
+from midstream.plan.tree import Common, Join, Leaf, Plan
 from tests.unit.building import plan
 
 W = 10.0
@@ -89,10 +89,10 @@ def test_a_listed_state_is_as_large_as_it_is() -> None:
     assert second.pairs == approx(7 * 80 * 0.1)
 
 
-def test_a_leaf_may_stand_for_a_common_subplan() -> None:
-    """As decomposition writes it: A+B is the state of (A B)."""
+def test_a_common_subplan_is_the_state_of_its_sources() -> None:
+    """As decomposition leaves it: A+B is the state of (A B)."""
     found = estimate(key("ABC"), joins=[ran("A", "B", 0.1)])
-    (join,) = found.joinings(Join(Leaf("A+B"), Leaf("C")))
+    (join,) = found.joinings(Join(Common(("A", "B")), Leaf("C")))
     assert join == found.joinings(plan("((A B) C)"))[-1]
 
 
