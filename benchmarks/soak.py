@@ -30,6 +30,7 @@ from rich.table import Table
 
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
@@ -123,7 +124,7 @@ def measured(manifest: Manifest) -> dict[str, float]:
         "state rows": sum(listing.live for listing in listings),
         "state KB": sum(chunk.bytes for chunk in chunks) / 2**10,
         "chunks": len(chunks),
-        "manifest KB": len(json.dumps(manifest.to_json())) / 2**10,
+        "manifest KB": len(json.dumps(encode(manifest))) / 2**10,
     }
 
 

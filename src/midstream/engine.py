@@ -17,6 +17,7 @@ from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import InputError, faults_told
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
@@ -226,7 +227,7 @@ class Engine:
             if self._succeeds(tables, (*innocent, command)):
                 innocent.append(command)
             else:
-                self._events.append(CommandRefused(number, command.to_json(), str(error)))
+                self._events.append(CommandRefused(number, encode(command), str(error)))
         self._manifest, self._ahead = replace(self._manifest, pending=tuple(innocent)), None
 
     def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:

@@ -6,7 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from midstream.model.commands import Command, from_json
+from midstream.model.codec import decode, encode
+from midstream.model.commands import Command
 from midstream.model.errors import CheckpointError
 from midstream.state.store.disk import (
     cannot_read,
@@ -53,7 +54,7 @@ class CommandLog:
         """
         number = max(self._numbers(), default=0) + 1
         try:
-            temporary = write_temporary(self._path(number), seal(command.to_json()), fsync=self._fsync)
+            temporary = write_temporary(self._path(number), seal(encode(command)), fsync=self._fsync)
             try:
                 while not _linked(temporary, self._path(number)):
                     number += 1
@@ -83,7 +84,7 @@ class CommandLog:
         except OSError as error:
             raise cannot_read(error, path) from error
         try:
-            return from_json(value)
+            return decode(Command, value)
         except (KeyError, TypeError, AttributeError) as error:
             message = f"the file does not read as a command: {error!r}"
             raise CheckpointError(message, place=path, remedy=remedy) from error

@@ -12,9 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
-from midstream.model.events import from_json as event_from_json
 from midstream.model.manifest import ChunkRef, LaneState, Manifest
 from midstream.state.specs import is_base
 from midstream.state.store.base import ChunkStore, store_chunk
@@ -52,7 +52,7 @@ def save_engine(
             shutil.rmtree(leftover, ignore_errors=True)
         files = FileStore(fresh / STORE)
         kept = {
-            "events": [event.to_json() for event in events],
+            "events": [encode(event) for event in events],
             "late": {name: _put_table(files, f"late/{name}", table) for name, table in late.items()},
             "dead_letters": {name: _put_table(files, f"dead/{name}", t) for name, t in dead_letters.items()},
         }
@@ -83,7 +83,7 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     files, kept = FileStore(source / STORE), manifest.published
     return Saved(
         replace(_moved(manifest, files, store), published={}),
-        tuple(map(event_from_json, kept["events"])),
+        tuple(decode(Event, event) for event in kept["events"]),
         {name: _get_table(files, value) for name, value in kept["late"].items()},
         {name: _get_table(files, value) for name, value in kept["dead_letters"].items()},
     )
@@ -113,8 +113,8 @@ def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> Lane
 
 def _put_table(store: ChunkStore, name: str, table: pa.Table) -> dict[str, Any] | None:
     batches = table.combine_chunks().to_batches()
-    return store_chunk(store, f"{name}/0-rows", batches[0]).to_json() if batches else None
+    return encode(store_chunk(store, f"{name}/0-rows", batches[0])) if batches else None
 
 
 def _get_table(store: ChunkStore, value: dict[str, Any]) -> pa.Table:
-    return pa.Table.from_batches([store.get(ChunkRef.from_json(value))])
+    return pa.Table.from_batches([store.get(decode(ChunkRef, value))])

@@ -9,8 +9,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from midstream.checkpoint.upgrade import upgraded
+from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
-from midstream.model.manifest import FORMAT_VERSION, Manifest
+from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
 from midstream.state.store.disk import (
     cannot_read,
     cannot_write,
@@ -78,7 +80,7 @@ class ManifestLog:
             self._turn(manifest)
             steps = {step for step in steps if step <= manifest.step}
         else:
-            write_whole(self._path(manifest.step), seal(manifest.to_json()), fsync=self._fsync)
+            write_whole(self._path(manifest.step), _document(manifest), fsync=self._fsync)
             self._seen[manifest.step] = _identity(self._path(manifest.step)), manifest
         # The step is done: what cannot be cleaned away now is tried again with the next.
         for step in sorted(steps)[: -self._keep]:
@@ -173,9 +175,9 @@ class ManifestLog:
         except OSError as error:
             raise cannot_read(error, path) from error
         try:
-            if value["format"] != FORMAT_VERSION:
+            if value["format"] not in READABLE:
                 raise other_version(str(value["format"]), path)
-            return Manifest.from_json(value)
+            return decode(Manifest, upgraded(value))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a manifest: {error!r}"
             raise CheckpointError(message, place=path, remedy=remedy) from error
@@ -190,7 +192,7 @@ class ManifestLog:
         return "restore the file, or begin with another checkpoint: no older step is whole"
 
     def _turn(self, manifest: Manifest) -> None:
-        write_whole(self._turn_path, seal(manifest.to_json()), fsync=self._fsync)
+        write_whole(self._turn_path, _document(manifest), fsync=self._fsync)
         with suppress(SinkError):  # It counts from here on.
             self._finish_turn()
 
@@ -223,6 +225,11 @@ class ManifestLog:
             except FileNotFoundError:
                 continue
         return look()
+
+
+def _document(manifest: Manifest) -> bytes:
+    # The version once more, where the checksum covers it.
+    return seal({"format": FORMAT_VERSION, **encode(manifest)})
 
 
 def _steps(names: list[str]) -> set[int]:

@@ -15,6 +15,7 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
+from midstream.model.codec import encode
 from midstream.model.commands import Command, Migrate
 from midstream.model.errors import CheckpointError, NoCheckpointError
 from midstream.model.manifest import Manifest
@@ -129,7 +130,7 @@ def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: Js
     """
     value = report.to_json()
     held = [{"id": None, **command} for command in value.pop("pending")]
-    logged = [{"id": number, **command.to_json()} for number, command in waiting]
+    logged = [{"id": number, **encode(command)} for number, command in waiting]
     return {**value, "waiting_commands": [*logged, *held], "last_step": last_step}
 
 

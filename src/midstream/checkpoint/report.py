@@ -15,6 +15,7 @@ from midstream.checkpoint.report_values import (
     StreamReport,
 )
 from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_ids
+from midstream.model.codec import decode
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.lane_key import SINGLE
@@ -119,7 +120,7 @@ def _query(
         exact_from=entry.exact_from,
         lanes=lanes_of(entry.group, manifest.lanes),
         spread=_spread(entry),
-        operator=None if entry.operator is None else OperatorSpec.from_json(entry.operator).describe(),
+        operator=None if entry.operator is None else decode(OperatorSpec, entry.operator).describe(),
         sink=dict(entry.sink or {}),
         chain=entry.chain if entry.shares else None,
         counters=entry.counters,

@@ -8,6 +8,7 @@ from typing import Any
 
 from typing_extensions import override
 
+from midstream.model.codec import encode
 from midstream.model.commands import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
@@ -191,8 +192,10 @@ class Report(ReportValue):
 
 def _json(value: Any) -> Any:
     match value:
-        case ReportValue() | Command():
+        case ReportValue():
             return value.to_json()
+        case Command():
+            return encode(value)
         case Counters():
             return dict(vars(value))
         case Mapping():

@@ -43,13 +43,14 @@ def send(path: Path, command: Command, wait: float | None, as_json: bool) -> Non
     raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.
     """
     from midstream.checkpoint.reader import Checkpoint
+    from midstream.model.codec import encode
 
     checkpoint = Checkpoint.open(path)
     before = checkpoint.manifest().step
     number, command = checkpoint.send(command)
     outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
     if as_json:
-        print_json({"id": number, **command.to_json(), "outcome": outcome.state, "event": outcome.event})
+        print_json({"id": number, **encode(command), "outcome": outcome.state, "event": outcome.event})
     elif outcome.state != "refused":
         say(_sentence(number, command, outcome))
     if outcome.state == "refused" and outcome.event is not None:
@@ -81,7 +82,9 @@ def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, w
 
 
 def _outcome(checkpoint: Checkpoint, command: Command, before: int) -> Outcome:
-    sent = command.to_json()
+    from midstream.model.codec import encode
+
+    sent = encode(command)
     for event in checkpoint.events(after=before):
         if event["event"] == "command_refused" and _same(event["command"], sent):
             return Outcome("refused", event)

@@ -9,6 +9,7 @@ from midstream.checkpoint.running import running_boxes
 from midstream.explain.chain import chain_values
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.migration.under_way.transition import Transition
+from midstream.model.codec import encode
 from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
@@ -47,7 +48,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     if isinstance(unit, ChainUnit):
         value["chain"] = chain_values(manifest, unit, boxes, rows if analyze else None)
     if analyze:
-        value["counters"] = query.counters.to_json()
+        value["counters"] = encode(query.counters)
         value["states"] = rows
     return value if format == "json" else _text(value)
 
@@ -55,7 +56,7 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
 def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
     value: dict[str, Any] = {"operator": _described(operator)}
     if analyze:
-        value["counters"] = manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()).to_json()
+        value["counters"] = encode(manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()))
     value["inputs"] = [_operator(manifest, group, child, analyze) for child in operator.children()]
     if isinstance(operator, Transition):
         parts = ["old plan"] * (operator.old is not None) + ["new plan"]

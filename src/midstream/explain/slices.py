@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from midstream.model.codec import encode
 from midstream.model.counters import Counters, in_slice, operator_name
 from midstream.model.manifest import Manifest
 from midstream.operators.ensure import states_of
@@ -55,7 +56,8 @@ def elsewhere(manifest: Manifest, unit: Unit, boxes: Sequence[Box], by_slice: Se
 
 def counter(manifest: Manifest, unit: Unit, operator: str) -> dict[str, int]:
     """What an operator of the unit has counted."""
-    return _counters(manifest, unit, operator).to_json()
+    counters: dict[str, int] = encode(_counters(manifest, unit, operator))
+    return counters
 
 
 def _all(manifest: Manifest, unit: Unit, boxes: Sequence[Box]) -> int:

@@ -17,6 +17,7 @@ from midstream.migration.predictions import shifting
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
+from midstream.model.codec import decode, encode
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.decompose import Sources
 from midstream.plan.tree import Leaf, joins
@@ -93,7 +94,7 @@ class HybMigTransition(Transition):
     def table(self) -> CharacteristicsTable:
         """The characteristics table at present."""
         if "table" in self.task.memory:
-            return CharacteristicsTable.from_json(self.task.memory["table"])
+            return CharacteristicsTable(tuple(decode(Entry, entry) for entry in self.task.memory["table"]))
         return CharacteristicsTable.of(self.whole, self.task)
 
     @override
@@ -147,7 +148,9 @@ class HybMigTransition(Transition):
         table, cursor = lane.noted(self.id)
         if self.background and self.background.next(left) != self.background.next(table):
             cursor = None  # The entry that was worked on is void by now.
-        return replace(self.task, memory={"masked": masked, "table": left.to_json(), "cursor": cursor})
+        return replace(
+            self.task, memory={"masked": masked, "table": [encode(entry) for entry in left.entries], "cursor": cursor}
+        )
 
     def _left(self, lane: Lane) -> CharacteristicsTable:
         """The entries of which old rows may still matter."""

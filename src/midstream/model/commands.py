@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
-from midstream.model.errors import CheckpointError, QueryError
+from midstream.model.codec import Tagged
+from midstream.model.errors import QueryError
 
 
 @dataclass(frozen=True)
-class Command:
+class Command(Tagged, tag="command"):
     """A wish, with its number in the command log (0: not logged)."""
-
-    kind: ClassVar[str] = "command"
-
-    def to_json(self) -> dict[str, Any]:
-        """The command as JSON values, its kind included."""
-        return {"command": self.kind, **asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,6 @@ class Migrate(Command):
     query shares, under all the queries that share it; otherwise the query leaves them.
     """
 
-    kind: ClassVar[str] = "migrate"
     query: str
     plan: str
     strategy: str = "moving_state"
@@ -45,7 +39,6 @@ class AddQuery(Command):
     arrive meet those that queries like it still hold; without, only those that arrive from this step on.
     """
 
-    kind: ClassVar[str] = "add_query"
     query: str
     sql: str
     plan: str | None = None
@@ -58,7 +51,6 @@ class AddQuery(Command):
 class ChangeQuery(Command):
     """Give a running query another window, filter or select list from this step on; its name and plan stay."""
 
-    kind: ClassVar[str] = "change_query"
     query: str
     sql: str
 
@@ -67,7 +59,6 @@ class ChangeQuery(Command):
 class DropQuery(Command):
     """End a query and unlist the state that nobody else reads."""
 
-    kind: ClassVar[str] = "drop_query"
     query: str
 
 
@@ -75,7 +66,6 @@ class DropQuery(Command):
 class Rescale(Command):
     """Spread the state over another number of lanes."""
 
-    kind: ClassVar[str] = "rescale"
     lanes: int
 
 
@@ -83,7 +73,6 @@ class Rescale(Command):
 class Reshare(Command):
     """Let queries share what they join by another scheme, by its name."""
 
-    kind: ClassVar[str] = "reshare"
     sharing: str
 
 
@@ -98,24 +87,3 @@ def operator_json(path: str | None, options: Mapping[str, Any] | None = None) ->
             raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
         return None
     return {"class": path, "options": dict(options or {})}
-
-
-KINDS: dict[str, type[Command]] = {
-    kind.kind: kind for kind in (Migrate, AddQuery, ChangeQuery, DropQuery, Rescale, Reshare)
-}
-
-
-def from_json(value: dict[str, Any]) -> Command:
-    """The command that `to_json` wrote.
-
-    >>> from_json({"command": "drop_query", "query": "q"})
-    DropQuery(query='q')
-    """
-    kind = KINDS.get(value.get("command", ""))
-    if kind is None:
-        raise CheckpointError(
-            f"unknown command {value.get('command')!r}",
-            place="command log",
-            remedy=f"use one of: {', '.join(KINDS)}",
-        )
-    return kind(**{k: v for k, v in value.items() if k not in ("command", "id")})

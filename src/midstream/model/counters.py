@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 SLICE = "slice "
 
@@ -39,10 +39,6 @@ class Counters:
             self.moved + other.moved,
             self.hops + other.hops,
         )
-
-    def to_json(self) -> dict[str, int]:
-        """The counters that are not zero."""
-        return {name: value for name, value in asdict(self).items() if value}
 
 
 def in_slice(end: int, operator: str) -> str:

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from midstream.model.codec import Tagged
 
 EVENTS_KEPT = 10_000
 """How many events a running engine or job remembers; an endless stream must not fill the memory."""
 
 
 @dataclass(frozen=True)
-class Event:
+class Event(Tagged, tag="event"):
     """Something that happened in a step."""
 
-    kind: ClassVar[str] = "event"
     step: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The event as JSON values, its kind included."""
-        return {"event": self.kind, **asdict(self)}
 
 
 @dataclass(frozen=True)
 class StepDone(Event):
     """A step has been folded into the state: rows in and out, and the watermark of each stream after it."""
 
-    kind: ClassVar[str] = "step_done"
     rows_in: dict[str, int]
     rows_out: dict[str, int]
     comparisons: int
@@ -37,7 +33,6 @@ class StepDone(Event):
 class RowsLate(Event):
     """Rows came after the watermark of their stream had passed them; they are in the late output."""
 
-    kind: ClassVar[str] = "rows_late"
     stream: str
     rows: int
     watermark: int
@@ -47,7 +42,6 @@ class RowsLate(Event):
 class RowsRejected(Event):
     """Rows could not be read; they are in the dead-letter output with the reason."""
 
-    kind: ClassVar[str] = "rows_rejected"
     stream: str
     rows: int
 
@@ -61,7 +55,6 @@ class QueryAdded(Event):
     on its answers are what they would be had it run for ever; None: from the first one on.
     """
 
-    kind: ClassVar[str] = "query_added"
     query: str
     plan: str
     sees: str | int = "all"
@@ -72,7 +65,6 @@ class QueryAdded(Event):
 class QueryChanged(Event):
     """A running query asks something else from this step on; `sees` and `exact_from` as in `QueryAdded`."""
 
-    kind: ClassVar[str] = "query_changed"
     query: str
     sql: str
     sees: str | int = "all"
@@ -83,7 +75,6 @@ class QueryChanged(Event):
 class QueryDropped(Event):
     """A query ran up to this step."""
 
-    kind: ClassVar[str] = "query_dropped"
     query: str
 
 
@@ -94,7 +85,6 @@ class MigrationBegun(Event):
     `detail` has what was predicted and considered where the strategy was chosen automatically.
     """
 
-    kind: ClassVar[str] = "migration_begun"
     query: str
     strategy: str
     old: str
@@ -107,7 +97,6 @@ class MigrationBegun(Event):
 class MigrationProgressed(Event):
     """A migration that lasts for several steps went on."""
 
-    kind: ClassVar[str] = "migration_progressed"
     query: str
     strategy: str
     phase: str
@@ -118,7 +107,6 @@ class MigrationProgressed(Event):
 class MigrationEnded(Event):
     """The new plan stands alone; the migration cost this many comparisons."""
 
-    kind: ClassVar[str] = "migration_ended"
     query: str
     strategy: str
     plan: str
@@ -130,7 +118,6 @@ class MigrationEnded(Event):
 class CommandRefused(Event):
     """A command could not be done; everything runs on as before."""
 
-    kind: ClassVar[str] = "command_refused"
     command: dict[str, Any]
     reason: str
 
@@ -139,7 +126,6 @@ class CommandRefused(Event):
 class StateRebuilt(Event):
     """A derived state was missing or damaged and was computed again from base rows."""
 
-    kind: ClassVar[str] = "state_rebuilt"
     lane: str
     state: str
     rows: int
@@ -153,7 +139,6 @@ class ChainChanged(Event):
     A split and a merge of slices (Wang §7.3) move no row: they relabel what the rows fall into.
     """
 
-    kind: ClassVar[str] = "chain_changed"
     chain: str
     cuts: tuple[int, ...]
     before: tuple[int, ...]
@@ -165,7 +150,6 @@ class ChainChanged(Event):
 class SharingChanged(Event):
     """Queries share what they join by another mode from this step on."""
 
-    kind: ClassVar[str] = "sharing_changed"
     old: str
     new: str
 
@@ -174,25 +158,5 @@ class SharingChanged(Event):
 class LanesRescaled(Event):
     """The state was spread over another number of lanes."""
 
-    kind: ClassVar[str] = "lanes_rescaled"
     old: int
     new: int
-
-
-KINDS: dict[str, type[Event]] = {
-    kind.kind: kind
-    for kind in (
-        StepDone, RowsLate, RowsRejected, QueryAdded, QueryChanged, QueryDropped, MigrationBegun, MigrationProgressed,
-        MigrationEnded, CommandRefused, StateRebuilt, ChainChanged, SharingChanged, LanesRescaled,
-    )
-}  # fmt: skip
-
-
-def from_json(value: dict[str, Any]) -> Event:
-    """The event that `to_json` wrote."""
-    fields = {k: _frozen(v) for k, v in value.items() if k != "event"}
-    return KINDS[value["event"]](**fields)
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(v) for v in value) if isinstance(value, list) else value

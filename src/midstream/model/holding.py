@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 ALWAYS = -(2**63)
 """The event time from which on rows are held that were held from the beginning."""
@@ -29,15 +28,6 @@ class Held:
     blind: bool = False
     counted: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """The filter as JSON values."""
-        return {**vars(self), "parts": list(self.parts)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Held:
-        """The filter that `to_json` wrote."""
-        return Held(**{**value, "parts": tuple(value["parts"])})
-
 
 @dataclass(frozen=True)
 class Holding:
@@ -54,15 +44,6 @@ class Holding:
     filters: Mapping[str, Held] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
-        """The holding as JSON values."""
-        return {**vars(self), "filters": {k: v.to_json() for k, v in self.filters.items()}}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Holding:
-        """The holding that `to_json` wrote."""
-        return Holding(**{**value, "filters": {k: Held.from_json(v) for k, v in value["filters"].items()}})
-
 
 @dataclass(frozen=True)
 class Wanted:
@@ -72,15 +53,6 @@ class Wanted:
     filter: str
     size: int
     reads: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The want as JSON values."""
-        return {**vars(self), "reads": list(self.reads)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Wanted:
-        """The want that `to_json` wrote."""
-        return Wanted(**{**value, "reads": tuple(value["reads"])})
 
 
 @dataclass(frozen=True)
@@ -103,12 +75,3 @@ class Chain:
     origin: str = ""
     formerly: str = ""
     renamed: int = 0
-
-    def to_json(self) -> dict[str, Any]:
-        """The chain as JSON values."""
-        return {**vars(self), "streams": list(self.streams), "cuts": list(self.cuts)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Chain:
-        """The chain that `to_json` wrote."""
-        return Chain(**{**value, "streams": tuple(value["streams"]), "cuts": tuple(value["cuts"])})

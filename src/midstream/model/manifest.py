@@ -9,14 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from midstream.model.codec import Complete
 from midstream.model.commands import Command
-from midstream.model.commands import from_json as command_from_json
 from midstream.model.counters import Counters
 from midstream.model.holding import Chain, Holding, Wanted
 from midstream.model.schema import StreamSchema
 
-FORMAT_VERSION = 2
-"""Of manifests, chunks and events; a checkpoint of another version is refused."""
+FORMAT_VERSION = 3
+"""Of manifests, chunks and events, as they are written."""
+
+READABLE = frozenset({2, FORMAT_VERSION})
+"""The versions that are read; a checkpoint of another one is refused."""
 
 DEFAULT_SHARING = "auto"
 """The scheme that queries share by unless the user names another."""
@@ -42,26 +45,6 @@ class ChunkRef:
     slice: int = 0
     alive: int = 0
 
-    def to_json(self) -> dict[str, Any]:
-        """The reference as JSON values."""
-        told = {
-            "name": self.name, "rows": self.rows, "bytes": self.bytes, "checksum": self.checksum, "first": self.first,
-            "lifetimes": {clock: list(ends) for clock, ends in self.lifetimes.items()},
-        }  # fmt: skip
-        if self.born is None:
-            return told
-        return {**told, "born": list(self.born), "slice": self.slice, "alive": self.alive}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> ChunkRef:
-        """The reference that `to_json` wrote."""
-        ends = {clock: (low, high) for clock, (low, high) in value["lifetimes"].items()}
-        born = (value["born"][0], value["born"][1]) if "born" in value else None
-        return ChunkRef(
-            value["name"], value["rows"], value["bytes"], value["checksum"], value["first"], ends, born,
-            value.get("slice", 0), value.get("alive", 0),
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class StateListing:
@@ -78,17 +61,6 @@ class StateListing:
     left_out: int = 0
     lineage: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """The listing as JSON values."""
-        return {"chunks": [c.to_json() for c in self.chunks], "live": self.live,
-                "next_row": self.next_row, "left_out": self.left_out, "lineage": self.lineage}  # fmt: skip
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> StateListing:
-        """The listing that `to_json` wrote."""
-        chunks = tuple(map(ChunkRef.from_json, value["chunks"]))
-        return StateListing(chunks, value["live"], value["next_row"], value["left_out"], value["lineage"])
-
 
 @dataclass(frozen=True)
 class LaneState:
@@ -96,15 +68,6 @@ class LaneState:
 
     states: Mapping[str, StateListing] = field(default_factory=dict)
     boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The lane as JSON values."""
-        return {"states": {k: v.to_json() for k, v in self.states.items()}, "boxes": dict(self.boxes)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> LaneState:
-        """The lane that `to_json` wrote."""
-        return LaneState({k: StateListing.from_json(v) for k, v in value["states"].items()}, value["boxes"])
 
 
 @dataclass(frozen=True)
@@ -170,21 +133,9 @@ class QueryEntry:
         entry.__dict__.update(self.__dict__, counters=counters)
         return entry
 
-    def to_json(self) -> dict[str, Any]:
-        """The entry as JSON values."""
-        wants = {label: wanted.to_json() for label, wanted in self.wants.items()}
-        return {**vars(self), "counters": self.counters.to_json(), "wants": wants}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> QueryEntry:
-        """The entry that `to_json` wrote."""
-        wants = {label: Wanted.from_json(wanted) for label, wanted in value["wants"].items()}
-        spread = tuple((stream, text) for stream, text in value["spread"])
-        return QueryEntry(**{**value, "counters": Counters(**value["counters"]), "wants": wants, "spread": spread})
-
 
 @dataclass(frozen=True)
-class Manifest:
+class Manifest(Complete):
     """The job after `step` steps.
 
     `chains` and `holdings` say who shares what; `reshared` is the step since which it is shared by the present mode.
@@ -207,44 +158,6 @@ class Manifest:
     last_command: int = 0
     pending: tuple[Command, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The manifest as JSON values, its format version included."""
-        return {
-            "format": FORMAT_VERSION,
-            "job": self.job, "step": self.step, "seed": self.seed, "sharing": self.sharing, "lanes": self.lanes,
-            "streams": {k: v.to_json() for k, v in self.streams.items()},
-            "progress": {k: vars(v) for k, v in self.progress.items()},
-            "queries": {k: v.to_json() for k, v in self.queries.items()},
-            "chains": {k: v.to_json() for k, v in self.chains.items()},
-            "holdings": {k: v.to_json() for k, v in self.holdings.items()},
-            "reshared": self.reshared,
-            "lane_states": {k: v.to_json() for k, v in self.lane_states.items()},
-            "operators": {k: v.to_json() for k, v in self.operators.items()},
-            "totals": self.totals.to_json(),
-            "last_command": self.last_command,
-            "pending": [c.to_json() for c in self.pending],
-            "published": dict(self.published),
-        }  # fmt: skip
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Manifest:
-        """The manifest that `to_json` wrote; the caller has checked the format version."""
-        return Manifest(
-            job=value["job"], step=value["step"], seed=value["seed"], sharing=value["sharing"], lanes=value["lanes"],
-            streams={k: StreamSchema.from_json(v) for k, v in value["streams"].items()},
-            progress={k: StreamProgress(**v) for k, v in value["progress"].items()},
-            queries={k: QueryEntry.from_json(v) for k, v in value["queries"].items()},
-            chains={k: Chain.from_json(v) for k, v in value["chains"].items()},
-            holdings={k: Holding.from_json(v) for k, v in value["holdings"].items()},
-            reshared=value["reshared"],
-            lane_states={k: LaneState.from_json(v) for k, v in value["lane_states"].items()},
-            operators={k: Counters(**v) for k, v in value["operators"].items()},
-            totals=Counters(**value["totals"]),
-            last_command=value["last_command"],
-            pending=tuple(map(command_from_json, value["pending"])),
-            published=value["published"],
-        )  # fmt: skip
 
     def with_query(self, name: str, entry: QueryEntry) -> Manifest:
         """The manifest with a query added or replaced."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -67,22 +65,6 @@ class StreamSchema:
                 place=f"stream {self.name}",
                 remedy="use a duration of zero or more",
             )
-
-    def to_json(self) -> dict[str, Any]:
-        """The stream as JSON values; the Arrow schema travels in Arrow's own encoding."""
-        return {
-            "name": self.name,
-            "columns": base64.b64encode(self.columns.remove_metadata().serialize().to_pybytes()).decode(),
-            "timestamp": self.timestamp,
-            "lateness": self.lateness,
-            "idle_timeout": self.idle_timeout,
-        }
-
-    @staticmethod
-    def from_json(value: dict[str, Any]) -> StreamSchema:
-        """The stream that `to_json` wrote."""
-        columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(value["columns"])))
-        return StreamSchema(value["name"], columns, value["timestamp"], value["lateness"], value["idle_timeout"])
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -91,15 +90,6 @@ class Successor:
         if self.ends is None or before is None or self.since is None or self.ends <= self.since:
             return 0.0
         return min(max((before - self.since) / (self.ends - self.since), 0.0), 1.0)
-
-    def to_json(self) -> dict[str, Any]:
-        """The successor as JSON values."""
-        return {**vars(self), "spec": self.spec.to_json()}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> Successor:
-        """The successor that `to_json` wrote."""
-        return Successor(**{**value, "spec": OperatorSpec.from_json(value["spec"])})
 
 
 def queued(rows: pa.Table, watermark: int | None) -> pa.Table:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from typing_extensions import override
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.query import Output, Query
+from midstream.model.codec import decode, encode, written_as
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.successor import Successor
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
@@ -33,22 +34,18 @@ def fed(query: Query) -> list[Output]:
 class Standing:
     """Which operator gives the answer, and which one is on the way to; `mark` names where its snapshot is kept."""
 
-    spec: OperatorSpec
+    spec: OperatorSpec = field(metadata=written_as("operator"))
     mark: str
     successor: Successor | None = None
 
     def to_batch(self) -> pa.RecordBatch:
         """As a table of one row."""
-        coming = self.successor and self.successor.to_json()
-        text = json.dumps({"operator": self.spec.to_json(), "mark": self.mark, "successor": coming})
-        return pa.RecordBatch.from_pydict({"json": [text]})
+        return pa.RecordBatch.from_pydict({"json": [json.dumps(encode(self))]})
 
     @staticmethod
     def from_batch(batch: pa.RecordBatch) -> Standing:
         """What `to_batch` wrote."""
-        value = json.loads(batch.column("json")[0].as_py())
-        coming = value["successor"] and Successor.from_json(value["successor"])
-        return Standing(OperatorSpec.from_json(value["operator"]), value["mark"], coming)
+        return decode(Standing, json.loads(batch.column("json")[0].as_py()))
 
 
 @dataclass(frozen=True)

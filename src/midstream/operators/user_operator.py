@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 
 LIFETIME = (pa.field("_ts", pa.timestamp("us", "UTC")), pa.field("_until", pa.timestamp("us", "UTC")))
@@ -53,17 +54,8 @@ class UserOperator(Protocol):
 class OperatorSpec:
     """A user's operator by name: `package.module:Class`, and the options it is made with, as JSON values."""
 
-    path: str
+    path: str = field(metadata=written_as("class"))
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The operator as JSON values."""
-        return {"class": self.path, "options": dict(self.options)}
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> OperatorSpec:
-        """The operator that `to_json` wrote."""
-        return OperatorSpec(value["class"], value["options"])
 
     def describe(self) -> str:
         """The operator in a line.

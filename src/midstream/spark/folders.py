@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model.codec import encode
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.sinks import FileSink, FunctionSink, Sink, as_sink
@@ -72,7 +73,7 @@ class Folders:
 
     def write_events(self, step: int, events: Iterable[Event]) -> None:
         """Write what happened in a step; a step that is done again writes the same."""
-        lines = "".join(json.dumps(event.to_json()) + "\n" for event in events)
+        lines = "".join(json.dumps(encode(event)) + "\n" for event in events)
         write_whole(f"{self.root}/events/{step:012d}.jsonl", lines.encode())
 
     def tidy(self, step: int) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from midstream.model import errors
+from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
@@ -158,7 +159,7 @@ def _told(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[
 
 
 def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
-    outputs = {lane: LaneOutput.from_json(value) for report in reports for lane, value in report["lanes"].items()}
+    outputs = {lane: decode(LaneOutput, value) for report in reports for lane, value in report["lanes"].items()}
     files = tuple((kind, name, file, rows) for report in reports for kind, name, file, rows in report["files"])
     if setting.exchange.filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)

@@ -13,6 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.language.query import Query
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, StepDone
@@ -124,7 +125,7 @@ class Run:
         """The job at a glance, as JSON values."""
         manifest = self._driver.manifest
         waiting = self._driver.folders.commands.after(manifest.last_command)
-        steps = [event.to_json() for event in self.events if isinstance(event, StepDone)]
+        steps = [encode(event) for event in self.events if isinstance(event, StepDone)]
         return {"state": self.state, **status(report(manifest), waiting, *steps[-1:])}
 
     @property

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.runtime.lane import StepClock
@@ -135,7 +136,7 @@ class TaskReport:
         for query, answer in output.results.items():
             folder, format = self.task.folders[query]
             self._put("results", query, folder, name, answer.table, format)
-        self.lanes[name] = output.to_json()
+        self.lanes[name] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""

@@ -11,7 +11,6 @@ import pyarrow as pa
 from midstream.model.counters import Counters
 from midstream.model.errors import faults_told
 from midstream.model.events import Event
-from midstream.model.events import from_json as event_from_json
 from midstream.model.manifest import LaneState
 from midstream.runtime.lane import Lane, StepClock
 from midstream.runtime.result_operator import Answer
@@ -38,30 +37,6 @@ class LaneOutput:
     migrations: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """The output as JSON values, without the results: a task delivers those itself."""
-        return {
-            "state": self.state.to_json(),
-            "counters": {k: v.to_json() for k, v in self.counters.items()},
-            "uses": {k: list(v) for k, v in self.uses.items()},
-            "migrations": {k: dict(v) for k, v in self.migrations.items()},
-            "events": [e.to_json() for e in self.events],
-            "rows_out": dict(self.rows_out),
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> LaneOutput:
-        """The output that `to_json` wrote, with no results."""
-        return LaneOutput(
-            state=LaneState.from_json(value["state"]),
-            results={},
-            counters={k: Counters(**v) for k, v in value["counters"].items()},
-            uses={k: tuple(v) for k, v in value["uses"].items()},
-            migrations=value["migrations"],
-            events=tuple(map(event_from_json, value["events"])),
-            rows_out=value["rows_out"],
-        )
 
 
 def lane_step(

@@ -10,6 +10,7 @@ import pyarrow as pa
 from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
+from midstream.model.codec import decode
 from midstream.model.commands import Migrate
 from midstream.model.errors import QueryError, StrategyError
 from midstream.operators.user import fed
@@ -34,7 +35,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
 def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
     """The columns of an operator's results over a query."""
     columns = pa.schema([(o.name, o.expression.type) for o in fed(query)])
-    spec = OperatorSpec.from_json(operator)
+    spec = decode(OperatorSpec, operator)
     spec.remembers()
     return spec.schema(columns)
 
@@ -83,7 +84,7 @@ def check_hand_over(
             "the new operator's results have other columns than the old one's", place=place,
             remedy="begin a second query with it",
         )  # fmt: skip
-    past, now = OperatorSpec.from_json(old).remembers(), OperatorSpec.from_json(new).remembers()
+    past, now = decode(OperatorSpec, old).remembers(), decode(OperatorSpec, new).remembers()
     if now > past and strategy.feeds != "beside":
         beside = [n for n, s in discovered().items() if s.feeds == "beside"]
         raise StrategyError(

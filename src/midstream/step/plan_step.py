@@ -9,6 +9,7 @@ from typing import Any
 
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
 from midstream.model.errors import MidstreamError, QueryError, StrategyError, faults_told
 from midstream.model.events import (
@@ -87,7 +88,7 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             with faults_told(partial("command {}".format, command.kind)):
                 current = take(current, command, migrations, events)
         except MidstreamError as error:
-            events.append(CommandRefused(step, command.to_json(), str(error)))
+            events.append(CommandRefused(step, encode(command), str(error)))
     if any(isinstance(command, ChangeQuery) for command in commands):
         current = settled(current, [w for entry in current.queries.values() for w in entry.wants.values()])
     asked = any(isinstance(command, AddQuery | ChangeQuery | DropQuery | Reshare) for command in commands)

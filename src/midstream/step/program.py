@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midstream.language.query import Query
+from midstream.model.codec import decode
 from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.aggregate import AggregateOperator
@@ -150,7 +151,7 @@ def _columns(queries: Mapping[str, Query], scopes: Mapping[str, str]) -> dict[st
 
 
 def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
-    return UserResultOperator(binding.query, binding.rows(), (), name, OperatorSpec.from_json(json.loads(operator)))
+    return UserResultOperator(binding.query, binding.rows(), (), name, decode(OperatorSpec, json.loads(operator)))
 
 
 def _result_operator(binding: Binding) -> ResultOperator:

@@ -13,6 +13,7 @@ from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.hand_over import hand_over
+from midstream.model.codec import decode
 from midstream.model.commands import Migrate
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
@@ -112,7 +113,7 @@ class QueryUnit(Unit):
         self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
     ) -> None:
         if migration.operator is not None and isinstance(self.result_operator, UserResultOperator):
-            spec = OperatorSpec.from_json(migration.operator)
+            spec = decode(OperatorSpec, migration.operator)
             hand_over(self.result_operator, results, spec, strategy, migration.options, mark, lane)
 
     @override

@@ -7,6 +7,7 @@ import pytest
 
 from midstream.checkpoint import command_log
 from midstream.checkpoint.command_log import CommandLog
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import FORMAT_VERSION
@@ -67,7 +68,7 @@ def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypa
     [
         b"",
         b"{}",
-        disk.seal(COMMANDS[0].to_json())[:-5],
+        disk.seal(encode(COMMANDS[0]))[:-5],
         disk.seal({"command": "explode"}),
         disk.seal({"command": "rescale"}),
         disk.seal({"command": "rescale", "lanes": 2, "colour": "red"}),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from midstream.checkpoint import manifest_log
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model import manifest as manifest_model
+from midstream.model.codec import encode
 from midstream.model.commands import Migrate
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError, SinkError
@@ -86,7 +87,9 @@ def test_the_file_is_compact_json(log: ManifestLog) -> None:
     log.publish(full(12))
     text = file_of(log, 12).read_text()
     assert json.loads(text)["format"] == manifest_model.FORMAT_VERSION
-    assert json.loads(text)["value"] == json.loads(json.dumps(full(12).to_json()))
+    assert json.loads(text)["value"] == json.loads(
+        json.dumps({"format": manifest_model.FORMAT_VERSION, **encode(full(12))})
+    )
     assert ": " not in text
     assert '", "' not in text
 
@@ -379,7 +382,7 @@ def test_a_damaged_turn(log: ManifestLog) -> None:
 def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(log, 0)
     monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
-    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_log, "FORMAT_VERSION", 99)
     publish(log, 1)
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match=f"format version 99, {OURS}.*use the version"):
@@ -387,7 +390,7 @@ def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatc
 
 
 def test_another_format_version_inside(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_model, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_log, "FORMAT_VERSION", 99)
     publish(log, 0)
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match=f"format version 99, {OURS}"):
@@ -456,6 +459,7 @@ def test_readers_while_the_writer_goes_on(log: ManifestLog) -> None:
 KILLED = """
 import itertools, sys
 from midstream.model.manifest import Manifest
+from midstream.checkpoint import manifest_log
 from midstream.checkpoint.manifest_log import ManifestLog
 log = ManifestLog(sys.argv[1], keep=3)
 found = log.latest()

@@ -15,6 +15,7 @@ import pytest
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.engine import Engine
+from midstream.model.codec import encode
 from midstream.model.manifest import Manifest
 from midstream.state.store.memory import MemoryStore
 from midstream.step.fold import step
@@ -48,7 +49,7 @@ class SmallJob:
         self.manifest = replace(result.manifest, last_command=last)
         events = self.path / "events" / f"{self.manifest.step:012d}.jsonl"
         events.parent.mkdir(parents=True, exist_ok=True)
-        events.write_text("".join(json.dumps(event.to_json()) + "\n" for event in result.events))
+        events.write_text("".join(json.dumps(encode(event)) + "\n" for event in result.events))
         self.manifests.publish(self.manifest)
 
     @contextmanager

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from midstream.cli.main import main
+from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, Rescale
 from midstream.model.events import QueryAdded, QueryChanged
 from tests.unit.cli.conftest import ROWS, SQL, SmallJob
@@ -54,14 +55,14 @@ def test_events_say_in_words_what_a_query_sees(job: SmallJob, capsys: pytest.Cap
         QueryAdded(0, "two", "(A B)", sees="new", exact_from=20_000_000),
         QueryChanged(0, "pairs", "SELECT 1", sees=5_000_000, exact_from=25_000_000),
     )
-    lines = "".join(json.dumps(event.to_json()) + "\n" for event in events)
+    lines = "".join(json.dumps(encode(event)) + "\n" for event in events)
     (job.path / "events" / "000000000000.jsonl").write_text(lines)
     assert main(["status", str(job.path), "--events", "2"]) == 0
     shown = capsys.readouterr().out
     assert "sees rows from that step on, exact from 1970-01-01 00:00:20" in shown
     assert "sees rows from 1970-01-01 00:00:05 on, exact from 1970-01-01 00:00:25" in shown
     assert main(["status", str(job.path), "--events", "2", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["events"] == [event.to_json() for event in events]
+    assert json.loads(capsys.readouterr().out)["events"] == [encode(event) for event in events]
 
 
 def test_explain_shows_the_operators(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:

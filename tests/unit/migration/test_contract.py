@@ -12,6 +12,7 @@ import pytest
 
 from midstream.migration.base import MigrationRequest, Strategy
 from midstream.migration.discovery import discovered
+from midstream.model.codec import encode
 from midstream.model.errors import StrategyError
 from midstream.model.events import MigrationBegun, MigrationEnded
 from tests.unit.building import both, engine, plan, table
@@ -63,7 +64,7 @@ def answer(strategy: str | None, plans: Sequence[str], moves: dict[int, list[int
             [step, step + 0.4, step + 0.4], k=[step % 2, 1, None], j=range(3 * step, 3 * step + 3), s=["x", "y", "x"]
         )
         found.update(map(str, made.push(both("ABC", rows))["q"].to_pylist()))
-        json.dumps([state.to_json() for state in made.manifest.lane_states.values()])
+        json.dumps([encode(state) for state in made.manifest.lane_states.values()])
     if strategy:
         begun = [e for e in made.events if isinstance(e, MigrationBegun)]
         assert [(e.strategy, e.new) for e in begun] == [(strategy, plans[n]) for s in sorted(moves) for n in moves[s]]

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from midstream.model.codec import decode, encode
 from midstream.model.commands import (
-    KINDS,
     AddQuery,
     ChangeQuery,
     Command,
@@ -12,7 +12,6 @@ from midstream.model.commands import (
     Migrate,
     Rescale,
     Reshare,
-    from_json,
     operator_json,
 )
 from midstream.model.errors import CheckpointError
@@ -28,12 +27,12 @@ COMMANDS: tuple[Command, ...] = (
 
 
 def test_every_kind_is_here() -> None:
-    assert {type(command) for command in COMMANDS} == set(KINDS.values())
+    assert {type(command) for command in COMMANDS} == set(Command.kinds.values())
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.kind)
 def test_json_round_trip(command: Command) -> None:
-    assert from_json(json.loads(json.dumps(command.to_json()))) == command
+    assert decode(Command, json.loads(json.dumps(encode(command)))) == command
 
 
 def test_logs_of_before_sharing_are_still_read() -> None:
@@ -46,10 +45,10 @@ def test_logs_of_before_sharing_are_still_read() -> None:
         "options": {},
         "operator": None,
     }
-    assert from_json(add) == AddQuery("q", "SELECT 1", history=True)
-    assert from_json(move) == Migrate("q", "A", "gms", together=False)
+    assert decode(Command, add) == AddQuery("q", "SELECT 1", history=True)
+    assert decode(Command, move) == Migrate("q", "A", "gms", together=False)
 
 
 def test_an_unknown_kind() -> None:
     with pytest.raises(CheckpointError, match=r"unknown command 'explode'.*change_query.*reshare"):
-        from_json({"command": "explode"})
+        decode(Command, {"command": "explode"})

@@ -9,7 +9,8 @@ import pytest
 
 import midstream as ms
 from midstream.migration.discovery import discovered
-from midstream.model.commands import Migrate, from_json
+from midstream.model.codec import decode, encode
+from midstream.model.commands import Command, Migrate
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest
 from midstream.optimizer import observe
@@ -134,10 +135,10 @@ def test_a_difference_has_one_plan_however_it_is_written() -> None:
 def test_the_wish_is_logged_as_it_was_and_taken_as_it_was_resolved() -> None:
     made = warmed()
     command = Migrate("q", "(A (B (C D)))", "auto", {"objective": "work"})
-    assert from_json(command.to_json()) == command
+    assert decode(Command, encode(command)) == command
     plan = plan_step(made.manifest, [command])
     (taken,) = plan.migrations["q"]
-    assert taken.strategy == plan.events[0].to_json()["strategy"] != "auto"
+    assert taken.strategy == encode(plan.events[0])["strategy"] != "auto"
     assert plan == plan_step(made.manifest, [command]), "a replayed step chooses the same"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +34,6 @@ class Entry:
         for label in self.old.keys() & combinations.refs.keys():
             kept &= combinations.refs[label] < self.old[label]
         return kept
-
-    def to_json(self) -> dict[str, Any]:
-        """The entry as JSON values."""
-        return {"join": sorted(self.join), "old": dict(self.old)}
 
 
 @dataclass(frozen=True)
@@ -85,15 +80,6 @@ class CharacteristicsTable:
         """The sources whose new rows contradict every entry: the old plan needs them no more (Fig. 7)."""
         every = [frozenset(entry.old) for entry in self.entries]
         return frozenset.intersection(*every) if every else frozenset()
-
-    def to_json(self) -> list[dict[str, Any]]:
-        """The table as JSON values."""
-        return [entry.to_json() for entry in self.entries]
-
-    @staticmethod
-    def from_json(value: list[dict[str, Any]]) -> CharacteristicsTable:
-        """The table that `to_json` wrote."""
-        return CharacteristicsTable(tuple(Entry(frozenset(e["join"]), e["old"]) for e in value))
 
     def serve(self, old: Operator, lane: Lane, masked: frozenset[Sources]) -> Combinations:
         """What the old plan still has to make in this step.

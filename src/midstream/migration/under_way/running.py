@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.migration.under_way.transition import Transition, grafted
+from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.operators.ensure import states_of
 from midstream.plan.decompose import Sources
@@ -60,7 +61,7 @@ class PlacedTransition:
         """The transition as JSON values."""
         return {
             "strategy": self.strategy, "mark": self.mark, "begun": self.begun, "options": dict(self.options),
-            "task": self.task.to_json(), "old": self.old and self.old.to_json(),
+            "task": encode(self.task), "old": self.old and self.old.to_json(),
         }  # fmt: skip
 
 
@@ -187,7 +188,7 @@ def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition
             p["mark"],
             p["begun"],
             p["options"],
-            BegunTask.from_json(p["task"]),
+            decode(BegunTask, p["task"]),
             p["old"] and _mixture(p["old"], compiled),
         )
         for p in snapshot["placed"]

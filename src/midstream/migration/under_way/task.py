@@ -69,24 +69,6 @@ class BegunTask(Task):
         ends = [clocks[EVENT_TIME] for clocks in self.ends.values() if clocks]
         return max(ends) if ends and max(ends) < FOREVER else None
 
-    def to_json(self) -> dict[str, Any]:
-        """The task as JSON values."""
-        return {
-            "sources": sorted(self.sources),
-            "units": sorted(sorted(unit) for unit in self.units),
-            "start": dict(self.start),
-            "ends": {label: dict(ends) for label, ends in self.ends.items()},
-            "since": self.since,
-            "memory": dict(self.memory),
-        }
-
-    @staticmethod
-    def from_json(value: Mapping[str, Any]) -> BegunTask:
-        """The task that `to_json` wrote."""
-        units = frozenset(frozenset(unit) for unit in value["units"])
-        sources = frozenset(value["sources"])
-        return BegunTask(sources, units, value["start"], value["ends"], value["since"], value["memory"])
-
 
 def _ends(lane: Lane, rows: RowsSpec, start: int) -> dict[str, int]:
     """For each clock the last end of lifetime of a source's living rows up to a number; nothing if there are none."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.manifest import FORMAT_VERSION
+from midstream.model.manifest import FORMAT_VERSION, READABLE
 
 _HOST = secrets.token_hex(4)
 _NUMBERS = count()
@@ -120,7 +120,7 @@ def seal(value: Any) -> bytes:
     """A JSON value as the bytes of a file: one JSON object with the format version and a checksum of the value.
 
     >>> seal({"step": 3})
-    b'{"format":2,"crc32":"232fcf13","value":{"step":3}}\\n'
+    b'{"format":3,"crc32":"232fcf13","value":{"step":3}}\\n'
     """
     body = json.dumps(value, separators=(",", ":")).encode()
     return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, zlib.crc32(body), body)
@@ -129,7 +129,7 @@ def seal(value: Any) -> bytes:
 def unseal(data: bytes, path: str, remedy: str) -> Any:
     """The value that `seal` wrote; `path` and `remedy` are for the `CheckpointError` of a file that is damaged."""
     match = _SEAL.fullmatch(data)
-    if match is not None and int(match[1]) != FORMAT_VERSION:
+    if match is not None and int(match[1]) not in READABLE:
         raise other_version(match[1].decode(), path)
     if match is None or zlib.crc32(match[3]) != int(match[2], 16):
         raise CheckpointError("the file is damaged: its checksum does not match", place=path, remedy=remedy)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_VERSION, ChunkRef
+from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
 from midstream.state.store.disk import cannot_read, cannot_write, other_version, write_whole
 
 SUFFIX = ".arrow"
@@ -183,7 +183,7 @@ def _open(path: str, ref: ChunkRef, *, verified: bool) -> pa.RecordBatch:
         reader = pa.ipc.open_file(data)
         metadata = dict(reader.schema.metadata or {})
         version = metadata.pop(_FORMAT_KEY, b"unknown").decode(errors="replace")
-        if version != str(FORMAT_VERSION):
+        if version not in map(str, READABLE):
             raise other_version(version, path)
         return reader.get_batch(0).replace_schema_metadata(metadata or None)
     except (pa.ArrowException, ValueError, IndexError) as error:

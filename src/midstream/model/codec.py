@@ -1,0 +1,265 @@
+"""JSON for the frozen values: one codec that reads a dataclass's fields and type hints.
+
+What is written can be read again, by whoever knows the type: nothing names a class to be loaded. Everything that a
+checkpoint keeps as JSON, and everything that a task reports, goes through here.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from functools import cache, cached_property
+from operator import attrgetter
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+import pyarrow as pa
+
+from midstream.model.errors import CheckpointError
+
+T = TypeVar("T")
+
+
+class Tagged:
+    """The base of values of several kinds, each a dataclass that derives from one base named with its `tag`.
+
+    The kind is the class's name in snake case; written, a value carries it under the tag. Its fields are written out in
+    full, because programs other than this one read them too.
+
+    >>> from midstream.model.events import LanesRescaled
+    >>> encode(LanesRescaled(7, 1, 2))
+    {'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}
+    """
+
+    tag: ClassVar[str]
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, type[Any]]]
+
+    def __init_subclass__(cls, tag: str = "") -> None:
+        cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+        if tag:
+            cls.tag, cls.kinds = tag, {}
+        else:
+            cls.kinds[cls.kind] = cls
+
+
+class Complete:
+    """The base of values that are written in full and refused where a field is missing: an empty object is none."""
+
+
+class Text:
+    """The base of values that are written as one text, so that they can be the keys of a mapping."""
+
+    def __str__(self) -> str:
+        raise NotImplementedError
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The value whose text it is."""
+        raise NotImplementedError
+
+
+def encode(value: Any) -> Any:
+    """A frozen value as JSON values.
+
+    A dataclass becomes an object without the fields that have their default value, a tuple or a set a list, a mapping
+    an object; a schema is kept in Arrow's own encoding. `field(metadata=written_as("class"))` gives a field another
+    name where its own cannot be it.
+
+    >>> from midstream.model.window import Window
+    >>> encode(Window("range", 5))
+    {'kind': 'range', 'size': 5}
+    """
+    return _record(type(value)).encode(value)
+
+
+def decode(kind: type[T], value: Any) -> T:
+    """The value of this type that `encode` wrote. Fields that are missing have their default value.
+
+    Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for what `encode` cannot have written, and
+    `CheckpointError` for a kind that nobody here knows.
+
+    >>> from midstream.model.window import Window
+    >>> decode(Window, {"kind": "range", "size": 5})
+    Window(kind='range', size=5)
+    """
+    return cast(T, _record(kind).decode(value))
+
+
+def written_as(name: str) -> dict[str, str]:
+    """The metadata of a field that bears another name when it is written."""
+    return {"json": name}
+
+
+class _Form(NamedTuple):
+    """How the values of a type are written and read."""
+
+    encode: Callable[[Any], Any]
+    decode: Callable[[Any], Any]
+
+
+class _Record:
+    """The form of a dataclass; what its fields need is found out at first use, for types may contain themselves."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._tag: str | None = kind.tag if issubclass(kind, Tagged) else None
+        self._complete = issubclass(kind, Complete)
+
+    @cached_property
+    def _fields(self) -> list[tuple[Field[Any], str, _Form | None]]:
+        """Each field, the name it is written under, and its form (None: it is JSON already)."""
+        hints = get_type_hints(self._kind)
+        return [(f, f.metadata.get("json", f.name), _form(hints[f.name])) for f in fields(self._kind)]
+
+    @cached_property
+    def _writers(self) -> list[tuple[str, Callable[[Any], Any] | None, Any]]:
+        """For each field its name, how it is written, and the value that need not be."""
+        full = self._complete or self._tag
+        return [(name, form and form.encode, MISSING if full else _default(f)) for f, name, form in self._fields]
+
+    @cached_property
+    def _readers(self) -> list[tuple[str, str, Callable[[Any], Any]]]:
+        """Of the fields that are not taken over as they are: the name written, their own name, how they are read."""
+        found = [(name, f.name, form) for f, name, form in self._fields]
+        return [(name, own, form.decode if form else _itself) for name, own, form in found if form or name != own]
+
+    @cached_property
+    def _values(self) -> Callable[[Any], tuple[Any, ...]]:
+        names = [f.name for f in fields(self._kind)]
+        if len(names) > 1:
+            return cast(Callable[[Any], tuple[Any, ...]], attrgetter(*names))
+        return lambda value: tuple(getattr(value, name) for name in names)
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        if type(value) is not self._kind:
+            return _record(type(value)).encode(value)
+        written: dict[str, Any] = {self._tag: value.kind} if self._tag else {}
+        for (name, write, default), item in zip(self._writers, self._values(value), strict=True):
+            if item is not default and item != default:
+                written[name] = item if write is None else write(item)
+        return written
+
+    def decode(self, value: Any) -> Any:
+        if self._tag is None:
+            return self._made(value)
+        kind = self._kind.kinds.get(value.get(self._tag, ""))
+        if kind is None:
+            raise CheckpointError(
+                f"unknown {self._tag} {value.get(self._tag)!r}",
+                place=f"{self._tag} log",
+                remedy=f"use one of: {', '.join(sorted(self._kind.kinds))}",
+            )
+        return _record(kind)._made({name: item for name, item in value.items() if name != self._tag})
+
+    def _made(self, value: Mapping[str, Any]) -> Any:
+        if self._complete and len(value) < len(self._fields):
+            raise KeyError(*sorted({name for _, name, _ in self._fields} - value.keys()))
+        given = dict(value)
+        for written, name, read in self._readers:
+            if written in given:
+                given[name] = read(given.pop(written))
+        return self._kind(**given)  # TypeError: there is no such field, or one is missing.
+
+
+_RECORDS: dict[Any, _Record] = {}
+
+
+def _record(kind: Any) -> _Record:
+    if kind not in _RECORDS:
+        if not is_dataclass(kind):
+            raise TypeError(f"{kind!r} is no dataclass")
+        _RECORDS[kind] = _Record(kind)
+    return _RECORDS[kind]
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _default(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+@cache
+def _form(hint: Any) -> _Form | None:
+    """How values of a type hint are written and read; None where they are JSON as they are."""
+    if hint in (Any, object, str, int, float, bool, types.NoneType) or get_origin(hint) is Literal:
+        return None
+    if hint is pa.Schema:
+        return _Form(_schema_text, _schema_of)
+    if isinstance(hint, type) and issubclass(hint, Text):
+        return _Form(str, hint.parse)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _Form(_record(hint).encode, _record(hint).decode)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _either(arguments)
+    if origin is tuple and (len(arguments) != 2 or arguments[1] is not Ellipsis):
+        return _fixed([_form(argument) for argument in arguments])
+    if origin is tuple:
+        return _many(tuple, list, _form(arguments[0]))
+    if origin is frozenset:
+        return _many(frozenset, sorted, _form(arguments[0]))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return _mapping(_form(arguments[0]), _form(arguments[1]))
+    raise TypeError(f"no JSON for {hint!r}")
+
+
+def _either(hints: tuple[Any, ...]) -> _Form | None:
+    forms = [form for hint in hints if (form := _form(hint)) is not None]
+    if not forms:
+        return None
+    if len(forms) > 1 or set(hints) & {Any, str, int, float, bool}:
+        raise TypeError(f"which of {hints!r} it is, JSON does not tell")
+    (write, read), *_ = forms
+    return _Form(lambda v: None if v is None else write(v), lambda v: None if v is None else read(v))
+
+
+def _many(kind: Callable[[Any], Any], listed: Callable[[Any], list[Any]], item: _Form | None) -> _Form:
+    if item is None:
+        return _Form(listed, kind)
+    write, read = item
+    return _Form(lambda many: listed([write(one) for one in many]), lambda many: kind([read(one) for one in many]))
+
+
+def _fixed(items: list[_Form | None]) -> _Form:
+    if not any(items):
+        return _Form(list, tuple)
+
+    def each(forms: list[Callable[[Any], Any] | None], many: Any) -> list[Any]:
+        return [one if form is None else form(one) for form, one in zip(forms, many, strict=True)]
+
+    writers, readers = [form and form.encode for form in items], [form and form.decode for form in items]
+    return _Form(lambda many: each(writers, many), lambda many: tuple(each(readers, many)))
+
+
+def _mapping(key: _Form | None, item: _Form | None) -> _Form:
+    if key is None and item is None:
+        return _Form(dict, dict)
+    write_key, read_key = key or (str, str)
+    if item is None:
+        return _Form(
+            lambda many: {write_key(k): v for k, v in many.items()},
+            lambda many: {read_key(k): v for k, v in many.items()},
+        )
+    write, read = item
+    if key is None:
+        return _Form(
+            lambda many: {k: write(v) for k, v in many.items()},
+            lambda many: {k: read(v) for k, v in many.items()},
+        )
+    return _Form(
+        lambda many: {write_key(k): write(v) for k, v in many.items()},
+        lambda many: {read_key(k): read(v) for k, v in many.items()},
+    )
+
+
+def _schema_text(schema: pa.Schema) -> str:
+    return base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
+
+
+def _schema_of(text: str) -> pa.Schema:
+    return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(text)))
