@@ -19,7 +19,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
-from midstream.model.errors import InputError, faults_told
+from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
@@ -143,7 +143,7 @@ class Engine:
         wait on. What fails by no fault of the user's is an `InternalError`, which says what to report.
         """
         try:
-            with faults_told(lambda: f"step {self._manifest.step + 1}"):
+            with fault_located(lambda: f"step {self._manifest.step + 1}"):
                 result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
                 late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
             self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
@@ -210,7 +210,7 @@ class Engine:
         return engine
 
     def _command(self, command: Command) -> None:
-        with faults_told(lambda: f"command {command.kind}"):
+        with fault_located(lambda: f"command {command.kind}"):
             self._ahead = take(self._upcoming(), command, {}, [])
         self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
 

@@ -87,13 +87,13 @@ class InternalError(MidstreamError):
 
 
 @contextmanager
-def faults_told(place: Callable[[], str]) -> Iterator[None]:
+def fault_located(place: Callable[[], str]) -> Iterator[None]:
     """Any exception that is no `MidstreamError` becomes an `InternalError` that says it happened at this place.
 
     Want of memory is nobody's fault, and stays what it is.
 
     >>> try:
-    ...     with faults_told(lambda: "step 7"), faults_told(lambda: "query 'q'"):
+    ...     with fault_located(lambda: "step 7"), fault_located(lambda: "query 'q'"):
     ...         [][0]
     ... except InternalError as error:
     ...     print(error.message, error.place.partition(", <")[0], sep="\\n")

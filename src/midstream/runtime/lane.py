@@ -82,7 +82,7 @@ class Lane:
         self._bases: dict[str, BaseState] = {}
         self._joins: dict[str, JoinState] = {}
         self._tables: dict[str, pa.RecordBatch] = {}
-        self._finished = False
+        self._finished, self._checked = False, are_on()
 
     # --- open
 
@@ -239,7 +239,7 @@ class Lane:
     def put(self, state: JoinState) -> None:
         """Take in a state that was computed anew; it replaces the one of its name."""
         self._check(not self._finished, "no state is put once the lane is finished")
-        if are_on():
+        if self._checked:
             for run in state.old:
                 check_run(state.spec, run)
         self._joins[state.spec.id] = state
@@ -327,7 +327,7 @@ class Lane:
                 states[name] = self._finish_base(base, self._chunk_name(name))
         for name, join in self._joins.items():
             if name in needed:
-                if are_on() and join.delta is not None:
+                if self._checked and join.delta is not None:
                     check_run(join.spec, join.delta)
                 clock = join.spec.lineage.clock if join.spec.lineage else ""
                 states[name] = join.finish(self._store, self._chunk_name(name), self.bounds(name).get(clock))
@@ -340,7 +340,7 @@ class Lane:
         return f"{self.name}/{self.clock.step:08d}-{id}"
 
     def _check(self, holds: bool, contract: str) -> None:
-        if are_on():
+        if self._checked:
             require(holds, contract)
 
     def _finish_table(self, name: str, chunk: str) -> StateListing:

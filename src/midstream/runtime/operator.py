@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
-from midstream.model.errors import faults_told
+from midstream.model.errors import fault_located
 from midstream.plan.signature import Signature
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
@@ -85,8 +85,11 @@ class Operator(ABC):
 
     def delta(self, lane: Lane) -> Combinations:
         """The step's delta, computed once a step however many plans share the operator."""
-        with faults_told(self.describe):
-            return lane.delta(self.id, lambda: self.advance(lane))
+        return lane.delta(self.id, lambda: self._advance(lane))
+
+    def _advance(self, lane: Lane) -> Combinations:
+        with fault_located(self.describe):
+            return self.advance(lane)
 
     def walk(self, seen: set[int] | None = None) -> Iterator[Operator]:
         """This operator and all below it, children first, each once (`seen` has the ids of those passed already)."""

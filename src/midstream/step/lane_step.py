@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.counters import Counters
-from midstream.model.errors import faults_told
+from midstream.model.errors import fault_located
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState
 from midstream.runtime.lane import Lane, StepClock
@@ -79,6 +79,6 @@ def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> l
     """A phase done for each unit; a fault in it names the unit."""
     found = []
     for step in steps:
-        with faults_told(step.unit.place):
+        with fault_located(step.unit.place):
             found.append(phase(step))
     return found

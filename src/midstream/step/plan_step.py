@@ -11,7 +11,7 @@ from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.codec import encode
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
-from midstream.model.errors import MidstreamError, QueryError, StrategyError, faults_told
+from midstream.model.errors import MidstreamError, QueryError, StrategyError, fault_located
 from midstream.model.events import (
     CommandRefused,
     Event,
@@ -85,7 +85,7 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
     events: list[Event] = []
     for command in commands:
         try:
-            with faults_told(partial("command {}".format, command.kind)):
+            with fault_located(partial("command {}".format, command.kind)):
                 current = take(current, command, migrations, events)
         except MidstreamError as error:
             events.append(CommandRefused(step, encode(command), str(error)))
