@@ -12,9 +12,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Reshare
-from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import schemes
-from midstream.spark import control
 from midstream.spark.run import Run
 from tests.spark.crash_job import CASE, STREAMS
 from tests.spark.drive import Hooks, Place, finish, job, read_all
@@ -23,31 +21,26 @@ from tests.spark.test_jobs import PAIRS, feed_step, jobs, until
 SELF = "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 5 SECONDS"
 NOTHING = {"path": "/nowhere", "format": "parquet"}
 
-WISHES: list[tuple[Callable[[Run], int], Command]] = [
+COMMANDS: list[tuple[Callable[[Run], int], Command]] = [
     (lambda run: run.add_query("r", PAIRS, sink=NOTHING), AddQuery("r", PAIRS, None, NOTHING, history=True)),
     (
-        lambda run: run.add_query("r", PAIRS, sink=NOTHING, history=False),
-        AddQuery("r", PAIRS, None, NOTHING, None, False),
+        lambda run: run.add_query("s", PAIRS, sink=NOTHING, history=False),
+        AddQuery("s", PAIRS, None, NOTHING, None, False),
     ),
     (lambda run: run.change_query("pairs", PAIRS), ChangeQuery("pairs", PAIRS)),
     (lambda run: run.migrate("pairs", "(B A)", "gms"), Migrate("pairs", "(B A)", "gms")),
-    (lambda run: run.migrate("pairs", "(B A)", "gms", together=True), Migrate("pairs", "(B A)", "gms", together=True)),
+    (lambda run: run.migrate("pairs", "(A  B)", "gms", together=True), Migrate("pairs", "(A B)", "gms", together=True)),
     (lambda run: run.reshare("cpu_opt"), Reshare("cpu_opt")),
 ]
 
 
-def test_wishes_go_to_the_command_log(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_go_to_the_command_log(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed_step(place, 0)
     run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
-
-    def granted(manifest: Manifest, *_: object) -> Manifest:
-        return manifest
-
-    monkeypatch.setattr(control, "take", granted)
-    assert [wish(run) for wish, _ in WISHES] == list(range(1, 1 + len(WISHES)))
-    assert [w["command"] for w in run.status()["waiting_commands"]] == [command.kind for _, command in WISHES]
-    assert [command for _, command in run._driver.folders.commands.after(0)] == [command for _, command in WISHES]
+    assert [give(run) for give, _ in COMMANDS] == list(range(1, 1 + len(COMMANDS)))
+    assert [w["command"] for w in run.status()["waiting_commands"]] == [command.kind for _, command in COMMANDS]
+    assert [command for _, command in run._driver.folders.commands.after(0)] == [command for _, command in COMMANDS]
 
 
 def test_a_changed_query_brings_the_columns_it_reads(spark: SparkSession, tmp_path: Path) -> None:
