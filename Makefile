@@ -24,7 +24,7 @@ test: check ## lint, types and all tests that take minutes (Spark included)
 	@$(with_java) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
 
 docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
-	$(bin)/python -m sphinx -W --keep-going -q -c docs . build/docs
+	$(bin)/python -m sphinx -E -W --keep-going -q -c docs . build/docs
 	@echo "build/docs/index.html"
 
 pictures: venv ## the pictures of docs/architecture.md, drawn again from the code

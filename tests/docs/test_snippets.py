@@ -48,3 +48,15 @@ def test_python_that_fails_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     page.path.write_text("```python\n>>> 1 + 1\n3\n```\n")
     with pytest.raises(AssertionError, match=r"wrong.md:2"):
         run(page, {})
+
+
+def test_code_that_a_page_says_is_of_a_file_is_in_that_file() -> None:
+    quoted = 0
+    for page in PAGES:
+        for _, program in page.programs():
+            first, *lines = program.splitlines()
+            if first.startswith("# src/"):
+                source = [line.strip() for line in (ROOT / first.removeprefix("# ")).read_text().splitlines()]
+                assert [line for line in lines if line.strip() and line.strip() not in source] == [], first
+                quoted += 1
+    assert quoted

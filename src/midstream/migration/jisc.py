@@ -14,7 +14,7 @@ from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.completion import Completion, is_old
 from midstream.migration.just_in_time.demand import probe
 from midstream.migration.just_in_time.overlap import find_whole, take_over
-from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.migration.option import BACKGROUND, DECOMPOSE
 from midstream.migration.predictions import on_demand
 from midstream.migration.under_way.lasting import Lasting
@@ -84,19 +84,23 @@ class JISCTransition(Transition):
         return Fork.of(self.new, self.task.units) if isinstance(self.new, WindowJoin) and not self.is_idle() else None
 
     @cached_property
-    def stages(self) -> tuple[Stage, ...]:
+    def probed_states(self) -> tuple[ProbedState, ...]:
         """The states that could be incomplete, deepest first."""
-        return tuple(self.root.stages()) if self.root else ()
+        return tuple(self.root.probed_states()) if self.root else ()
 
     @cached_property
-    def open(self) -> tuple[Stage, ...]:
+    def open(self) -> tuple[ProbedState, ...]:
         """The states that were incomplete when the step began, deepest first."""
         names = self.task.memory.get("open")
-        return self.stages if names is None else tuple(stage for stage in self.stages if stage.name in names)
+        return (
+            self.probed_states
+            if names is None
+            else tuple(probed for probed in self.probed_states if probed.name in names)
+        )
 
     @override
     def tables(self) -> tuple[str, ...]:
-        return tuple(stage.table for stage in self.open)
+        return tuple(probed.table for probed in self.open)
 
     @override
     def is_idle(self) -> bool:
@@ -104,32 +108,32 @@ class JISCTransition(Transition):
 
     @override
     def enter(self, lane: Lane) -> None:
-        for stage in self.open:
-            if find_whole(stage, lane):
-                self._keep(lane, {stage.spec.id: Attempts(whole=True)})
+        for probed in self.open:
+            if find_whole(probed, lane):
+                self._keep(lane, {probed.spec.id: Attempts(whole=True)})
             else:
-                lane.put(JoinState(stage.spec, []))
+                lane.put(JoinState(probed.spec, []))
 
     def inherit(self, running: list[JISCTransition], lane: Lane) -> None:
         """Take over the states of older transitions, as complete as they are (§4.5)."""
-        older = {stage.labels: (one, stage) for one in running for stage in one.stages}
+        older = {probed.labels: (one, probed) for one in running for probed in one.probed_states}
         known = {text for text in self._completion(lane, {}).columns} if self.root else set()
-        for stage in self.open:
-            if stage.labels in older and lane.table(stage.table) is None:
-                one, before = older[stage.labels]
+        for probed in self.open:
+            if probed.labels in older and lane.table(probed.table) is None:
+                one, before = older[probed.labels]
                 attempts = one.attempts(lane).get(before.spec.id, Attempts(whole=True))
                 if attempts.left.keys() <= known:
-                    taken = take_over(stage, before, attempts, one.task.start, lane)
+                    taken = take_over(probed, before, attempts, one.task.start, lane)
                     if taken is not None:
-                        self._keep(lane, {stage.spec.id: taken})
+                        self._keep(lane, {probed.spec.id: taken})
 
     @override
     def advance(self, lane: Lane) -> Combinations:
         if self.root is None:
             return self.new.delta(lane)
         completion = self._completion(lane, self.attempts(lane))
-        for stage in self.open:
-            completion.is_complete(stage)  # Begins its counter.
+        for probed in self.open:
+            completion.is_complete(probed)  # Begins its counter.
         complete_ahead(completion, self.root, BACKGROUND.of(self.options))
         found = probe(completion, self.root)
         self._keep(lane, completion.attempts)
@@ -142,24 +146,24 @@ class JISCTransition(Transition):
     def attempts(self, lane: Lane) -> dict[str, Attempts]:
         """What the states that were incomplete hold by now, by their id."""
         found = {}
-        for stage in self.open:
+        for probed in self.open:
             try:
-                table = lane.table(stage.table)
+                table = lane.table(probed.table)
             except CheckpointError:
                 table = None
             if table is not None:
-                attempts = Attempts.from_batch(table, stage.spec.clocks)
+                attempts = Attempts.from_batch(table, probed.spec.clocks)
             else:
                 if "open" in self.task.memory:
-                    self._begin_again(stage, lane)
+                    self._begin_again(probed, lane)
                 attempts = Attempts()
-            found[stage.spec.id] = attempts.alive(lane.bounds(stage.spec.id))
+            found[probed.spec.id] = attempts.alive(lane.bounds(probed.spec.id))
         return found
 
     def counters(self, lane: Lane) -> dict[str, int]:
         """The counter of each state that is incomplete, by its name (§4.3): keys not attempted."""
         attempts = self.attempts(lane)
-        counters = {stage.name: attempts[stage.spec.id].counter(stage.counted) for stage in self.open}
+        counters = {probed.name: attempts[probed.spec.id].counter(probed.counted) for probed in self.open}
         return {name: 1 if count is None else count for name, count in counters.items() if count != 0}
 
     @override
@@ -174,7 +178,7 @@ class JISCTransition(Transition):
     @override
     def phase(self, lane: Lane) -> str:
         counters = self.counters(lane)
-        return f"{len(counters)} of {len(self.stages)} states incomplete, {sum(counters.values())} keys left"
+        return f"{len(counters)} of {len(self.probed_states)} states incomplete, {sum(counters.values())} keys left"
 
     @override
     def serves(self) -> tuple[str, str]:
@@ -195,10 +199,10 @@ class JISCTransition(Transition):
         return Completion(lane, self.id, self.root, self.task.start, attempts)
 
     def _keep(self, lane: Lane, attempts: Mapping[str, Attempts]) -> None:
-        for stage in self.open:
-            if stage.spec.id in attempts:
-                lane.keep(stage.table, attempts[stage.spec.id].to_batch(stage.spec.clocks))
+        for probed in self.open:
+            if probed.spec.id in attempts:
+                lane.keep(probed.table, attempts[probed.spec.id].to_batch(probed.spec.clocks))
 
-    def _begin_again(self, stage: Stage, lane: Lane) -> None:
+    def _begin_again(self, probed: ProbedState, lane: Lane) -> None:
         """Take out all that was completed: without its table nothing tells what that is."""
-        lane.join(stage.spec).retain(lambda combinations: ~is_old(combinations, self.task.start))
+        lane.join(probed.spec).retain(lambda combinations: ~is_old(combinations, self.task.start))

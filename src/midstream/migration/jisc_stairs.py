@@ -65,7 +65,7 @@ class PromotingTransition(JISCTransition):
 
     @override
     def promoted(self, completion: Completion, lane: Lane) -> None:
-        for stage in self.open:
+        for probed in self.open:
             # Under the name that outlives the migration.
-            state = replace(stage.spec, signature=stage.spec.signature.whole()).id
-            lane.count(f"state {state}", Counters(moved=completion.made.get(stage.spec.id, 0)))
+            state = replace(probed.spec, signature=probed.spec.signature.whole()).id
+            lane.count(f"state {state}", Counters(moved=completion.made.get(probed.spec.id, 0)))

@@ -18,7 +18,7 @@ from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.just_in_time.keys import among
 from midstream.migration.just_in_time.overlap import take_over
-from midstream.migration.just_in_time.stage import Stage
+from midstream.migration.just_in_time.probed_state import ProbedState
 from midstream.model.events import MigrationEnded, MigrationProgressed
 from midstream.state.combinations import Words
 from tests.unit.building import engine, table
@@ -45,14 +45,14 @@ def single(plan: str, rows: Rows, moves: Moves, streams: str = "ABC") -> tuple[A
     return made, found
 
 
-def present_is_complete(self: Completion, stage: Stage, column: Expression, codes: Words) -> Words:
+def present_is_complete(self: Completion, probed: ProbedState, column: Expression, codes: Words) -> Words:
     """Procedure 1, line 1: what finds a match in the state is not completed."""
-    held = [part.codes for part in self.lane.join(stage.spec).old if part.codes is not None]
-    left = codes[among(codes, self.left(stage, column).codes)]
+    held = [part.codes for part in self.lane.join(probed.spec).old if part.codes is not None]
+    left = codes[among(codes, self.left(probed, column).codes)]
     return left[~among(left, np.unique(np.concatenate([np.zeros(0, np.int64), *held])))]
 
 
-def met_is_attempted(self: Completion, stage: Stage, column: Expression, codes: Words) -> Words:
+def met_is_attempted(self: Completion, probed: ProbedState, column: Expression, codes: Words) -> Words:
     """Definition 2: a key is fresh only once, whatever the row that brought it has probed."""
     met = [np.zeros(0, np.int64)]
     for unit in ("B", "C"):
@@ -60,7 +60,7 @@ def met_is_attempted(self: Completion, stage: Stage, column: Expression, codes: 
         for segment in base.old:
             late = segment.first + np.arange(segment.batch.num_rows) >= self.start[unit]
             met.append(segment.batch.column("k").to_numpy()[late])
-    left = codes[among(codes, self.left(stage, column).codes)]
+    left = codes[among(codes, self.left(probed, column).codes)]
     return left[~among(left, np.unique(np.concatenate(met)))]
 
 
@@ -313,9 +313,9 @@ def test_a_state_is_asked_once_for_what_all_above_it_want(monkeypatch: pytest.Mo
     asked: Counter[str] = Counter()
     missing = Completion._missing
 
-    def counted(self: Completion, stage: Stage, *rest: Any) -> Any:
-        asked[stage.spec.id] += 1
-        return missing(self, stage, *rest)
+    def counted(self: Completion, probed: ProbedState, *rest: Any) -> Any:
+        asked[probed.spec.id] += 1
+        return missing(self, probed, *rest)
 
     monkeypatch.setattr(Completion, "_missing", counted)
     made = engine(streams)

@@ -7,7 +7,7 @@ import pytest
 
 from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.keys import Keys, among, united
-from midstream.migration.just_in_time.stage import Fork
+from midstream.migration.just_in_time.probed_state import Fork
 from midstream.operators.window_join import WindowJoin
 from midstream.state.combinations import Words
 from tests.unit.migration.rides import Ride
@@ -83,8 +83,8 @@ class TestOrder:
         return Fork.of(join, frozenset(map(frozenset, "ABCD")))
 
     def test_the_deepest_states_come_first(self) -> None:
-        assert ["".join(sorted(s.labels)) for s in self.fork("(A ((C D) B))").stages()] == ["CD", "BCD"]
-        assert ["".join(sorted(s.labels)) for s in self.fork("((A C) (B D))").stages()] == ["AC", "BD"]
+        assert ["".join(sorted(s.labels)) for s in self.fork("(A ((C D) B))").probed_states()] == ["CD", "BCD"]
+        assert ["".join(sorted(s.labels)) for s in self.fork("((A C) (B D))").probed_states()] == ["AC", "BD"]
 
     def test_a_unit_answers_first_for_a_key_that_both_sides_have(self) -> None:
         below = self.fork("(((A B) C) D)").left.below

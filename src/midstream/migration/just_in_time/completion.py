@@ -15,7 +15,7 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Expression
 from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.keys import Keys, among
-from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.model.counters import Counters
 from midstream.operators.candidates import equal_pairs
 from midstream.operators.match import keyed, match
@@ -41,49 +41,49 @@ class Completion:
         self.made: dict[str, int] = {}
         self._known: dict[tuple[str, str], Keys] = {}
 
-    def is_complete(self, stage: Stage) -> bool:
+    def is_complete(self, probed: ProbedState) -> bool:
         """Whether a state lacks nothing: no key by which it can be probed is left."""
-        if stage.below is None or stage.spec.id not in self.attempts:
+        if probed.below is None or probed.spec.id not in self.attempts:
             return True
-        if stage.primary is not None and not self.attempts[stage.spec.id].whole:
-            self.left(stage, stage.primary)
-        return self.attempts[stage.spec.id].counter(stage.counted) == 0
+        if probed.primary is not None and not self.attempts[probed.spec.id].whole:
+            self.left(probed, probed.primary)
+        return self.attempts[probed.spec.id].counter(probed.counted) == 0
 
-    def left(self, stage: Stage, column: Expression) -> Keys:
+    def left(self, probed: ProbedState, column: Expression) -> Keys:
         """The keys of a column that were not attempted yet; at first those of all old rows that may have partners."""
-        here = self.attempts[stage.spec.id]
+        here = self.attempts[probed.spec.id]
         if column.text() not in here.left:
-            keys = self._keys(stage, column, self._start(stage))
-            self.attempts[stage.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
-            if keys.nulls and column.text() == stage.counted:
+            keys = self._keys(probed, column, self._start(probed))
+            self.attempts[probed.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
+            if keys.nulls and column.text() == probed.counted:
                 # Combinations without a key are never asked for: the state will not serve under another index.
-                self.lane.join(stage.spec).never_whole()
+                self.lane.join(probed.spec).never_whole()
             return keys
         return here.left[column.text()]
 
-    def fresh(self, stage: Stage, column: Expression, codes: Words) -> Words:
+    def fresh(self, probed: ProbedState, column: Expression, codes: Words) -> Words:
         """Those of some ascending codes for which a state must be completed.
 
         The paper asks whether a key was met by a stream since the migration began (Definition 2), or is present in the
         state (Procedure 1, line 1). Both lose results: a row that meets complete states only leaves its key in the
         incomplete state above, where nothing was attempted for it. So attempts are kept for each state.
         """
-        return codes[among(codes, self.left(stage, column).codes)]
+        return codes[among(codes, self.left(probed, column).codes)]
 
-    def complete(self, stage: Stage, column: Expression, codes: Words) -> None:
+    def complete(self, probed: ProbedState, column: Expression, codes: Words) -> None:
         """Complete a state for some ascending codes of a column."""
-        if self.is_complete(stage):
+        if self.is_complete(probed):
             return
-        codes = self.fresh(stage, column, codes)
+        codes = self.fresh(probed, column, codes)
         if len(codes):
-            self._insert(stage, column, self._missing(stage, column, codes))
-            self.attempts[stage.spec.id] = self.attempts[stage.spec.id].attempted(column.text(), codes)
+            self._insert(probed, column, self._missing(probed, column, codes))
+            self.attempts[probed.spec.id] = self.attempts[probed.spec.id].attempted(column.text(), codes)
 
-    def complete_all(self, stage: Stage) -> None:
+    def complete_all(self, probed: ProbedState) -> None:
         """Complete a state for every key: where no key says what a probe will find."""
-        if not self.is_complete(stage):
-            self._insert(stage, None, self._missing(stage, None, None))
-            self.attempts[stage.spec.id] = Attempts(self.attempts[stage.spec.id].start, whole=True)
+        if not self.is_complete(probed):
+            self._insert(probed, None, self._missing(probed, None, None))
+            self.attempts[probed.spec.id] = Attempts(self.attempts[probed.spec.id].start, whole=True)
 
     def codes(self, combinations: Combinations, column: Expression) -> tuple[Words, npt.NDArray[np.bool_] | None]:
         """The code of each combination in a column, and which have one; None for all."""
@@ -97,22 +97,22 @@ class Completion:
         codes, valid = self.codes(combinations, column)
         return np.unique(codes if valid is None else codes[valid])
 
-    def _start(self, stage: Stage) -> Mapping[str, int]:
-        own = self.attempts[stage.spec.id].start
+    def _start(self, probed: ProbedState) -> Mapping[str, int]:
+        own = self.attempts[probed.spec.id].start
         return self.start if own is None else own
 
-    def _missing(self, stage: Stage, column: Expression | None, codes: Words | None) -> Combinations:
+    def _missing(self, probed: ProbedState, column: Expression | None, codes: Words | None) -> Combinations:
         """The combinations of old rows with these codes, from the states below, which are completed first.
 
         A state below may be older than this one: it is read up to this one's start.
         """
-        assert stage.below is not None
-        start, fork = self._start(stage), stage.below
+        assert probed.below is not None
+        start, fork = self._start(probed), probed.below
         join, order = fork.join, fork.order(column)
         self._ask(order.first, order.ask, codes)
         one = self._take(order.first, order.ask, codes, start)
         if not len(one):
-            return empty(stage.spec.labels, stage.spec.clocks)
+            return empty(probed.spec.labels, probed.spec.clocks)
         links = None if order.link is None else self.distinct(one, order.link)
         self._ask(order.second, order.other, links)
         other = self._take(order.second, order.other, links, start)
@@ -127,21 +127,21 @@ class Completion:
             keyed(self.lane, self.rows, right, on.index, on.right_key),
         )
 
-    def _ask(self, stage: Stage, column: Expression | None, codes: Words | None) -> None:
+    def _ask(self, probed: ProbedState, column: Expression | None, codes: Words | None) -> None:
         if column is None or codes is None:
-            self.complete_all(stage)
+            self.complete_all(probed)
         else:
-            self.complete(stage, column, codes)
+            self.complete(probed, column, codes)
 
     def _take(
-        self, stage: Stage, column: Expression | None, codes: Words | None, start: Mapping[str, int]
+        self, probed: ProbedState, column: Expression | None, codes: Words | None, start: Mapping[str, int]
     ) -> Combinations:
         """What a state holds of rows before `start`: those with these codes in a column, or all."""
         found = []
-        for part in self.lane.join(stage.spec).old:
+        for part in self.lane.join(probed.spec).old:
             here = part.combinations
             if column is not None and codes is not None:
-                if stage.is_sorted_by(column) and part.codes is not None:
+                if probed.is_sorted_by(column) and part.codes is not None:
                     at = [b for _, b in equal_pairs(codes, part.codes)]
                     here = here.take(np.concatenate([np.zeros(0, np.int64), *at]))
                 elif len(here):
@@ -151,34 +151,34 @@ class Completion:
             here = _before(here, start)
             if len(here):
                 found.append(here)
-        return concatenate(found) if found else empty(stage.spec.labels, stage.spec.clocks)
+        return concatenate(found) if found else empty(probed.spec.labels, probed.spec.clocks)
 
-    def _insert(self, stage: Stage, column: Expression | None, found: Combinations) -> None:
+    def _insert(self, probed: ProbedState, column: Expression | None, found: Combinations) -> None:
         """Take in what was made for a column, without what is there because of another one."""
-        for text, keys in self.attempts[stage.spec.id].left.items():
+        for text, keys in self.attempts[probed.spec.id].left.items():
             if len(found) and (column is None or text != column.text()):
                 codes, valid = self.codes(found, self.columns[text])
                 absent = among(codes, keys.codes)
                 found = found.take(absent if valid is None else absent | ~valid)
-        state, spec = self.lane.join(stage.spec), stage.spec
+        state, spec = self.lane.join(probed.spec), probed.spec
         part = keyed(self.lane, self.rows, found, spec.index, spec.key)
         state.complete(part)
         if len(part):
             self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
             self.lane.count(f"state {spec.id}", Counters(inserted=len(part)))
 
-    def _keys(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:
+    def _keys(self, probed: ProbedState, column: Expression, start: Mapping[str, int]) -> Keys:
         """The keys of a column that old rows below a state have, on both sides where a join compares them.
 
         These are the paper's counters (§4.3), which take the smaller side instead.
         """
-        at = (stage.spec.id, column.text())
+        at = (probed.spec.id, column.text())
         if start is self.start and at in self._known:
             return self._known[at]
-        if stage.below is None:
-            found = self._keys_of_unit(stage, column, start)
+        if probed.below is None:
+            found = self._keys_of_unit(probed, column, start)
         else:
-            fork, place = stage.below, stage.below.position(column)
+            fork, place = probed.below, probed.below.position(column)
             if place is None:
                 order = fork.order(column)
                 found = self._keys(order.first, column, start)
@@ -189,8 +189,8 @@ class Completion:
             self._known[at] = found
         return found
 
-    def _keys_of_unit(self, stage: Stage, column: Expression, start: Mapping[str, int]) -> Keys:
-        old = self._take(stage, None, None, start)
+    def _keys_of_unit(self, probed: ProbedState, column: Expression, start: Mapping[str, int]) -> Keys:
+        old = self._take(probed, None, None, start)
         if not len(old):
             return Keys(np.zeros(0, np.int64), dict(old.valid_to))
         codes, valid = self.codes(old, column)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from midstream.language.expression import Expression
 from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.just_in_time.keys import united
-from midstream.migration.just_in_time.stage import Fork, Stage
+from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.state.combinations import Combinations, Words
 
 Demand = dict[str, dict[str, tuple[Expression, list[Words]]]]
@@ -19,13 +19,13 @@ def probe(completion: Completion, root: Fork) -> Combinations:
     forks = list(root.forks())
     _anticipate(completion, forks)
     for fork in forks:
-        for stage, other, column in fork.probes():
-            if not completion.is_complete(stage):
+        for probed, other, column in fork.probes():
+            if not completion.is_complete(probed):
                 arrived = other.operator.delta(completion.lane)
-                if len(arrived) and stage.primary is not None and column is not None:
-                    completion.complete(stage, stage.primary, completion.distinct(arrived, column))
+                if len(arrived) and probed.primary is not None and column is not None:
+                    completion.complete(probed, probed.primary, completion.distinct(arrived, column))
                 elif len(arrived):
-                    completion.complete_all(stage)
+                    completion.complete_all(probed)
         fork.join.delta(completion.lane)
     return root.join.delta(completion.lane)
 
@@ -37,36 +37,36 @@ def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
     each of a hundred joins would go down all the way for its own keys.
     """
     demand: Demand = {}
-    stages: list[Stage] = []
+    probed_states: list[ProbedState] = []
     own = {id(side.below): side for fork in forks for side in (fork.left, fork.right) if side.below is not None}
     for fork in reversed(forks):
         if id(fork) in own:
             _pass_on(completion, own[id(fork)], fork, demand)
-        for stage, other, column in fork.probes():
-            if completion.is_complete(stage):
+        for probed, other, column in fork.probes():
+            if completion.is_complete(probed):
                 continue
-            stages.append(stage)
-            if other.below is None and stage.primary is not None and column is not None:
+            probed_states.append(probed)
+            if other.below is None and probed.primary is not None and column is not None:
                 arrived = other.operator.delta(completion.lane)
-                _want(demand, stage, stage.primary, completion.distinct(arrived, column))
-    for stage in reversed(stages):
-        for column, codes in demand.get(stage.spec.id, {}).values():
-            completion.complete(stage, column, united(codes))
+                _want(demand, probed, probed.primary, completion.distinct(arrived, column))
+    for probed in reversed(probed_states):
+        for column, codes in demand.get(probed.spec.id, {}).values():
+            completion.complete(probed, column, united(codes))
 
 
-def _pass_on(completion: Completion, stage: Stage, fork: Fork, demand: Demand) -> None:
+def _pass_on(completion: Completion, probed: ProbedState, fork: Fork, demand: Demand) -> None:
     """Let the states below know what a state is asked for, as far as that is known before they are read."""
-    if completion.is_complete(stage):
+    if completion.is_complete(probed):
         return
-    for column, codes in demand.get(stage.spec.id, {}).values():
+    for column, codes in demand.get(probed.spec.id, {}).values():
         order = fork.order(column)
-        fresh = completion.fresh(stage, column, united(codes))
+        fresh = completion.fresh(probed, column, united(codes))
         if order.first.below is not None and order.ask is not None:
             _want(demand, order.first, order.ask, fresh)
         elif fork.position(column) is not None and order.other is not None:
             _want(demand, order.second, order.other, fresh)
 
 
-def _want(demand: Demand, stage: Stage, column: Expression, codes: Words) -> None:
+def _want(demand: Demand, probed: ProbedState, column: Expression, codes: Words) -> None:
     if len(codes):
-        demand.setdefault(stage.spec.id, {}).setdefault(column.text(), (column, []))[1].append(codes)
+        demand.setdefault(probed.spec.id, {}).setdefault(column.text(), (column, []))[1].append(codes)

@@ -13,7 +13,7 @@ from midstream.state.specs import StateSpec
 
 
 @dataclass(frozen=True)
-class Stage:
+class ProbedState:
     """A state that a join probes, and the join that fills it; a unit's state is complete and has none below."""
 
     spec: StateSpec
@@ -61,10 +61,10 @@ class Order:
     `link`; as a whole where the join knows no keys.
     """
 
-    first: Stage
+    first: ProbedState
     ask: Expression | None
     link: Expression | None
-    second: Stage
+    second: ProbedState
     other: Expression | None
 
 
@@ -73,19 +73,19 @@ class Fork:
     """A join and the two states it probes."""
 
     join: WindowJoin
-    left: Stage
-    right: Stage
+    left: ProbedState
+    right: ProbedState
 
     @staticmethod
     def of(join: WindowJoin, units: frozenset[Sources]) -> Fork:
         """The joins from this one down to the units."""
 
-        def stage(spec: StateSpec, operator: Operator) -> Stage:
+        def probed(spec: StateSpec, operator: Operator) -> ProbedState:
             if isinstance(operator, WindowJoin) and operator.labels not in units:
-                return Stage(spec, operator, Fork.of(operator, units))
-            return Stage(spec, operator, None)
+                return ProbedState(spec, operator, Fork.of(operator, units))
+            return ProbedState(spec, operator, None)
 
-        return Fork(join, stage(join.left_state, join.left), stage(join.right_state, join.right))
+        return Fork(join, probed(join.left_state, join.left), probed(join.right_state, join.right))
 
     def forks(self) -> Iterator[Fork]:
         """This one and those below, children first."""
@@ -94,12 +94,12 @@ class Fork:
                 yield from side.below.forks()
         yield self
 
-    def stages(self) -> Iterator[Stage]:
+    def probed_states(self) -> Iterator[ProbedState]:
         """The states below that can be incomplete, deepest first."""
         for fork in self.forks():
             yield from (side for side in (fork.left, fork.right) if side.below is not None)
 
-    def probes(self) -> tuple[tuple[Stage, Stage, Expression | None], ...]:
+    def probes(self) -> tuple[tuple[ProbedState, ProbedState, Expression | None], ...]:
         """Each state, the other side whose new rows probe it, and the column of theirs that has the key."""
         on = self.join.on
         hashed = on.index == "hash"

@@ -1,1 +1,0 @@
-"""What other packages add, through the public contracts only."""
