@@ -21,7 +21,7 @@ from midstream.runtime.lane import Lane
 
 @dataclass(frozen=True)
 class MigrationRequest:
-    """What a strategy is asked to do, for it to accept or refuse before anything is touched.
+    """A migration as a strategy accepts or refuses it, before anything is touched.
 
     `plain`: the answer is the join's results as they come, neither an aggregate nor a difference.
     """
@@ -35,7 +35,7 @@ class MigrationRequest:
 
 
 class Strategy(ABC):
-    """One way to carry a running query to another plan; found by discovery, known to nobody by name."""
+    """One way to carry a running query to another plan; found by discovery, named by no other file."""
 
     name: ClassVar[str]
     options: ClassVar[tuple[Option, ...]] = (DECOMPOSE,)

@@ -16,7 +16,7 @@ class Cacq(MovingState):
 
     CACQ consumes no computation at a plan transition: it ends as it begins, and from then on nothing need be migrated,
     for routing changes by itself. The price is a hop through the eddy for each row and each visit, and joins repeated
-    for want of intermediate results.
+    for lack of intermediate results.
     """
 
     name: ClassVar[str] = "cacq"

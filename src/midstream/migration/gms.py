@@ -23,7 +23,7 @@ from midstream.state.combinations import Combinations
 class GMS(Lasting):
     """Feed the old rows of the last window to the new plan, its output thrown away; then it takes over.
 
-    Nothing is asked of the plan but that it can be fed: unlike moving states, every join is run, the topmost included,
+    The plan need only be one that can be fed: unlike moving states, every join is run, the topmost included,
     and no state of the old plan is used. The output is silent for as long as that takes.
 
     Differences from the paper: the rows are fed as one set, which compares what one row after the other would, for

@@ -22,7 +22,7 @@ from midstream.state.join_state import JoinState
 class GPT(Lasting):
     """Run the new plan beside the old one, its output thrown away, until no old row matters any more.
 
-    Nothing is asked of the plan but that it can be fed. The output never stops, and the new rows are worked on twice.
+    The plan need only be one that can be fed. The output never stops, and the new rows are worked on twice.
     Difference from the paper: payload is stored once; only what finds it is kept twice.
     """
 

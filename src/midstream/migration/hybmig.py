@@ -41,7 +41,7 @@ class HybMig(Lasting):
     relieves the old plan at once.
 
     Differences from the paper: a step's results are put in order of their latest component together, which serves as
-    both order-preserving forms (Fig. 10); bitmaps are told from the row numbers a combination carries anyway; an entry
+    both order-preserving forms (Fig. 10); bitmaps follow from the row numbers a combination carries anyway; an entry
     goes as soon as the old rows of one of its sources are spent, which may be before all are.
     """
 
@@ -86,7 +86,7 @@ def _is_plain(old: Operator, masked: frozenset[Sources]) -> bool:
 
 @dataclass(frozen=True)
 class HybMigTransition(Transition):
-    """The new plan over empty intermediate states; the old plan's `masked` joins leave out what nobody wants."""
+    """The new plan over empty intermediate states; the old plan's `masked` joins leave out what the new plan makes."""
 
     masked: frozenset[Sources]
 

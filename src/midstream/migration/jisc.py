@@ -42,8 +42,8 @@ class JISC(Lasting):
     those of the newest rows first; it is not in the paper.
 
     Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
-    line 1, results are lost; a step asks once for all its keys; a counter has the keys that both sides have, not those
-    of the smaller side, and every state counts, for children that are complete do not make their parent so (case 3).
+    line 1, results are lost; a step completes all its keys at once; a counter has the keys that both sides have, not
+    those of the smaller side, and every state counts, for children that are complete do not make their parent so (case 3).
     """
 
     name: ClassVar[str] = "jisc"
@@ -204,5 +204,5 @@ class JISCTransition(Transition):
                 lane.keep(probed.table, attempts[probed.spec.id].to_batch(probed.spec.clocks))
 
     def _begin_again(self, probed: ProbedState, lane: Lane) -> None:
-        """Take out all that was completed: without its table nothing tells what that is."""
+        """Take out all that was completed: its table, which says what that is, is lost."""
         lane.join(probed.spec).retain(lambda combinations: ~is_old(combinations, self.task.start))

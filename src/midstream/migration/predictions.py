@@ -11,7 +11,7 @@ from math import exp, inf
 
 from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
 from midstream.migration.costs.zhu import t_pt
-from midstream.optimizer.piece import pieces, share_asked
+from midstream.optimizer.piece import pieces, share_probed
 from midstream.optimizer.prediction import Prediction, Situation
 
 
@@ -92,8 +92,8 @@ def shifting(situation: Situation, background: float = 0.0) -> Prediction:
 def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
     """Entries of missing states are made when a probe first needs their key: JISC (§4, §5.2), STAIRs on demand.
 
-    A key is asked for by the rows of the other side of the join above, as often as the index lets one of them through;
-    what it costs then is its share of the rebuild, less what was purged before anyone asked.
+    A key is probed by the rows of the other side of the join above, as often as the index lets one of them through;
+    what it costs then is its share of the rebuild, less what was purged before the first probe.
     """
     step, spare = situation.statistics.step, background / situation.statistics.step
     found = pieces(situation)
@@ -101,11 +101,11 @@ def on_demand(situation: Situation, background: float = 0.0) -> Prediction:
     work = rate = lasts = 0.0
     for piece in found:
         for joining in piece.missing:
-            asked = piece.asked(joining) + (spare / missing if missing else 0.0)
-            work += joining.pairs * share_asked(asked, piece.window, len(joining.output.sources))
-            rate += joining.pairs * (1 - exp(-asked * step)) / step
+            rate_of_key = piece.probed(joining) + (spare / missing if missing else 0.0)
+            work += joining.pairs * share_probed(rate_of_key, piece.window, len(joining.output.sources))
+            rate += joining.pairs * (1 - exp(-rate_of_key * step)) / step
             finish = missing / spare if spare else inf
-            lasts = max(lasts, min(piece.window, finish, piece.all_asked(joining)))
+            lasts = max(lasts, min(piece.window, finish, piece.all_probed(joining)))
     return _lasting(situation, work, rate, 0.0, lasts)
 
 

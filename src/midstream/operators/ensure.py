@@ -33,7 +33,7 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
         before = lane.comparisons
         sibling = lane.sibling(spec)
         content = producer.content(lane) if sibling is None else concatenate(sibling) if sibling else None
-        # What lies below may be kept for longer than this state is wanted.
+        # What lies below may live longer than the combinations of this state.
         living = None if content is None else content.purge(lane.bounds(spec.id))
         parts = [] if living is None else [keyed(lane, producer.rows, living, spec.index, spec.key)]
         state = JoinState(spec, parts)

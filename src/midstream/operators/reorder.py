@@ -1,7 +1,7 @@
 """Rows put in order of event time before an operator sees them.
 
-At an instant, a `ROWS` window holds the last rows by event time (CQL). A query that asks about instants (EVERY, EXCEPT)
-and has such a window therefore takes its rows only once the watermark has passed them, in order.
+At an instant, a `ROWS` window holds the last rows by event time (CQL). A query that is evaluated at instants (EVERY,
+EXCEPT) and has such a window therefore takes its rows only once the watermark has passed them, in order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from midstream.state.base_state import TIME
 
 
 def pending_id(query: str, since: int, stream: str) -> str:
-    """The state of rows that wait for the watermark; `since` tells queries apart that bore one name after another."""
+    """The state of rows that wait for the watermark; `since`, the query's first step, tells it from namesakes."""
     return f"{stream}.{query}.{since}.pending"
 
 

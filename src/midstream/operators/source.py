@@ -45,7 +45,7 @@ class SourceOperator(Operator):
         return ()
 
     @property
-    def asked(self) -> int:
+    def filters(self) -> int:
         """How many filters each row is tested by."""
         lineage = self.spec.lineage
         return int(bool(self.selection)) if lineage is None else sum(bool(f.conditions) for f in lineage.filters)
@@ -57,7 +57,7 @@ class SourceOperator(Operator):
         chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, lane.clock.step)
         names = [n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns]
         delta = lane.base(self.spec).append(chosen.select(names))
-        tested = arrived.num_rows * self.asked
+        tested = arrived.num_rows * self.filters
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))
         return delta
 
@@ -83,7 +83,7 @@ class SourceOperator(Operator):
 
 
 def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
-    """The rows that some query wants, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
+    """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
     words = np.zeros(arrived.num_rows, np.int64)
     for one in lineage.filters:
         words |= one.mask if not one.conditions else np.where(all_hold(one.conditions, arrived), one.mask, 0)

@@ -52,8 +52,8 @@ class Standing:
 class UserResultOperator(ResultOperator):
     """Feeds the query's rows to the operator; its snapshot is kept with the lane's state, so that a step stays pure.
 
-    The rows come in order of time, and at equal times in order of arrival at each source, so that no plan can be told
-    from another. `name` is the query's and the step it began with; `spec` is the operator it has or is on the way to.
+    The rows come in order of time, and at equal times in order of arrival at each source, so that the plan
+    makes no difference. `name` is the query's and the step it began with; `spec` is the operator it has or will have.
     """
 
     name: str

@@ -1,6 +1,6 @@
 """What a user's own operator offers, and how one is made and fed (HybMig §4: plans as black boxes).
 
-midstream asks nothing else of it, so its state is opaque: it can be kept, put back and run, never taken apart.
+Nothing else is required of it, so its state is opaque: it can be kept, put back and run, never taken apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 
 LIFETIME = (pa.field("_ts", pa.timestamp("us", "UTC")), pa.field("_until", pa.timestamp("us", "UTC")))
-"""What a row brings beside the query's columns: when it came to be, and the last instant at which it holds."""
+"""What a row brings beside the query's columns: the first and the last instant at which it holds."""
 
 ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
 """The table that a snapshot is kept in: one row."""

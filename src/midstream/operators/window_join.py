@@ -84,7 +84,7 @@ class WindowJoin(Operator):
     def _in_reach(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
     ) -> list[tuple[SortedRun, SortedRun]]:
-        """The pairs whose rows can be in one window of a query that wants them; others keep some for longer."""
+        """The pairs whose rows can be in one window of the plan's queries; base rows may live longer for others."""
         if self.need is None or self.need.reach is None:
             return pairs
         left = Reaching(lane, self.rows, self.need, new_left)

@@ -56,7 +56,7 @@ def choose(
     candidates: Mapping[str, Predict],
     refused: Mapping[str, str] | None = None,
 ) -> Choice:
-    """The candidate that serves the objective best; `refused` has the reasons of those that cannot be asked.
+    """The candidate that serves the objective best; `refused` has the reasons of those that cannot carry it.
 
     >>> from midstream.optimizer.statistics import Statistics
     >>> from midstream.plan.tree import Leaf

@@ -48,8 +48,8 @@ class Joining:
 class Estimate:
     """What plans of a query would hold and do.
 
-    Selectivities of joins that nobody ran are taken from joins that used the same condition between the same sources,
-    else anywhere; else keys are taken to be unique and other predicates to hold.
+    Selectivities of joins that no plan has run are taken from joins that used the same condition between the same
+    sources, else anywhere; else keys are taken to be unique and other predicates to hold.
     """
 
     statistics: Statistics

@@ -150,9 +150,9 @@ class Gathering:
 
     @cached_property
     def _elapsed(self) -> float:
-        """The seconds of event time since the query began, where a source tells; else a step is a second."""
-        told = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
-        return sum(rows for rows, _ in told) / sum(rate for _, rate in told) if told else float(self._steps)
+        """The seconds of event time since the query began, by lifetimes where they tell; else a step is a second."""
+        known = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
+        return sum(rows for rows, _ in known) / sum(rate for _, rate in known) if known else float(self._steps)
 
     @property
     def _steps(self) -> int:
@@ -163,7 +163,7 @@ class Gathering:
         if spec.window is None or spec.window.kind != "range":
             return None
         refs = [ref for listing in self._listings(spec.id) for ref in listing.chunks if EVENT_TIME in ref.lifetimes]
-        # Rows that nobody wants any more have ended before all time.
+        # Rows outside every window and filter have ended before all time.
         ends = [end for ref in refs for end in ref.lifetimes[EVENT_TIME] if end != BEFORE]
         span = (max(ends) - min(ends)) / SECOND if ends else 0.0
         return sum(ref.rows for ref in refs) / span if span else None

@@ -46,8 +46,8 @@ class Piece:
     @property
     def unmatched(self) -> float:
         """The rows of the old plan's states that the new one has not."""
-        wanted = {j.output.sources for j in self.new if j.kept} | {self.sources}
-        return sum(j.output.rows for j in self.old if j.kept and j.output.sources not in wanted)
+        kept = {j.output.sources for j in self.new if j.kept} | {self.sources}
+        return sum(j.output.rows for j in self.old if j.kept and j.output.sources not in kept)
 
     @property
     def inputs(self) -> float:
@@ -70,20 +70,20 @@ class Piece:
         left = 1 - min(lasts / self.window, 1.0) if self.window else 0.0
         return (len(here) - old) / len(here) * self.window * (1 - left ** (old + 1)) / (old + 1)
 
-    def asked(self, joining: Joining) -> float:
-        """How often a second some row asks a missing state for a given key: the rows of the other side above it."""
+    def probed(self, joining: Joining) -> float:
+        """How often a second some row probes a missing state with a given key: the rows of the other side above it."""
         for above in self.new:
             for here, there in ((above.left, above.right), (above.right, above.left)):
                 if here.sources == joining.output.sources:
                     return there.rate * _let_through(above)
         return 0.0
 
-    def all_asked(self, joining: Joining) -> float:
-        """The seconds until the last of a missing state's keys has been asked for, as a collector of coupons waits."""
-        asked = self.asked(joining)
+    def all_probed(self, joining: Joining) -> float:
+        """The seconds until every key of a missing state has been probed, as in the coupon collector's problem."""
+        rate = self.probed(joining)
         above = [j for j in self.new if joining.output.sources in (j.left.sources, j.right.sources)]
         keys = 1 / max(_let_through(above[0]), 1e-12) if above else 1.0
-        return (log(keys) + EULER) / asked if asked else inf
+        return (log(keys) + EULER) / rate if rate else inf
 
 
 def pieces(situation: Situation) -> list[Piece]:
@@ -91,15 +91,15 @@ def pieces(situation: Situation) -> list[Piece]:
     return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
 
 
-def share_asked(asked: float, window: float, sources: int) -> float:
-    """The share of a state's entries that someone asks for while they are alive, each `asked` so often a second.
+def share_probed(rate: float, window: float, sources: int) -> float:
+    """The share of a state's entries that are probed while they are alive, each `rate` times a second.
 
-    >>> share_asked(0, 10, 2), round(share_asked(1e6, 10, 2), 2)
+    >>> share_probed(0, 10, 2), round(share_probed(1e6, 10, 2), 2)
     (0.0, 0.98)
     """
     slices = [(i / SLICES, (i + 1) / SLICES) for i in range(SLICES)]
     return sum(
-        (exp(-asked * window * begin) - exp(-asked * window * end)) * (1 - (begin + end) / 2) ** sources
+        (exp(-rate * window * begin) - exp(-rate * window * end)) * (1 - (begin + end) / 2) ** sources
         for begin, end in slices
     )
 
@@ -129,7 +129,7 @@ def _height(plan: Plan) -> int:
 
 
 def _let_through(joining: Joining) -> float:
-    """The share of probing rows that ask for a given key; where there are no keys, any row asks for everything."""
+    """The share of probing rows that meet a given key; where there are no keys, every row meets everything."""
     if not joining.keyed:
         return 1.0
     pairs = joining.left.rows * joining.right.rows

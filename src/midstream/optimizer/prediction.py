@@ -1,4 +1,4 @@
-"""What a strategy is asked to foresee, and what it foresees."""
+"""A migration that is considered, and what a strategy predicts of it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ Sources = frozenset[str]
 """A set of a query's sources, by alias: what names a state within one query."""
 
 DEFAULT_SPEED = 5_000_000.0
-"""Comparisons a second, where nobody measured it: about what one thread of the join kernel does."""
+"""Comparisons a second, where it was not measured: about what one thread of the join kernel does."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Checks of the contracts between a lane and those who run on it; off unless turned on, as tests do.
+"""Checks of the contracts between a lane and what runs on it; off unless turned on, as tests do.
 
 They cost time on every insert, so production runs without them; what they hold is what the docstrings of `Lane` and
 `JoinState` promise.

@@ -95,7 +95,7 @@ class Lane:
         return self._arrived[name]
 
     def feed(self, name: str, rows: pa.RecordBatch, before: int) -> None:
-        """Give operators one more input, of which `before` rows came in earlier steps; in phase *open*."""
+        """Give operators one more input, of which `before` rows arrived in earlier steps; in phase *open*."""
         self._check(self._bounds is None, "inputs are fed before the lane is bound")
         self._inputs[name], self._arrived[name] = rows, before
 

@@ -49,7 +49,7 @@ def group_name(key: dict[str, Expression] | None) -> str:
 
 
 Spread = tuple[tuple[str, str], ...]
-"""A lane key as a manifest tells it: for each stream the text of the expression, and its type."""
+"""A lane key as a manifest records it: for each stream the text of the expression, and its type."""
 
 
 def spread_text(key: Mapping[str, Expression] | None) -> Spread:
@@ -58,7 +58,7 @@ def spread_text(key: Mapping[str, Expression] | None) -> Spread:
 
 
 def fits(one: Spread, other: Spread) -> bool:
-    """Whether rows spread by one key are where the other wants them: they agree on the streams that both have.
+    """Whether rows spread by one key lie as the other requires: they agree on the streams that both have.
 
     A key of one stream fits its equal only: NULL may be one of its groups, and is no key of a join.
 
@@ -72,9 +72,9 @@ def fits(one: Spread, other: Spread) -> bool:
 
 
 def is_ordered(query: Query) -> bool:
-    """Whether the query must see its rows in order of event time (it asks about instants and has a ROWS window)."""
-    asks = query.aggregate is not None or query.difference is not None
-    return asks and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
+    """Whether a query takes rows in order of event time: it is evaluated at instants and has a ROWS window."""
+    at_instants = query.aggregate is not None or query.difference is not None
+    return at_instants and any(s.window is not None and s.window.kind == "rows" for s in query.sources)
 
 
 def slots(expression: Expression, batch: pa.RecordBatch, *, spread_nulls: bool = True) -> npt.NDArray[np.int16]:

@@ -42,7 +42,7 @@ class ResultOperator(ABC):
 
     @property
     def slack(self) -> int:
-        """How many microseconds longer than the watermark asks this result operator needs its states."""
+        """How many microseconds beyond the watermark this result operator needs its states."""
         return 0
 
     @abstractmethod
@@ -84,7 +84,7 @@ class ResultOperator(ABC):
         return ends
 
     def _evicted(self, lane: Lane, stream: str, last: Words) -> Words:
-        """When the row after number `last` came, for each; FOREVER while it has not."""
+        """The event time of the row after number `last`, for each; FOREVER while it has not arrived."""
         spec = next(r for r in self.rows.values() if r.stream == stream)
         arrived = lane.input(spec.input)
         times = arrived.column("_ts").to_numpy()

@@ -180,7 +180,7 @@ def _with_rows_left_out(
         for source in _sources(setting.programs[group.name]):
             stream = source.spec.stream
             left_out = seen[stream].rows - sum(report["entered"].get(f"{at}:{stream}", 0) for report in reports)
-            more = Counters(rows_in=left_out, predicates=left_out * source.asked)
+            more = Counters(rows_in=left_out, predicates=left_out * source.filters)
             counters[source.id] = counters.get(source.id, Counters()) + more
         counted[lane] = replace(counted[lane], counters=counters)
     return counted

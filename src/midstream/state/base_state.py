@@ -25,7 +25,7 @@ TIME = "_ts"
 """The internal column of event time, int64 microseconds."""
 
 SLOT = "_slot"
-"""The internal column of hash buckets of the lane key, int16; lanes are told apart by it."""
+"""The internal column of hash buckets of the lane key, int16; it decides the lane of a row."""
 
 
 def count_column(stream: str) -> str:
@@ -52,7 +52,7 @@ class BaseState:
         """The state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
         Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction. Where the lineage
-        has changed since, rows are told what the filters of this `step` say of them.
+        has changed since, rows get their bits for the filters that are new in this `step`.
         """
         refs = list(listing.chunks)
         while refs and is_dead(refs[0], dict(bounds)):
@@ -139,8 +139,8 @@ class BaseState:
         gaps = any(one.end != other.first for one, other in pairwise(runs))
         if gaps or any(NUMBER in s.batch.schema.names for s in runs):
             runs = [replace(s, batch=numbered(s)) for s in runs]
-        wanted = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
-        return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(wanted)))]
+        names = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
+        return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)))]
 
     def _trim(self, runs: list[RowRun], bounds: Mapping[str, int]) -> list[RowRun]:
         """Cut the dead rows off the front once they are most of the first chunk."""

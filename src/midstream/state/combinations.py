@@ -17,8 +17,8 @@ class Combinations:
     """Combinations of one row of each source, all arrays int64 and of one length.
 
     `refs`: by source label, the row's number in its base rows; payload stays there until the root fetches it.
-    `valid_from`, `valid_to`: by clock, when the combination came to be (the greatest among its rows) and the last
-    moment at which another row may join it (the least of its rows' ends). It is within its windows iff
+    `valid_from`, `valid_to`: by clock, when the combination begins to hold (the greatest time among its rows) and the
+    last moment at which another row may join it (the least of its rows' ends). It is within its windows iff
     `valid_from <= valid_to` on every clock.
     """
 

@@ -122,7 +122,7 @@ class JoinState:
     ) -> StateListing:
         """List the chunks by slice: one whose youngest row has reached a slice is listed there, and no row is copied.
 
-        Chunks are merged within a slice only, so that a slice can be told apart as long as it is one.
+        Chunks are merged within a slice only, so that the chunks of a slice stay its own.
         """
         slices = [slice_of(born_in(run, lineage.clock), lineage.cuts, now) for run in runs]
         chunks: list[ChunkRef] = []

@@ -121,7 +121,7 @@ class BaseRows:
         return self._fetch_by_run(name, refs)
 
     def _column(self, run: RowRun, name: str) -> pa.Array:
-        """The column of a run; NULLs where its rows came before anybody read that column."""
+        """The column of a run; NULLs where its rows were stored before any query read that column."""
         if name in run.batch.schema.names:
             return run.batch.column(name)
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]

@@ -18,7 +18,7 @@ Index = Literal["hash", "band", "scan"]
 class RowsSpec:
     """The base rows of one source: payload in order of arrival, the only state that must be durable.
 
-    `kept` is False for a source whose rows nobody needs after their own step (a query over one stream without a
+    `kept` is False for a source whose rows are not needed after their own step (a query over one stream without a
     window). `input` names the lane's input that feeds it. `lineage` is there where queries of different windows and
     filters share the rows: then it decides lifetimes, and `window` says only what they are measured on.
     """
@@ -45,7 +45,7 @@ class RowsSpec:
 
 
 def is_base(state_id: str) -> bool:
-    """Whether a state holds rows as they came, which nothing can compute again.
+    """Whether a state holds rows as they arrived, which cannot be computed again.
 
     >>> is_base("A.68d08664235b.rows"), is_base("A+B.b20281209a84.scan")
     (True, False)

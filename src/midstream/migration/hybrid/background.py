@@ -30,7 +30,7 @@ class Background:
     after each piece everything among the rows from `cursor` on has been found, and what is still missing are the rows
     that are spent first. Results are gathered in a state of their own, which is listed with the running one when the
     entry is finished. The entry then goes up: what the join's parent still lacks are the same old combinations with
-    everything that came for its other side until now; the root lacks nothing.
+    everything that has arrived on its other side until now; the root lacks nothing.
     """
 
     operator: str
@@ -64,7 +64,7 @@ class Background:
         """Piece after piece until the work is done (None) or the budget is; the time down to which all is found."""
         join, _ = self._state(entry)
         assert isinstance(join, WindowJoin)
-        sides = [_wanted(lane.join(spec).old, entry) for spec in (join.left_state, join.right_state)]
+        sides = [_satisfying(lane.join(spec).old, entry) for spec in (join.left_state, join.right_state)]
         others = [e for e in table.entries if e.join == entry.join and e != entry]
         size = 1
         while self._spent(lane) < end:
@@ -116,8 +116,8 @@ class Background:
         parent, sibling = self._above(entry)
         if parent == self.new.labels:
             return CharacteristicsTable(left)
-        came = {label: lane.base(self.new.rows[label]).next_row for label in sorted(sibling)}
-        return CharacteristicsTable((*left, Entry(parent, {**entry.old, **came})))
+        arrived = {label: lane.base(self.new.rows[label]).next_row for label in sorted(sibling)}
+        return CharacteristicsTable((*left, Entry(parent, {**entry.old, **arrived})))
 
     def _state(self, entry: Entry) -> tuple[Operator, StateSpec]:
         """The join of an entry, and the state that holds its output."""
@@ -141,8 +141,8 @@ class Background:
 _NONE = np.zeros(0, np.int64)
 
 
-def _wanted(runs: Sequence[SortedRun], entry: Entry) -> list[SortedRun]:
-    """The combinations that an entry asks for, as far as their sources tell."""
+def _satisfying(runs: Sequence[SortedRun], entry: Entry) -> list[SortedRun]:
+    """The combinations that satisfy an entry, as far as their sources go."""
     return [run for run in (_chosen(p, entry.satisfied(p.combinations)) for p in runs) if len(run)]
 
 

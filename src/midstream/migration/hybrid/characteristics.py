@@ -73,8 +73,8 @@ class CharacteristicsTable:
 
     def satisfying(self, combinations: Combinations) -> Combinations:
         """The combinations that satisfy an entry, as far as their sources tell."""
-        wanted = self.contradicted(combinations) != self.full
-        return combinations if wanted.all() else combinations.take(wanted)
+        satisfied = self.contradicted(combinations) != self.full
+        return combinations if satisfied.all() else combinations.take(satisfied)
 
     def disconnected(self) -> frozenset[str]:
         """The sources whose new rows contradict every entry: the old plan needs them no more (Fig. 7)."""
@@ -84,7 +84,7 @@ class CharacteristicsTable:
     def serve(self, old: Operator, lane: Lane, masked: frozenset[Sources]) -> Combinations:
         """What the old plan still has to make in this step.
 
-        Joins over the `masked` sources leave out what no entry wants, from the first probe on; other operators run
+        Joins over the `masked` sources leave out what satisfies no entry, from the first probe on; other operators run
         as they are, and only their output is sorted out.
         """
         if old.labels not in masked or not isinstance(old, WindowJoin):
@@ -92,12 +92,12 @@ class CharacteristicsTable:
         left = self.serve(old.left, lane, masked)
         right = self.serve(old.right, lane, masked)
         found = restricted(lane, old, (left, right), (self.contradicted, self.contradicted), self.full)
-        for child, spec, key, wanted in (
+        for child, spec, key, served in (
             (old.left, old.left_state, old.on.left_key, left),
             (old.right, old.right_state, old.on.right_key, right),
         ):
-            # States that the plans share hold everything, whoever wants it.
-            delta = wanted if spec.signature.view else child.delta(lane)
+            # States that the plans share hold everything.
+            delta = served if spec.signature.view else child.delta(lane)
             lane.join(spec).insert(keyed(lane, old.rows, delta, old.on.index, key))
         return found
 

@@ -14,7 +14,7 @@ GROWTH = 4
 
 
 def complete_ahead(completion: Completion, root: Fork, budget: int) -> None:
-    """Complete states for keys that nobody asked for, the keys of the newest rows first, until the budget is spent.
+    """Complete states for keys that no row has probed yet, those of the newest rows first, until the budget is spent.
 
     The deepest states come first, for those above are made of them. A batch may overrun the budget by its last keys; a
     state without keys is completed once all its pairs are within it.

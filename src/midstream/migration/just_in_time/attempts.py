@@ -27,7 +27,7 @@ class Attempts:
     whole: bool = False
 
     def counter(self, column: str | None) -> int | None:
-        """The counter of a state that a column probes (§4.3): at zero it is complete. None where nothing tells."""
+        """The counter of a state that a column probes (§4.3): at zero it is complete. None without keys to count."""
         if self.whole:
             return 0
         return len(self.left[column]) if column is not None and column in self.left else None

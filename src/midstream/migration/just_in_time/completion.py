@@ -56,7 +56,7 @@ class Completion:
             keys = self._keys(probed, column, self._start(probed))
             self.attempts[probed.spec.id] = Attempts(here.start, {**here.left, column.text(): keys}, here.whole)
             if keys.nulls and column.text() == probed.counted:
-                # Combinations without a key are never asked for: the state will not serve under another index.
+                # Combinations without a key are never completed: the state will not serve under another index.
                 self.lane.join(probed.spec).never_whole()
             return keys
         return here.left[column.text()]
@@ -146,8 +146,8 @@ class Completion:
                     here = here.take(np.concatenate([np.zeros(0, np.int64), *at]))
                 elif len(here):
                     own, valid = self.codes(here, column)
-                    wanted = among(own, codes)
-                    here = here.take(wanted if valid is None else wanted & valid)
+                    found_here = among(own, codes)
+                    here = here.take(found_here if valid is None else found_here & valid)
             here = _before(here, start)
             if len(here):
                 found.append(here)

@@ -1,4 +1,4 @@
-"""Which keys a step asks which states for: in time, and once (JISC §4, Procedures 1-3)."""
+"""Which keys each state must be complete for in a step: in time, and once (JISC §4, Procedures 1-3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.state.combinations import Combinations, Words
 
 Demand = dict[str, dict[str, tuple[Expression, list[Words]]]]
-"""By state and column, the codes it is asked for."""
+"""By state and column, the codes it must be complete for."""
 
 
 def probe(completion: Completion, root: Fork) -> Combinations:
@@ -33,8 +33,8 @@ def probe(completion: Completion, root: Fork) -> Combinations:
 def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
     """Complete states for the new rows of the units beside them, the deepest first.
 
-    What a higher state is asked for a deeper one is asked for in turn; told beforehand, it is asked once. Otherwise
-    each of a hundred joins would go down all the way for its own keys.
+    What a higher state must be complete for a deeper one must be too; gathered beforehand, it is completed once.
+    Otherwise each of a hundred joins would go down all the way for its own keys.
     """
     demand: Demand = {}
     probed_states: list[ProbedState] = []
@@ -55,7 +55,7 @@ def _anticipate(completion: Completion, forks: Sequence[Fork]) -> None:
 
 
 def _pass_on(completion: Completion, probed: ProbedState, fork: Fork, demand: Demand) -> None:
-    """Let the states below know what a state is asked for, as far as that is known before they are read."""
+    """Pass what a state must be complete for on to the states below, as far as that is known before they are read."""
     if completion.is_complete(probed):
         return
     for column, codes in demand.get(probed.spec.id, {}).values():

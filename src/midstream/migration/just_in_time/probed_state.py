@@ -111,7 +111,7 @@ class Fork:
     def order(self, column: Expression | None) -> Order:
         """How to find the combinations that have certain keys in a column, or all of them.
 
-        The side that owns the column comes first; where both do, or all are wanted, a unit: it lacks nothing.
+        The side that owns the column comes first; where both do, or all are needed, a unit: it lacks nothing.
         """
         on, at = self.join.on, self.position(column)
         one, other = (self.left, on.left_key), (self.right, on.right_key)

@@ -60,7 +60,7 @@ def _living(results: Sequence[Operator], lane: Lane) -> Any:
 
 
 def _end(result_operator: UserResultOperator, spec: OperatorSpec, lane: Lane) -> int | None:
-    """Until when a result that came before may matter; None where there is none."""
+    """Until when a result from before this step may matter; None where there is none."""
     ends, times = [], []
     for rows in result_operator.rows.values():
         pieces = lane.base(rows).alive(lane.bounds(rows.id))

@@ -51,7 +51,7 @@ class Queue:
 
     @cached_property
     def _waiting(self) -> dict[str, Combinations]:
-        """All that waited when the step began, and then came."""
+        """All that waited when the step began, and the step's own behind it."""
         return {
             id: concatenate([*(run.combinations for run in state.old), self._arrived[id]])
             for id, state in self._states.items()

@@ -1,7 +1,7 @@
-"""A join that makes only some of its results: pairs are told apart by bitmaps before they are compared.
+"""A join that makes only some of its results: bitmaps rule pairs out before they are compared.
 
 Each combination has a bitmap of the conditions it contradicts (HybMig §3.3); a pair contradicts what either side does,
-and one that contradicts all is not wanted. Combinations of one bitmap are matched together, so that the unwanted pairs
+and one that contradicts all is not made. Combinations of one bitmap are matched together, so that the pairs ruled out
 are never looked at.
 """
 
