@@ -43,7 +43,7 @@ class JISC(Lasting):
 
     Differences from the paper: keys are attempted per state, not per stream, for with Definition 2 and Procedure 1,
     line 1, results are lost; a step completes all its keys at once; a counter has the keys that both sides have, not
-    those of the smaller side, and every state counts, for children that are complete do not make their parent so (case 3).
+    those of the smaller side, and every state counts, for complete children do not make their parent complete (case 3).
     """
 
     name: ClassVar[str] = "jisc"
