@@ -20,7 +20,7 @@ from midstream.migration.under_way.lasting import Lasting
 from midstream.step.choose import AUTO
 from tests.conformance.forms import FORMS
 from tests.conformance.suite import Seen
-from tests.conformance.trips import options_of
+from tests.conformance.trips import values_of
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -84,7 +84,7 @@ def test_they_really_migrated(seen: Seen) -> None:
 def test_overlaps_and_options(seen: Seen) -> None:
     for name, told in seen.items():
         assert told["overlapping"] > 0.3 * told["cases"], (name, told)
-        assert not [option for option in options_of(name) if told[f"with {option}"] < 0.2 * told["cases"]], (name, told)
+        assert not [option for option in values_of(name) if told[f"with {option}"] < 0.2 * told["cases"]], (name, told)
 
 
 def test_from_and_to_every_form(seen: Seen) -> None:

@@ -11,15 +11,8 @@ from midstream.step.choose import AUTO
 from tests.conformance.forms import Rehearsal, mirrored, plan, shuffled
 from tests.property.drive import Action, Migrate, Rescale, Restart
 
-VALUES: dict[str, tuple[Any, ...]] = {
-    "decompose": (False, True),
-    "background": (0, 1, 3, 7, 20, 60, 10_000),
-    "budget": (1, 2, 4, 7, 20, 60, 10_000),
-    "hold_new": (True, False),
-    "purge": ("zhu", "watermark"),
-    "objective": ("latency", "work", "memory"),
-}
-"""The values that are tried of every option that any strategy has; an option that is not here fails the suite."""
+OBJECTIVES = ("latency", "work", "memory")
+"""The values of the chooser's own option."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +35,16 @@ def strategies() -> list[str]:
     return [*discovered(), AUTO]
 
 
-def options_of(strategy: str) -> list[str]:
-    """The options that a strategy has."""
-    return ["objective"] if strategy == AUTO else sorted(option.name for option in discovered()[strategy].options)
+def values_of(strategy: str) -> dict[str, tuple[Any, ...]]:
+    """The options that a strategy has, each with the values that are tried of it."""
+    if strategy == AUTO:
+        return {"objective": OBJECTIVES}
+    return {option.name: option.examples() for option in discovered()[strategy].options}
 
 
 def options(rng: Random, strategy: str) -> dict[str, Any]:
     """Some of the strategy's options."""
-    return {name: rng.choice(VALUES[name]) for name in options_of(strategy) if rng.random() < 0.55}
+    return {name: rng.choice(tried) for name, tried in sorted(values_of(strategy).items()) if rng.random() < 0.55}
 
 
 def trip(rng: Random, rehearsal: Rehearsal, name: str, strategy: str, steps: int) -> Trip | None:

@@ -97,3 +97,36 @@ def test_rows_that_wait_for_a_new_plan_live_by_the_windows_of_the_step(mode: str
         sharing=mode,
     )
     hold(case)
+
+
+@pytest.mark.parametrize("mode", ["mem_opt", "pull_up"])
+@pytest.mark.parametrize("strategy", ["gpt", "parallel_track", "ghm"])
+@pytest.mark.parametrize("other", [False, True])
+def test_rows_from_before_a_migration_matter_for_longer_where_windows_grow(
+    mode: str, strategy: str, other: bool
+) -> None:
+    """The window of the query that migrates grows, or that of another one with which it shares its plan."""
+    narrow, wide = (asked("((A B) C)", *(("range", size * SECOND),) * 3) for size in (4, 20))
+    moved = "[A: B C | B: A C | C: A B]"
+    case = Case(
+        STREAMS,
+        tuple(
+            steps(
+                {"A": (0,), "B": (0,), "C": (0,)},
+                {"A": (1,), "B": (1,), "C": (1,)},
+                {"A": (2,), "B": (2,), "C": (2,)},
+                {"A": (6,), "B": (6,), "C": (6,)},
+                {"A": (7,), "B": (7,), "C": (7,)},
+                {"C": (10,)},
+                {"B": (11,), "A": (11,)},
+            )
+        ),
+        (
+            Add(0, "q", narrow),
+            *([Add(0, "r", narrow)] if other else []),
+            Move(1, "q", moved, strategy, {"budget": 0} if strategy == "ghm" else {}, together=True),
+            Change(2, "r" if other else "q", wide),
+        ),
+        sharing=mode,
+    )
+    hold(case)

@@ -26,6 +26,10 @@ class Option(ABC):
     def wrong(self, value: object) -> str | None:
         """What is wrong with a value, or None."""
 
+    @abstractmethod
+    def examples(self) -> tuple[Any, ...]:
+        """Values worth trying, those at the edges among them; conformance cases draw from these."""
+
 
 @dataclass(frozen=True)
 class Switch(Option):
@@ -38,6 +42,10 @@ class Switch(Option):
     @override
     def wrong(self, value: object) -> str | None:
         return None if isinstance(value, bool) else f"{self.name} is true or false, not {value!r}"
+
+    @override
+    def examples(self) -> tuple[Any, ...]:
+        return (False, True)
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,10 @@ class Budget(Option):
             return f"{self.name} is a number of comparisons a step, not {value!r}"
         return None
 
+    @override
+    def examples(self) -> tuple[Any, ...]:
+        return (0, 1, 3, 7, 20, 60, 10_000)
+
 
 @dataclass(frozen=True)
 class OneOf(Option):
@@ -68,6 +80,10 @@ class OneOf(Option):
     @override
     def wrong(self, value: object) -> str | None:
         return None if value in self.words else f"{self.name} is one of {', '.join(self.words)}, not {value!r}"
+
+    @override
+    def examples(self) -> tuple[Any, ...]:
+        return self.words
 
 
 DECOMPOSE = Switch("decompose", True, "split the migration at common subplans, and move only what differs")

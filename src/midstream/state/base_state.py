@@ -38,12 +38,16 @@ def count_column(stream: str) -> str:
 
 
 class BaseState:
-    """The rows of one source during one step: those that are alive, and the step's own once `append`ed."""
+    """The rows of one source during one step: those that are alive, and the step's own once `append`ed.
+
+    `relived` says that with this step lifetimes are reckoned by another lineage than before.
+    """
 
     def __init__(self, spec: RowsSpec, old: Sequence[RowRun], next_row: int, live: int) -> None:
         self.spec, self.live_before = spec, live
         self.old, self.next_row = list(old), next_row
         self.rows: BaseRows | None = None
+        self.relived = False
 
     @staticmethod
     def load(
@@ -60,7 +64,7 @@ class BaseState:
         runs = [RowRun(ref.first, store.get(ref), ref) for ref in refs]
         state = BaseState(spec, runs, listing.next_row, listing.live)
         if spec.lineage is not None and listing.lineage != spec.lineage.digest:
-            state.old = [state._relived(run, spec.lineage, step) for run in runs]
+            state.old, state.relived = [state._relived(run, spec.lineage, step) for run in runs], True
         return state
 
     def _relived(self, run: RowRun, lineage: Lineage, step: int) -> RowRun:

@@ -4,6 +4,8 @@ In: a class that fulfils a contract, such as a `Scheme`. Out: nothing, or an `As
 shows what is wrong. Answers are held against DuckDB: `pip install 'midstream[testing]'`.
 """
 
+from midstream.testing.operators import check_operator
 from midstream.testing.schemes import check_scheme
+from midstream.testing.strategies import check_strategy
 
-__all__ = ["check_scheme"]
+__all__ = ["check_operator", "check_scheme", "check_strategy"]

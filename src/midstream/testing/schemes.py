@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -22,6 +21,7 @@ from midstream.model.errors import StrategyError
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
 from midstream.sharing.discovery import schemes
 from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.testing.installed import installed, located
 from midstream.testing.window_join import STEP, Family, Oracle, WindowJoin, draw_rows
 
 STEPS = 8
@@ -36,31 +36,11 @@ def check_scheme(kind: type[Scheme], *, cases: int = 10, seed: int = 0) -> None:
     >>> from midstream.sharing.schemes.mem_opt import MemOpt
     >>> check_scheme(MemOpt, cases=1)
     """
-    with _installed(kind):
+    with installed(schemes(), kind.name, kind()):
         for number in range(seed, seed + cases):
-            with _told(f"{kind.name}, seed {number}"):
+            with located(f"{kind.name}, seed {number}"):
                 _check_cuts(schemes()[kind.name], Random(number))
                 _check_answers(kind.name, Random(number))
-
-
-@contextmanager
-def _installed(kind: type[Scheme]) -> Iterator[None]:
-    found = schemes()
-    before = dict(found)
-    found[kind.name] = kind()
-    try:
-        yield
-    finally:
-        found.clear()
-        found.update(before)
-
-
-@contextmanager
-def _told(where: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        raise AssertionError(f"{where}: {error}") from error
 
 
 def _check_cuts(scheme: Scheme, rng: Random) -> None:
@@ -105,7 +85,7 @@ def _check_answers(sharing: str, rng: Random) -> None:
             oracle.push(tables, step)
             _note_what_they_see(engine, live, step)
             for name, running in live.items():
-                with _told(f"step {step}, query {name} (sees {running.sees}): {running.join.cql()}"):
+                with located(f"step {step}, query {name} (sees {running.sees}): {running.join.cql()}"):
                     _check_answer(oracle, running, results[name], step)
 
 

@@ -221,4 +221,13 @@ def recovered(box: Box, lane: Lane) -> Box:
                 lost = True
             if lost:
                 return box.target
-    return box
+    return replace(box, mixture=_reckoned(box.mixture, lane)) if isinstance(box, MigratingBox) else box
+
+
+def _reckoned(mixture: PlanInTransition, lane: Lane) -> PlanInTransition:
+    """The mixture whose tasks know until when old rows live, now that queries may have changed their windows."""
+    root = mixture.plan.roots[0]
+    placed = (
+        replace(p, task=p.task.reckoned(lane, root), old=p.old and _reckoned(p.old, lane)) for p in mixture.placed
+    )
+    return replace(mixture, placed=tuple(placed))

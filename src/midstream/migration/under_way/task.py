@@ -10,6 +10,7 @@ from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.plan.decompose import Sources, Task
 from midstream.runtime.lane import BEGINNING, Lane
 from midstream.runtime.operator import Operator
+from midstream.state.specs import RowsSpec
 
 
 @dataclass(frozen=True)
@@ -29,15 +30,17 @@ class BegunTask(Task):
     @staticmethod
     def begun(task: Task, lane: Lane, root: Operator) -> BegunTask:
         """A task as it begins with this step: what arrived so far is old."""
-        start, ends = {}, {}
-        for label in sorted(task.sources):
-            spec = root.rows[label]
-            base = lane.base(spec)
-            start[label] = base.next_row
-            pieces = base.alive(lane.bounds(spec.id))
-            ends[label] = {c: max(int(p.valid_to[c].max()) for p in pieces) for c in spec.clocks} if pieces else {}
+        labels = sorted(task.sources)
+        start = {label: lane.base(root.rows[label]).next_row for label in labels}
+        ends = {label: _ends(lane, root.rows[label], start[label]) for label in labels}
         begun = BegunTask(task.sources, task.units, start, ends)
         return replace(begun, since=begun.passed(lane, root))
+
+    def reckoned(self, lane: Lane, root: Operator) -> BegunTask:
+        """The task as a step goes on with it: where lifetimes were reckoned anew, old rows end at other times."""
+        changed = [label for label in self.ends if lane.base(root.rows[label]).relived]
+        ends = {label: _ends(lane, root.rows[label], self.start[label]) for label in changed}
+        return replace(self, ends={**self.ends, **ends}) if changed else self
 
     def passed(self, lane: Lane, root: Operator) -> int:
         """The event time up to which no row may still come."""
@@ -65,6 +68,12 @@ class BegunTask(Task):
         """The event time up to which an old row lives; None where only counts or nothing say."""
         ends = [clocks[EVENT_TIME] for clocks in self.ends.values() if clocks]
         return max(ends) if ends and max(ends) < FOREVER else None
+
+
+def _ends(lane: Lane, rows: RowsSpec, start: int) -> dict[str, int]:
+    """For each clock the last end of lifetime of a source's living rows up to a number; nothing if there are none."""
+    pieces = [p.take(p.refs[rows.label] < start) for p in lane.base(rows).alive(lane.bounds(rows.id))]
+    return {c: max(int(p.valid_to[c].max()) for p in pieces if len(p)) for c in rows.clocks if any(map(len, pieces))}
 
 
 def nodes(root: Operator) -> dict[Sources, Operator]:

@@ -1,0 +1,103 @@
+"""A checkpoint folder read from outside, of a job and of a saved engine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.reader import Checkpoint
+from midstream.model.commands import DropQuery, Migrate, Rescale
+from midstream.model.errors import CheckpointError, NoCheckpointError, QueryError
+from tests.unit.building import both, engine, table
+
+SQL = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
+
+
+def pushed() -> Any:
+    made = engine("ABC")
+    made.add_query("q", SQL)
+    for at in range(3):
+        made.push(both("ABC", table([at], k=[1])))
+    return made
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Checkpoint:
+    made = pushed()
+    entry = made.manifest.queries["q"]
+    manifest = made.manifest.with_query("q", replace(entry, sink={"format": "json", "path": "/out"}))
+    ManifestLog(tmp_path / "manifests").publish(replace(manifest, job="of a test"))
+    (tmp_path / "events").mkdir()
+    for event in made.events:
+        with (tmp_path / "events" / f"{event.step:012}.jsonl").open("a") as file:
+            file.write(json.dumps(event.to_json()) + "\n")
+    return Checkpoint.open(tmp_path)
+
+
+def test_a_folder_without_a_checkpoint_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoCheckpointError, match="there is no checkpoint here"):
+        Checkpoint.open(tmp_path)
+    with pytest.raises(NoCheckpointError, match="there is no such folder"):
+        Checkpoint.open(tmp_path / "nowhere")
+
+
+def test_a_job_that_has_done_no_step_says_so_and_an_engine_is_shown(tmp_path: Path) -> None:
+    made = engine("AB")
+    made.add_query("q", "SELECT A.k FROM A")
+    ManifestLog(tmp_path / "job" / "manifests").publish(replace(made.manifest, job="of a test", pending=()))
+    with pytest.raises(CheckpointError, match="has not finished a step yet"):
+        Checkpoint.open(tmp_path / "job").report()
+    made.save(tmp_path / "engine")
+    saved = Checkpoint.open(tmp_path / "engine")
+    found = saved.report()
+    assert (found.step, found.queries, [command.query for command in found.pending]) == (-1, {}, ["q"])
+    (waiting,) = saved.status(found)["waiting_commands"]
+    assert (waiting["id"], waiting["command"], waiting["query"]) == (None, "add_query", "q")
+
+
+def test_events_are_those_of_a_jobs_log_or_of_a_saved_engine(job: Checkpoint, tmp_path: Path) -> None:
+    made = pushed()
+    made.save(tmp_path / "saved")
+    for seen in (job, Checkpoint.open(tmp_path / "saved")):
+        assert list(seen.events()) == [event.to_json() for event in made.events]
+        assert list(seen.events(after=1)) == [event.to_json() for event in made.events if event.step > 1]
+        assert seen.last_events(2) == [event.to_json() for event in made.events[-2:]]
+        assert seen.last_events(0) == []
+        assert seen.status(seen.report())["last_step"] == made.events[-1].to_json()
+
+
+def test_sinks_are_those_of_the_newest_manifest(job: Checkpoint, tmp_path: Path) -> None:
+    assert job.sinks() == {"q": {"format": "json", "path": "/out"}}
+    pushed().save(tmp_path / "saved")
+    assert Checkpoint.open(tmp_path / "saved").sinks() == {"q": {}}
+
+
+def test_a_command_is_checked_and_logged_as_manifests_write_it(job: Checkpoint) -> None:
+    assert job.send(Migrate("q", "( A (B  C))")) == (1, Migrate("q", "(A (B C))"))
+    assert job.send(DropQuery("q"))[0] == 2
+    with pytest.raises(QueryError, match="no query 'q'"):
+        job.send(DropQuery("q"))
+    assert [command for _, command in job.waiting(job.report())] == [Migrate("q", "(A (B C))"), DropQuery("q")]
+    ManifestLog(job.path / "manifests").publish(replace(job.manifest(), step=3, last_command=1))
+    assert job.waiting(job.report()) == ((2, DropQuery("q")),)
+    assert job.send(Rescale(2))[0] == 3
+
+
+def test_it_needs_neither_spark_nor_the_command_lines_library(job: Checkpoint) -> None:
+    program = (
+        "import sys; from midstream.checkpoint.reader import Checkpoint\n"
+        f"seen = Checkpoint.open({str(job.path)!r}); found = seen.report()\n"
+        "assert seen.status(found)['last_step']['step'] == found.step == 2 and list(seen.events()) and seen.sinks()\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'typer', 'rich', 'click'}\n"
+        "assert not loaded, loaded"
+    )
+    source = str(Path(ms.__file__).parents[1])
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": source})
