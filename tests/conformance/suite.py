@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.step.choose import AUTO
 from tests.conformance.cases import Drawn, beside, cases
+from tests.conformance.changes import can_change, through_changes
 from tests.conformance.course import Course
 from tests.conformance.forms import Rehearsal
 from tests.conformance.trips import Trip, disturbances, strategies, trip
@@ -26,6 +27,9 @@ from tests.property.drive import Run
 
 Seen = dict[str, Counter[str]]
 """For each strategy how many cases it had, and what they were like."""
+
+CHANGING = 0.4
+"""The share of the groups that are carried once more while their queries change."""
 
 
 def share(number: int, count: int) -> Seen:
@@ -51,7 +55,7 @@ def share(number: int, count: int) -> Seen:
 
 def through_all(drawn: Drawn, tell: Callable[[str, list[str]], None]) -> None:
     """Put all strategies through a case, and tell of each what its case was like."""
-    rng = Random(drawn.seed)
+    rng, other = Random(drawn.seed), Random(f"changes {drawn.seed}")
     rehearsals = {name: Rehearsal(drawn.case.streams, drawn.spec(name)) for name in ("main", "plain")}
     names = rng.sample(strategies(), len(strategies()))
     while names:
@@ -65,6 +69,9 @@ def through_all(drawn: Drawn, tell: Callable[[str, list[str]], None]) -> None:
                     trips[name], asked[name] = found, query
                     break
         through(rng, drawn, trips, asked, tell)
+        mains = {name: one for name, one in trips.items() if asked[name] == "main"}
+        if mains and can_change(drawn.spec("main")) and other.random() < CHANGING:
+            through_changes(other, drawn, mains, tell)
 
 
 def through(

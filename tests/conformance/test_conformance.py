@@ -87,6 +87,17 @@ def test_overlaps_and_options(seen: Seen) -> None:
         assert not [option for option in values_of(name) if told[f"with {option}"] < 0.2 * told["cases"]], (name, told)
 
 
+def test_queries_changed_while_they_were_carried(seen: Seen) -> None:
+    """Their windows of rows and of time, and their filters; also while migrations went on."""
+    for name, told in seen.items():
+        if name == "pause_drain_resume":
+            continue  # It carries no join, and nothing else can be changed.
+        assert told["changed"] > 0.1 * told["cases"], (name, told)
+        assert told["changed rows"] > 0.02 * told["cases"], (name, told)
+        if isinstance(discovered().get(name), Lasting):
+            assert told["changed amid"] > 0.005 * told["cases"], (name, told)
+
+
 def test_from_and_to_every_form(seen: Seen) -> None:
     for form in FORMS:
         assert sum(told[f"from {form}"] for told in seen.values()) > LEAST / 10, form
