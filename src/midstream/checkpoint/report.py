@@ -14,12 +14,13 @@ from midstream.checkpoint.report_values import (
     StateReport,
     StreamReport,
 )
-from midstream.checkpoint.running import lanes_of_group, running_boxes, running_units, state_ids
+from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
 from midstream.model.codec import decode
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import watermark
+from midstream.step.chain_unit import ChainUnit
 from midstream.step.conclude import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.unit import Unit
@@ -41,6 +42,7 @@ def report(manifest: Manifest) -> Report:
     units = running_units(manifest)
     migrations = [one for unit in units for one in _migrations(manifest, unit)]
     queries = {name: query for unit in units for name, query in _queries(manifest, unit).items()}
+    chains = {unit.name: unit for unit in units if isinstance(unit, ChainUnit)}
     whole = _Held(lane.states.values() for lane in manifest.lane_states.values())
     return Report(
         job=manifest.job,
@@ -48,12 +50,13 @@ def report(manifest: Manifest) -> Report:
         sharing=manifest.sharing,
         lanes=manifest.lanes,
         counters=manifest.totals,
+        operators=manifest.operators,
         state_rows=sum(living_rows(lane.states) for lane in manifest.lane_states.values()),
         state_bytes=whole.bytes,
         chunks=whole.chunks,
         streams={name: _stream(manifest, name) for name in manifest.streams},
         queries={name: queries[name] for name in manifest.queries},
-        chains={name: _chain(manifest, name, queries) for name in manifest.chains},
+        chains={name: _chain(manifest, name, chains.get(name), queries) for name in manifest.chains},
         migrations=tuple(sorted(migrations, key=lambda one: one.begun)),
         states=tuple(_states(manifest)),
         by_lane={name: _lane(name, lane.states) for name, lane in manifest.lane_states.items()},
@@ -91,7 +94,7 @@ def _migration(query: str, queries: tuple[str, ...], mark: str, record: Mapping[
 
 def _queries(manifest: Manifest, unit: Unit) -> dict[str, QueryReport]:
     """The queries that a unit runs; what they stand on is looked at once."""
-    ids, migrations = state_ids(unit, running_boxes(manifest, unit)), _migrations(manifest, unit)
+    ids, migrations = state_names(unit, running_boxes(manifest, unit)).keys(), _migrations(manifest, unit)
     lanes = lanes_of_group(manifest, unit.group).values()
     listed = [{id: lane.states[id] for id in ids & lane.states.keys()} for lane in lanes]
     rows, held = sum(map(living_rows, listed)), _Held(states.values() for states in listed)
@@ -137,11 +140,12 @@ def _spread(entry: QueryEntry) -> str:
     return "one lane: no common key" if entry.group == SINGLE else "by the common key"
 
 
-def _chain(manifest: Manifest, name: str, queries: Mapping[str, QueryReport]) -> ChainReport:
+def _chain(manifest: Manifest, name: str, unit: Unit | None, queries: Mapping[str, QueryReport]) -> ChainReport:
     chain, members = manifest.chains[name], [query for query in queries.values() if query.chain == name]
-    rows, size = (members[0].state_rows, members[0].state_bytes) if members else (0, 0)
+    rows = rows_by_slice(manifest, unit, running_boxes(manifest, unit)) if isinstance(unit, ChainUnit) else {}
+    size = (members[0].state_rows, members[0].state_bytes) if members else (0, 0)
     names = tuple(sorted(query.name for query in members))
-    return ChainReport(name, chain.plan, names, max(len(chain.cuts), 1), chain.cuts, rows, size)
+    return ChainReport(name, chain.plan, names, max(len(chain.cuts), 1), chain.cuts, rows, *size)
 
 
 def _states(manifest: Manifest) -> list[StateReport]:

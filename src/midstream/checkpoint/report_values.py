@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.model.codec import encode
 from midstream.model.commands import Command
-from midstream.model.counters import Counters
+from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 
 
@@ -115,13 +115,17 @@ class QueryReport(ReportValue):
 
 @dataclass(frozen=True)
 class ChainReport(ReportValue):
-    """Queries that run by one plan over shared states; `cuts` are the ages between its slices."""
+    """Queries that run by one plan over shared states.
+
+    `cuts` are the ages between its slices, the last one's end included; `rows` are by label those alive in each slice.
+    """
 
     name: str
     plan: str
     queries: tuple[str, ...]
     slices: int
     cuts: tuple[int, ...]
+    rows: Mapping[str, tuple[int, ...]]
     state_rows: int
     state_bytes: int
 
@@ -154,6 +158,7 @@ class Report(ReportValue):
     A state under several indexes counts once in `state_rows`, and a chunk that several states list once in `chunks` and
     `state_bytes`: so totals may be less than the sums over `states`. `last_command` is the number of the last command
     taken from the job's log; `pending` are those that an engine, which has no log, holds for its next step.
+    `operators` has the counters of each operator of a lane group, by the name that `operator_name` gives.
     """
 
     job: str
@@ -161,6 +166,7 @@ class Report(ReportValue):
     sharing: str
     lanes: int
     counters: Counters
+    operators: Mapping[str, Counters]
     state_rows: int
     state_bytes: int
     chunks: int
@@ -179,6 +185,10 @@ class Report(ReportValue):
             known = ", ".join(sorted(self.queries)) or "none is running"
             raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
         return self.queries[name]
+
+    def counted(self, group: str, operator: str) -> Counters:
+        """What an operator has counted in all lanes of a lane group."""
+        return self.operators.get(operator_name(f"{group}.", operator), Counters())
 
     def metrics(self) -> dict[str, Any]:
         """The exact counters of the job and of each query, and the size of the state now, as JSON values."""

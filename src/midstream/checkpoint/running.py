@@ -1,14 +1,19 @@
-"""What runs the queries of a manifest, and which states it stands on."""
+"""What runs the queries of a manifest, which states it stands on, and what of them is in each slice of a chain."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from midstream.model.manifest import LaneState, Manifest
+from midstream.language.infix import infix
+from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
 from midstream.runtime.box import Box
 from midstream.runtime.operator import Operator
+from midstream.runtime.watermark import watermarks
+from midstream.state.join_state import slice_of
+from midstream.state.specs import RowsSpec, StateSpec
+from midstream.step.chain_unit import ChainUnit
 from midstream.step.program import compile_program
 from midstream.step.unit import Unit
 
@@ -35,11 +40,41 @@ def operators_of(boxes: Sequence[Box]) -> Iterator[Operator]:
     return (operator for box in boxes for root in box.operators() for operator in root.walk())
 
 
-def state_ids(unit: Unit, boxes: Sequence[Box]) -> frozenset[str]:
-    """The ids of all states that boxes stand on, base rows included."""
-    found = {spec.id for spec in unit.kept}
-    found |= {spec.id for box in boxes for _, spec in states_of(box.operators())}
-    return frozenset(found | {op.spec.id for op in operators_of(boxes) if isinstance(op, SourceOperator)})
+def state_names(unit: Unit, boxes: Sequence[Box]) -> dict[str, str]:
+    """All states that boxes stand on, base rows included: by id what they are called before a user."""
+    specs: list[RowsSpec | StateSpec] = [*unit.kept, *(spec for box in boxes for _, spec in states_of(box.operators()))]
+    specs += [op.spec for op in operators_of(boxes) if isinstance(op, SourceOperator)]
+    return {spec.id: _name(spec) for spec in specs}
+
+
+def _name(spec: RowsSpec | StateSpec) -> str:
+    if isinstance(spec, RowsSpec):
+        return f"rows of {spec.label}"
+    keys = ", ".join(map(infix, spec.key))
+    how = f" by {keys}" + (", sorted" if spec.index == "band" else "") if keys else ", unsorted"
+    return f"{' '.join(spec.labels)}{how}" + (" (of a plan in transition)" if spec.signature.view else "")
+
+
+def rows_by_slice(manifest: Manifest, chain: ChainUnit, boxes: Sequence[Box]) -> dict[str, tuple[int, ...]]:
+    """By label and slice the rows alive in it; one that is not cut is all in one slice.
+
+    A chunk is in the slice that its youngest row is in, so a slice may hold rows that are older.
+    """
+    cuts = manifest.chains[chain.name].cuts
+    specs = {spec.id: spec for box in boxes for _, spec in states_of(box.operators()) if len(spec.labels) == 1}
+    now = min(watermarks(manifest.streams, manifest.progress)[stream] for stream in chain.streams)
+    rows = {label: [0] * max(len(cuts), 1) for label in chain.query.aliases}
+    for id, spec in specs.items():
+        counts = [0] * max(len(cuts), 1)
+        for lane in lanes_of_group(manifest, chain.group).values():
+            listing = lane.states.get(id, StateListing())
+            if not cuts:
+                counts[0] += listing.live
+            for ref in listing.chunks if cuts else ():
+                counts[slice_of(ref.born, cuts, now) if ref.born else 0] += ref.alive if ref.born else ref.rows
+        label = spec.labels[0]  # A source under several indexes is counted once.
+        rows[label] = list(map(max, rows[label], counts))
+    return {label: tuple(counts) for label, counts in rows.items()}
 
 
 def lanes_of_group(manifest: Manifest, group: str) -> dict[str, LaneState]:

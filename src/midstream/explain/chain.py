@@ -8,32 +8,25 @@ what rows are kept, and no operator stands there.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from midstream.explain.chain_view import ChainView, widest
-from midstream.explain.slices import compared, counter, elsewhere, listed
 from midstream.language.infix import conjunction
-from midstream.model.manifest import Manifest
-from midstream.runtime.box import Box
+from midstream.model.codec import encode
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage
-from midstream.step.chain_unit import ChainUnit
 
 
-def chain_values(
-    manifest: Manifest, unit: ChainUnit, boxes: Sequence[Box], rows: Mapping[str, int] | None
-) -> dict[str, Any]:
+def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
     """The chain as JSON values. Ages are in microseconds; a `filter` or a disjunction of None lets every row through.
 
     `slices` say how many queries read them and whose widest window ends in them (`ending`); each query's windows and
-    filters are in `queries`. With `rows`, those alive in each state, there
-    are also rows and comparisons by slice and the counters of route and union; `elsewhere` are the comparisons that no
-    slice of now made.
+    filters are in `queries`. With `analyze` there are `rows` (those alive), `comparisons` and the counters of route and
+    union; `elsewhere` are the comparisons made in no slice of now: under other cuts, above the slices, or in other
+    operators.
     """
-    analyze = rows is not None
-    view, chain = ChainView(manifest, unit, boxes), manifest.chains[unit.name]
+    manifest, unit, chain = view.manifest, view.unit, view.manifest.chains[view.name]
     value: dict[str, Any] = {
         "chain": unit.name,
         "sharing": manifest.sharing,
@@ -53,28 +46,27 @@ def chain_values(
         value["slices"][0]["to"] = None  # Rows are counted, by each source's own window.
     if unit.answers.choices:
         value["joins"] = _joins(view, analyze)
-    if rows is not None:
+    if analyze:
+        rows = {state.id: state.rows for state in view.report.states if state.group == unit.group}
         for label, of in value["lineage"].items():
             of["rows"] = rows.get(unit.binding.rows()[label].id, 0)
-        value["elsewhere"] = elsewhere(
-            view.manifest, view.unit, view.boxes, [s["comparisons"] for s in value["slices"]]
-        )
-        value["route"] = counter(manifest, unit, f"route {unit.name}")
-        value["union"] = counter(manifest, unit, f"union {unit.name}")
+        value["elsewhere"] = view.comparisons - sum(one["comparisons"] for one in value["slices"])
+        value["route"] = encode(view.counted(f"route {unit.name}"))
+        value["union"] = encode(view.counted(f"union {unit.name}"))
     return value
 
 
 def _slices(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
     names, ends = list(view.members), [widest(entry) for entry in view.members.values()]
-    rows = listed(view.manifest, view.unit, view.boxes) if analyze else {}
+    rows = view.report.chains[view.name].rows
     found, first = list[dict[str, Any]](), 0
     for at, (low, high) in enumerate(pairwise((0, *view.cuts))):
         last = len(names) if at + 1 == len(view.cuts) else bisect_right(ends, high)
         value: dict[str, Any] = {"from": low, "to": high, "queries": len(names) - first, "ending": names[first:last]}
         value["filter"] = view.beyond(low if at else -1)
         if analyze:
-            value["rows"] = {label: held.get(at, 0) for label, held in rows.items()}
-            value["comparisons"] = compared(view.manifest, view.unit, view.boxes, high)
+            value["rows"] = {label: counts[at] for label, counts in rows.items()}
+            value["comparisons"] = view.compared(high)
         found.append(value)
         first = last
     return found
@@ -112,7 +104,7 @@ def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
         windows = {label: max(m.want.sizes[label] for m in choice.members) for label in choice.words}
         value = {"parts": parts, "windows": windows, "queries": [member.name for member in choice.members]}
         if analyze:
-            value["counters"] = counter(view.manifest, view.unit, root.id)
+            value["counters"] = encode(view.counted(root.id))
         found.append(value)
     return found
 

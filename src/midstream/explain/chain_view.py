@@ -7,8 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.running import operators_of
 from midstream.language.infix import conjunction
+from midstream.model.counters import Counters, in_slice
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
 from midstream.sharing.discovery import scheme
 from midstream.sharing.shape import shape_in
@@ -17,9 +21,10 @@ from midstream.step.chain_unit import ChainUnit
 
 @dataclass(frozen=True)
 class ChainView:
-    """A chain of a manifest, with what is asked of its members."""
+    """A chain of a manifest, with what is asked of its members and what the report says of it."""
 
     manifest: Manifest
+    report: Report
     unit: ChainUnit
     boxes: Sequence[Box]
 
@@ -74,6 +79,22 @@ class ChainView:
         if not scheme(self.manifest.sharing).filtered:
             return dict.fromkeys(self.labels)
         return {label: _disjunction(held, age) for label, held in self.filters.items()}
+
+    def counted(self, operator: str) -> Counters:
+        """What an operator of the chain has counted."""
+        return self.report.counted(self.unit.group, operator)
+
+    @cached_property
+    def comparisons(self) -> int:
+        """Those of all operators of the chain."""
+        return sum(self.counted(id).comparisons for id in {op.id for op in operators_of(self.boxes)})
+
+    def compared(self, end: int) -> int:
+        """The comparisons made in the slice that ends at this age; without cuts those of all joins."""
+        if not self.manifest.chains[self.name].cuts:
+            return self.comparisons
+        joins = {op.id for op in operators_of(self.boxes) if isinstance(op, WindowJoin)}
+        return sum(self.counted(in_slice(end, join)).comparisons for join in joins)
 
     def read_as(self, entry: QueryEntry) -> dict[str, dict[str, Any]]:
         """By label the window and the filter of a query."""

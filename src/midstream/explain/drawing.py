@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from midstream.model.words import counted, some, span_text, wrapped
+from midstream.model.words import counted, some, span_text, window_text, wrapped
 from midstream.plan.pretty import draw
 
 WIDE = 77
@@ -44,7 +44,7 @@ def draw_chain(value: Value, query: str) -> str:
 def reads_text(value: Value, query: str) -> str:
     """What a query reads of its chain, a source at a time."""
     return ", ".join(
-        f"{label} [{_size(of['window'], value['lineage'][label]['kind'])}]"
+        f"{label} [{window_text(value['lineage'][label]['kind'], of['window'])}]"
         + (f" where {of['filter']}" if of["filter"] else "")
         for label, of in value["queries"][query]["reads"].items()
     )
@@ -140,7 +140,7 @@ def _joins(value: Value, query: str) -> Iterator[Node]:
 def _join(value: Value, join: Value) -> str:
     lines = [wrapped("join  read by ", some(join["queries"]), WIDE)]
     for label, part in join["parts"].items():
-        size = _size(join["windows"][label], value["lineage"][label]["kind"])
+        size = window_text(value["lineage"][label]["kind"], join["windows"][label])
         lines.append(wrapped("   ", f"{label} [{size}]: {_part(part)}", WIDE))
     if "counters" in join:
         told = {"row": "rows_in", "comparison": "comparisons", "result": "rows_out"}
@@ -180,7 +180,7 @@ def _source(label: str, of: Value) -> Node:
     """The filters on a source: the bit of each in a row's lineage, and how long it keeps a row."""
     nodes = []
     for one in of["filters"][:3] if len(of["filters"]) > MANY else of["filters"]:
-        head = f"bit {one['bit']}  {_size(one['window'], of['kind'])}, {counted(one['queries'], 'query')}  "
+        head = f"bit {one['bit']}  {window_text(of['kind'], one['window'])}, {counted(one['queries'], 'query')}  "
         nodes.append(Node(wrapped(head, one["filter"] or "every row", WIDE - 6)))
     line = label if "rows" not in of else f"{label}  {counted(of['rows'], 'row')} alive"
     return Node(line, (*nodes, *_more(len(of["filters"]) - len(nodes), "filter")))
@@ -188,7 +188,3 @@ def _source(label: str, of: Value) -> Node:
 
 def _more(count: int, noun: str) -> tuple[Node, ...]:
     return (Node(f"... {counted(count, noun)}"),) if count else ()
-
-
-def _size(size: int, kind: str) -> str:
-    return span_text(size) if kind == "range" else counted(size, "row")

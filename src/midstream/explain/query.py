@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from midstream.checkpoint.report import report
-from midstream.checkpoint.running import running_boxes
+from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.running import running_boxes, state_names
 from midstream.explain.chain import chain_values
+from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
-from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
-from midstream.model.words import coverage_text, time_text, wrapped
+from midstream.model.words import counted, coverage_text, time_text, wrapped
 from midstream.operators.source import SourceOperator
 from midstream.plan.pretty import draw
 from midstream.runtime.operator import Operator
@@ -40,24 +42,24 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "lanes": query.lanes,
         "spread": query.spread,
         "migration": query.migration_json(),
-        "operators": [_operator(manifest, unit.group, root, analyze) for root in boxes[0].operators()],
+        "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
-    rows = {state.id: state.rows for state in found.states if state.group == unit.group and state.id in query.states}
     if query.operator is not None:
         value["on_top"] = query.operator
     if isinstance(unit, ChainUnit):
-        value["chain"] = chain_values(manifest, unit, boxes, rows if analyze else None)
+        value["chain"] = chain_values(ChainView(manifest, found, unit, boxes), analyze=analyze)
     if analyze:
         value["counters"] = encode(query.counters)
-        value["states"] = rows
-    return value if format == "json" else _text(value)
+        own = [state for state in found.states if state.group == unit.group and state.id in query.states]
+        value["states"] = {state.id: state.rows for state in own}
+    return value if format == "json" else _text(value, state_names(unit, boxes))
 
 
-def _operator(manifest: Manifest, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
+def _operator(report: Report, group: str, operator: Operator, analyze: bool) -> dict[str, Any]:
     value: dict[str, Any] = {"operator": _described(operator)}
     if analyze:
-        value["counters"] = encode(manifest.operators.get(operator_name(f"{group}.", operator.id), Counters()))
-    value["inputs"] = [_operator(manifest, group, child, analyze) for child in operator.children()]
+        value["counters"] = encode(report.counted(group, operator.id))
+    value["inputs"] = [_operator(report, group, child, analyze) for child in operator.children()]
     if isinstance(operator, Transition):
         parts = ["old plan"] * (operator.old is not None) + ["new plan"]
         value["inputs"] = [
@@ -73,7 +75,7 @@ def _described(operator: Operator) -> str:
     return operator.describe()
 
 
-def _text(value: dict[str, Any]) -> str:
+def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
@@ -88,7 +90,7 @@ def _text(value: dict[str, Any]) -> str:
         lines.append(draw_chain(chain, value["query"]))
     if "states" in value:
         lines.append("states")
-        lines += [f"  {state_id}: {rows} rows" for state_id, rows in sorted(value["states"].items())]
+        lines += sorted(f"  {names[id]}: {counted(rows, 'row')}" for id, rows in value["states"].items())
     return "\n".join(lines)
 
 

@@ -38,6 +38,15 @@ def span_text(microseconds: int) -> str:
     return next(f"{microseconds // size} {unit}" for unit, size in UNITS if microseconds % size == 0)
 
 
+def window_text(kind: str, size: int) -> str:
+    """A window of so many microseconds (`range`) or so many rows (`rows`).
+
+    >>> window_text("range", 60_000_000), window_text("rows", 3)
+    ('1 min', '3 rows')
+    """
+    return span_text(size) if kind == "range" else counted(size, "row")
+
+
 def coverage_text(sees: str | int, exact_from: int | None, step: int | None = None) -> str:
     """The rows that a query's answers are made of, and the event time from which on they are exact, in words.
 

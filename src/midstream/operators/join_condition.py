@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression
+from midstream.language.infix import conjunction, infix
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
 from midstream.plan.key_classes import key_classes
 from midstream.runtime.distribution import Distribution
@@ -38,8 +39,9 @@ class JoinCondition:
 
     def describe(self) -> str:
         """The join condition in words, for `explain`."""
-        pairs = ", ".join(f"{a.text()} ~ {b.text()}" for a, b in zip(self.left_key, self.right_key, strict=True))
-        rest = f" where {' and '.join(e.text() for e in self.residual)}" if self.residual else ""
+        sign = "=" if self.index == "hash" else "~"
+        pairs = ", ".join(f"{infix(a)} {sign} {infix(b)}" for a, b in zip(self.left_key, self.right_key, strict=True))
+        rest = f" where {conjunction(self.residual)}" if self.residual else ""
         return f"{self.index}{f' {pairs}' if pairs else ''}{rest}"
 
 

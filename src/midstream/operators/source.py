@@ -11,7 +11,9 @@ from typing_extensions import override
 
 from midstream.language.evaluate import all_hold
 from midstream.language.expression import Expression
+from midstream.language.infix import conjunction
 from midstream.model.counters import Counters
+from midstream.model.words import window_text
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
@@ -68,12 +70,12 @@ class SourceOperator(Operator):
 
     @override
     def describe(self) -> str:
-        window = self.spec.window
-        size = f" [{window.kind} {window.size}]" if window else ""
-        if self.spec.lineage is not None:
-            return f"source {self.spec.label}{_shared_text(self.spec.lineage)}"
-        where = f" where {' and '.join(e.text() for e in self.selection)}" if self.selection else ""
-        return f"source {self.spec.label}{size}{where}"
+        spec = self.spec
+        if spec.lineage is not None:
+            return f"source {spec.label}{_shared_text(spec.lineage)}"
+        size = f" [{window_text(spec.window.kind, spec.window.size)}]" if spec.window else ""
+        where = f" where {conjunction(self.selection)}" if self.selection else ""
+        return f"source {spec.label}{size}{where}"
 
     def _selected(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         if not self.selection or not arrived.num_rows:
@@ -94,5 +96,6 @@ def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBa
 
 def _shared_text(lineage: Lineage) -> str:
     """What of a source is kept for whom, in words."""
-    parts = [f"[{lineage.kind} {f.size}]" + (f" where {f.text()}" if f.conditions else "") for f in lineage.filters]
-    return " " + ", or ".join(parts)
+    windows = [f"[{window_text(lineage.kind, f.size)}]" for f in lineage.filters]
+    wheres = [f" where {conjunction(f.conditions)}" if f.conditions else "" for f in lineage.filters]
+    return " " + ", or ".join(window + where for window, where in zip(windows, wheres, strict=True))

@@ -14,6 +14,7 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.model.codec import encode
 from midstream.model.commands import DropQuery, Migrate, Rescale
 from midstream.model.errors import CheckpointError, NoCheckpointError, QueryError
 from tests.unit.building import both, engine, table
@@ -38,7 +39,7 @@ def job(tmp_path: Path) -> Checkpoint:
     (tmp_path / "events").mkdir()
     for event in made.events:
         with (tmp_path / "events" / f"{event.step:012}.jsonl").open("a") as file:
-            file.write(json.dumps(event.to_json()) + "\n")
+            file.write(json.dumps(encode(event)) + "\n")
     return Checkpoint.open(tmp_path)
 
 
@@ -67,11 +68,11 @@ def test_events_are_those_of_a_jobs_log_or_of_a_saved_engine(job: Checkpoint, tm
     made = pushed()
     made.save(tmp_path / "saved")
     for seen in (job, Checkpoint.open(tmp_path / "saved")):
-        assert list(seen.events()) == [event.to_json() for event in made.events]
-        assert list(seen.events(after=1)) == [event.to_json() for event in made.events if event.step > 1]
-        assert seen.last_events(2) == [event.to_json() for event in made.events[-2:]]
+        assert list(seen.events()) == [encode(event) for event in made.events]
+        assert list(seen.events(after=1)) == [encode(event) for event in made.events if event.step > 1]
+        assert seen.last_events(2) == [encode(event) for event in made.events[-2:]]
         assert seen.last_events(0) == []
-        assert seen.status(seen.report())["last_step"] == made.events[-1].to_json()
+        assert seen.status(seen.report())["last_step"] == encode(made.events[-1])
 
 
 def test_sinks_are_those_of_the_newest_manifest(job: Checkpoint, tmp_path: Path) -> None:

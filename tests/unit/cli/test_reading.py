@@ -82,7 +82,8 @@ def test_status_has_a_line_for_each_chain(job: SmallJob, capsys: pytest.CaptureF
     (chain,) = report["chains"].values()
     assert chain | {"state_rows": 0, "state_bytes": 0} == {
         "name": "pairs", "plan": "((A B) C)", "queries": ["pairs", "wide", "wider"], "slices": 3,
-        "cuts": [20_000_000, 30_000_000, 40_000_000], "state_rows": 0, "state_bytes": 0,
+        "cuts": [20_000_000, 30_000_000, 40_000_000], "rows": {label: [3, 0, 0] for label in "ABC"}, "state_rows": 0,
+        "state_bytes": 0,
     }  # fmt: skip
     assert 0 < chain["state_rows"] == report["state_rows"]
     assert main(["status", str(job.path)]) == 0

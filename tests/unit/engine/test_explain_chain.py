@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from midstream.checkpoint.report import report
-from midstream.checkpoint.running import running_boxes, state_ids
+from midstream.checkpoint.running import running_boxes, state_names
 from midstream.model.counters import is_once_more, operator_id
 from midstream.model.manifest import Manifest
 from midstream.step.conclude import state_rows
@@ -133,7 +133,7 @@ def test_what_stands_before_the_chain() -> None:
         "lanes 1 lane, by the common key",
         "sees  all rows",
         "reads A [20 s] where A.v > 3.0, B [20 s]",
-        "window_join hash A.k ~ B.k",
+        "window_join hash A.k = B.k",
         "├─ source A by lineage",
         "└─ source B by lineage",
     ]
@@ -220,7 +220,7 @@ def test_a_query_that_came_late_says_what_it_sees() -> None:
     assert made.explain("wide").splitlines()[3:6] == [
         "sees  rows from 1970-01-01 00:00:34 on, exact from 1970-01-01 00:02:34",
         "reads A [2 min], B [2 min]",
-        "window_join hash A.k ~ B.k",
+        "window_join hash A.k = B.k",
     ]
     made.push()
     assert made.explain("wide").splitlines()[3] == (
@@ -331,7 +331,7 @@ def test_metrics_of_a_thousand_are_those_of_each(thousand: Any) -> None:
 
 def of_its_own(manifest: Manifest, name: str) -> tuple[int, int]:
     unit = unit_of(manifest, name)
-    wanted = state_ids(unit, running_boxes(manifest, unit))
+    wanted = state_names(unit, running_boxes(manifest, unit))
     own = {
         lane: replace(state, states={k: v for k, v in state.states.items() if k in wanted})
         for lane, state in manifest.lane_states.items()

@@ -206,15 +206,15 @@ def test_explain_shows_them() -> None:
     assert shown[1] == "plan  eddy:rank(C B A)"
     assert shown[3:] == [
         "eddy by rank over A [hash A.k], B [hash B.k; band B.v], C [band C.v]",
-        "├─ source A [range 5000000]",
-        "├─ source B [range 5000000]",
-        "└─ source C [range 5000000]",
+        "├─ source A [5 s]",
+        "├─ source B [5 s]",
+        "└─ source C [5 s]",
     ]
     made.migrate("q", "stairs((A (B C)))")
     assert made.explain("q").splitlines()[3:] == [
-        "stairs hash A.k ~ B.k",
-        "├─ source A [range 5000000]",
-        "└─ stairs band B.v ~ C.v where lt(B.v, C.v)",
-        "   ├─ source B [range 5000000]",
-        "   └─ source C [range 5000000]",
+        "stairs hash A.k = B.k",
+        "├─ source A [5 s]",
+        "└─ stairs band B.v ~ C.v where B.v < C.v",
+        "   ├─ source B [5 s]",
+        "   └─ source C [5 s]",
     ]
