@@ -14,7 +14,7 @@ from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.migration.gpt import GPT
 from midstream.migration.moving_state import MovingState
-from midstream.migration.option import Switch
+from midstream.migration.option import Flag
 from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
@@ -103,7 +103,7 @@ class Odd(MovingState):
     """Has an option that does not take its own default."""
 
     name = "broken"
-    options = (Switch("eager", 7, "a number where there should be none"),)
+    options = (Flag("eager", 7, "a number where there should be none"),)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
     from midstream.demo.acts import Act
-    from midstream.demo.check import Verdict
+    from midstream.demo.check import AnswerCheck
     from midstream.demo.flights import Replay
     from midstream.demo.play import Performance
 
@@ -108,7 +108,7 @@ def _clear(out: Path) -> None:
         ) from error
 
 
-def _show(act: Act, figures: Performance, verdict: Verdict, out: Path) -> None:
+def _show(act: Act, figures: Performance, verdict: AnswerCheck, out: Path) -> None:
     rows = [
         (
             f"{phase.first + 1} to {phase.last + 1}",
@@ -139,7 +139,7 @@ def _show(act: Act, figures: Performance, verdict: Verdict, out: Path) -> None:
     )
 
 
-def _as_json(act: Act, figures: Performance, verdict: Verdict, out: Path) -> dict[str, Any]:
+def _as_json(act: Act, figures: Performance, verdict: AnswerCheck, out: Path) -> dict[str, Any]:
     from midstream.demo.play import QUERY
 
     return {

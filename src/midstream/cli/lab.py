@@ -18,7 +18,7 @@ from midstream.model.errors import MidstreamError
 
 if TYPE_CHECKING:
     from midstream.lab.figure import Figure, Scale
-    from midstream.lab.run import Outcome
+    from midstream.lab.run import FigureOutcome
 
 REPORT = "lab.md"
 
@@ -70,11 +70,11 @@ def lab(
 
 def _run(
     wanted: list[Figure], scale: Scale, out: Path, jobs: int, quiet: bool
-) -> tuple[list[Outcome], dict[str, MidstreamError]]:
+) -> tuple[list[FigureOutcome], dict[str, MidstreamError]]:
     from midstream.lab.run import need_matplotlib
 
     need_matplotlib()
-    drawn: list[tuple[Figure, Outcome | MidstreamError]] = []
+    drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     with progress_bar(quiet) as progress:
         task = progress.add_task("drawing the papers' figures", total=len(wanted))
         for family in _drawn(_families(wanted), scale, out, jobs):
@@ -95,7 +95,7 @@ def _families(wanted: list[Figure]) -> list[list[Figure]]:
 
 def _drawn(
     families: list[list[Figure]], scale: Scale, out: Path, jobs: int
-) -> Iterator[list[tuple[Figure, Outcome | MidstreamError]]]:
+) -> Iterator[list[tuple[Figure, FigureOutcome | MidstreamError]]]:
     if jobs == 1 or len(families) == 1:
         yield from (_draw(family, scale, out) for family in families)
         return
@@ -107,16 +107,16 @@ def _drawn(
             yield [(known[name], found) for name, found in future.result()]
 
 
-def _draw_by_name(names: list[str], scale: Scale, out: Path) -> list[tuple[str, Outcome | MidstreamError]]:
+def _draw_by_name(names: list[str], scale: Scale, out: Path) -> list[tuple[str, FigureOutcome | MidstreamError]]:
     from midstream.lab.discovery import figure
 
     return [(drawn.name, found) for drawn, found in _draw([figure(name) for name in names], scale, out)]
 
 
-def _draw(family: list[Figure], scale: Scale, out: Path) -> list[tuple[Figure, Outcome | MidstreamError]]:
+def _draw(family: list[Figure], scale: Scale, out: Path) -> list[tuple[Figure, FigureOutcome | MidstreamError]]:
     from midstream.lab.run import run
 
-    drawn: list[tuple[Figure, Outcome | MidstreamError]] = []
+    drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     for figure in family:
         try:
             drawn.append((figure, run(figure, scale, out)))
@@ -126,7 +126,7 @@ def _draw(family: list[Figure], scale: Scale, out: Path) -> list[tuple[Figure, O
     return drawn
 
 
-def _write_report(outcomes: list[Outcome], scale: Scale, path: Path) -> Path:
+def _write_report(outcomes: list[FigureOutcome], scale: Scale, path: Path) -> Path:
     from midstream.lab.report import report
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def _list(wanted: list[Figure], as_json: bool) -> None:
         print_table("", ("figure", "source", "what it shows", "strategies"), rows)
 
 
-def _show(outcomes: list[Outcome], out: Path, page: Path | None) -> None:
+def _show(outcomes: list[FigureOutcome], out: Path, page: Path | None) -> None:
     rows = [
         (o.figure.name, v.claim.text, "holds" if v.holds else "DOES NOT HOLD", v.numbers, v.reason)
         for o in outcomes
@@ -158,6 +158,6 @@ def _about(figure: Figure) -> dict[str, Any]:
     return {**about, "strategies": sorted(figure.strategies)}
 
 
-def _as_json(outcome: Outcome) -> dict[str, Any]:
+def _as_json(outcome: FigureOutcome) -> dict[str, Any]:
     files = {"csv": str(outcome.csv), "png": str(outcome.png)}
     return {**_about(outcome.figure), **files, "verdicts": [asdict(verdict) for verdict in outcome.verdicts]}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class AnswerCheck:
     """How an answer compares with the database's, as multisets of rows; `highlights` is a look at the answer."""
 
     rows: int
@@ -33,7 +33,7 @@ class Verdict:
         return self.missing == 0 and self.surplus == 0
 
 
-def check(act: Act, replays: Mapping[str, Replay], results: Path) -> Verdict:
+def check(act: Act, replays: Mapping[str, Replay], results: Path) -> AnswerCheck:
     """Compare the Parquet files below `results` with what DuckDB answers over the whole input."""
     if importlib.util.find_spec("duckdb") is None:
         raise InputError("DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[demo]'")
@@ -49,7 +49,7 @@ def check(act: Act, replays: Mapping[str, Replay], results: Path) -> Verdict:
         _read_results(database, results)
         found = database.execute(act.summary)
         columns = tuple(str(column[0]) for column in found.description or ())
-        return Verdict(
+        return AnswerCheck(
             _count(database, "result"),
             _count(database, "expected"),
             _count(database, "(FROM expected EXCEPT ALL FROM result)"),

@@ -14,13 +14,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.generator import SECOND, Schedule, Source
+from midstream.lab.generator import SECOND, GeneratedStream, Schedule
 
 GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
-class Even(Source):
+class Even(GeneratedStream):
     """A Poisson source whose keys run through their domain in even strides, from a random place."""
 
     @override

@@ -46,7 +46,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Source:
+class GeneratedStream:
     """A stream: rows a second, and for each column the size of its domain; values are uniform whole numbers below it.
 
     Two columns of domain n are equal with selectivity 1/n; a column of domain m > n meets one of domain n with 1/m
@@ -84,7 +84,7 @@ class Workload:
     Streams draw from generators of their own, so that a change to one leaves the others' rows as they were.
     """
 
-    sources: tuple[Source, ...]
+    sources: tuple[GeneratedStream, ...]
     sql: str
     seed: int = 0
 

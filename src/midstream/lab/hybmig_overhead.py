@@ -12,7 +12,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import INK, named
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.hybmig_settings import METHODS, Machine, Task
+from midstream.lab.hybmig_settings import METHODS, HybMigTask, Machine
 from midstream.lab.tidy import cases, column, table
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class OverheadFigure(Figure):
                     phases = [
                         (task.method(case), task.start)
                         for seed in range(scale.pick(quick=2, full=3))
-                        for task in [Task(Machine.of(scale), shape=shape, seed=seed).at(**changes)]
+                        for task in [HybMigTask(Machine.of(scale), shape=shape, seed=seed).at(**changes)]
                     ]
                     rows.append(
                         {

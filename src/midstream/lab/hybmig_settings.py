@@ -12,7 +12,7 @@ from midstream.lab.even import Even
 from midstream.lab.figure import Scale
 from midstream.lab.generator import Schedule, Workload, equal, query
 from midstream.lab.plans import bushy, left_deep, right_deep, sharing
-from midstream.lab.processor import Processor, Switch
+from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Trace
 
 WINDOWS, RATES, STREAMS = (1.0, 2.0, 3.0, 4.0, 5.0), (0.4, 0.7, 1.0, 1.3, 1.6), (4, 5, 6, 7)
@@ -78,7 +78,7 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Task:
+class HybMigTask:
     """A migration of Table 4 under a setting of Table 3: `shape` is `right`, `bushy` or `sharing` (§5.2)."""
 
     machine: Machine
@@ -157,18 +157,18 @@ class Task:
         """The run of the old plan alone on a processor that is never behind: when results are due."""
         return _undisturbed(self)
 
-    def at(self, **changes: Any) -> Task:
+    def at(self, **changes: Any) -> HybMigTask:
         """The task with other parameters."""
         return replace(self, **changes)
 
 
 @lru_cache(maxsize=256)
-def _played(task: Task, strategy: str, options: tuple[tuple[str, Any], ...]) -> Trace:
-    switch = Switch(task.start, task.new, strategy, dict(options))
+def _played(task: HybMigTask, strategy: str, options: tuple[tuple[str, Any], ...]) -> Trace:
+    switch = PlanSwitch(task.start, task.new, strategy, dict(options))
     return Processor(task.machine.speed, task.tick).play(task.workload(), task.old, task.end, [switch])
 
 
 @lru_cache(maxsize=16)
-def _undisturbed(task: Task) -> Trace:
+def _undisturbed(task: HybMigTask) -> Trace:
     # The same results by hash joins are sooner there.
     return Processor(float("inf"), task.tick).play(task.workload(nested=False), task.old, task.end)

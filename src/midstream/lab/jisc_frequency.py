@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.jisc_settings import METHODS, STREAMS, Chain, switch
+from midstream.lab.jisc_settings import METHODS, STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers
 
@@ -37,7 +37,7 @@ class FrequencyFigure(Figure):
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        chain = Chain(scale.pick(quick=10, full=20), window=20, steps=2)
+        chain = JoinChain(scale.pick(quick=10, full=20), window=20, steps=2)
         windows = UNIT * scale.pick(quick=10, full=20)
         eddy = chain.play(chain.eddy, windows)
         rows = []

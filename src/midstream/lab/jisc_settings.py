@@ -15,7 +15,7 @@ from typing_extensions import override
 from midstream.lab.even import Even
 from midstream.lab.generator import SECOND, Schedule, Workload, equal, query
 from midstream.lab.plans import left_deep
-from midstream.lab.processor import Prices, Processor, Switch
+from midstream.lab.processor import PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
 
 ROW = 0.001
@@ -51,7 +51,7 @@ class Regular(Even):
 
 
 @dataclass(frozen=True)
-class Chain:
+class JoinChain:
     """A query of so many joins over windows of so many rows, all on one key; `steps` to a window."""
 
     joins: int
@@ -108,17 +108,17 @@ class Chain:
         """CACQ's plan."""
         return f"eddy({' '.join(self.names)})"
 
-    def play(self, plan: str, windows: float, switches: Sequence[Switch] = ()) -> Trace:
+    def play(self, plan: str, windows: float, switches: Sequence[PlanSwitch] = ()) -> Trace:
         """The run over so many windows; equal runs are done once."""
         return _played(self, plan, windows, tuple((s.at, s.plan, s.strategy) for s in switches))
 
 
-def switch(at: float, plan: str, strategy: str) -> Switch:
+def switch(at: float, plan: str, strategy: str) -> PlanSwitch:
     """A transition by one of the `METHODS`, at a second."""
-    return Switch(at, plan, strategy, METHODS[strategy])
+    return PlanSwitch(at, plan, strategy, METHODS[strategy])
 
 
 @lru_cache(maxsize=256)
-def _played(chain: Chain, plan: str, windows: float, switches: tuple[tuple[float, str, str], ...]) -> Trace:
+def _played(chain: JoinChain, plan: str, windows: float, switches: tuple[tuple[float, str, str], ...]) -> Trace:
     processor = Processor(float("inf"), chain.tick, OPERATIONS)
     return processor.play(chain.workload(), plan, windows * chain.seconds, [switch(*s) for s in switches])

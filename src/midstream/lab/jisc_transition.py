@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Figure, Scale
-from midstream.lab.jisc_settings import METHODS, STREAMS, Chain, switch
+from midstream.lab.jisc_settings import METHODS, STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers
 
@@ -40,7 +40,7 @@ class TransitionFigure(Figure):
     def measure(self, scale: Scale) -> pa.Table:
         rows = []
         for joins in scale.pick(quick=(5, 20, 100), full=(5, 10, 20, 40, 60, 80, 100)):
-            chain = Chain(joins, WINDOW, steps=3 if joins == 100 and scale is Scale.QUICK else 9)
+            chain = JoinChain(joins, WINDOW, steps=3 if joins == 100 and scale is Scale.QUICK else 9)
             begin, windows = chain.seconds, stage(chain) + 1
             for transition, plan in ((BEST, chain.best), (WORST, chain.worst)):
                 traces = {case: chain.play(chain.old, windows, [switch(begin, plan, case)]) for case in METHODS}
@@ -72,7 +72,7 @@ class TransitionFigure(Figure):
         jisc, pt = (_by_joins(data, case, transition, OPERATIONS)[joins] for case in METHODS)
         # Every stream and every join but the topmost holds a window of rows.
         often = (factor * jisc - pt) / (WINDOW * 2 * joins)
-        return often, round(2 * Chain(joins, PAPER_WINDOW).rows / often)
+        return often, round(2 * JoinChain(joins, PAPER_WINDOW).rows / often)
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
@@ -89,7 +89,7 @@ class TransitionFigure(Figure):
         right.legend(frameon=False, fontsize="small")
 
 
-def stage(chain: Chain) -> float:
+def stage(chain: JoinChain) -> float:
     """How long PT takes, in windows: 2W and a step (Zhu's purge rule)."""
     return 2 + 1 / chain.steps
 

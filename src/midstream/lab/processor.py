@@ -53,7 +53,7 @@ class Prices:
 
 
 @dataclass(frozen=True)
-class Switch:
+class PlanSwitch:
     """A migration to ask for, at a second of virtual time."""
 
     at: float
@@ -78,7 +78,7 @@ class Processor:
     prices: Prices = Prices()
 
     def play(
-        self, workload: Workload, plan: str, until: float, switches: Sequence[Switch] = (), *, settle: bool = False
+        self, workload: Workload, plan: str, until: float, switches: Sequence[PlanSwitch] = (), *, settle: bool = False
     ) -> Trace:
         """Run the arrivals up to `until` seconds; no switches means never to migrate. Deterministic.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from midstream.lab.figure import Scale
-from midstream.lab.run import Outcome
+from midstream.lab.run import FigureOutcome
 
 PAPERS: Mapping[str, str] = {
     "Zhu": "Y. Zhu, E. A. Rundensteiner, G. T. Heineman: Dynamic Plan Migration for Continuous Queries over Data "
@@ -35,12 +35,12 @@ listed with its numbers and the reason.
 """
 
 
-def report(outcomes: Sequence[Outcome], scale: Scale, at: Path) -> str:
+def report(outcomes: Sequence[FigureOutcome], scale: Scale, at: Path) -> str:
     """The page about these figures, to be written to the file `at`; pictures are linked relative to it."""
     return "\n".join(_lines(outcomes, scale, at.parent)) + "\n"
 
 
-def _lines(outcomes: Sequence[Outcome], scale: Scale, folder: Path) -> Iterator[str]:
+def _lines(outcomes: Sequence[FigureOutcome], scale: Scale, folder: Path) -> Iterator[str]:
     yield HEAD.format(flag=" --quick" if scale is Scale.QUICK else "")
     verdicts = [(o, v) for o in outcomes for v in o.verdicts]
     failing = [(o, v) for o, v in verdicts if not v.holds]
@@ -64,7 +64,7 @@ def _lines(outcomes: Sequence[Outcome], scale: Scale, folder: Path) -> Iterator[
         yield from _figure(outcome, folder)
 
 
-def _figure(outcome: Outcome, folder: Path) -> Iterator[str]:
+def _figure(outcome: FigureOutcome, folder: Path) -> Iterator[str]:
     figure = outcome.figure
     yield f'\n<a id="{figure.name}"></a>'
     yield f"### {figure.source}: {figure.title}"

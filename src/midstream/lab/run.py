@@ -16,7 +16,7 @@ INCHES, DOTS = (7.0, 3.6), 90
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FigureOutcome:
     """A figure that was redrawn: its data, its verdicts and where the files are."""
 
     figure: Figure
@@ -26,7 +26,7 @@ class Outcome:
     png: Path
 
 
-def run(figure: Figure, scale: Scale, out: Path) -> Outcome:
+def run(figure: Figure, scale: Scale, out: Path) -> FigureOutcome:
     """Measure, judge and draw a figure; `<name>.csv` and `<name>.png` go to `out`, which is made if need be."""
     need_matplotlib()
     data = figure.measure(scale)
@@ -35,7 +35,7 @@ def run(figure: Figure, scale: Scale, out: Path) -> Outcome:
     pa.csv.write_csv(data, csv)
     verdicts = figure.judge(data)
     picture(figure, data, png)
-    return Outcome(figure, data, verdicts, csv, png)
+    return FigureOutcome(figure, data, verdicts, csv, png)
 
 
 def picture(figure: Figure, data: pa.Table, path: Path) -> None:

@@ -40,7 +40,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Stage:
+class TraceStage:
     """A migration stage: from T_M-start to T_M-end (Zhu §4), in virtual seconds; `ended` is None if it never did.
 
     `comparisons` is the migration's extra work as its event tells it. `arrivals` is the length in the streams' time:
@@ -98,7 +98,7 @@ class Trace:
         return float(np.diff(np.concatenate([[since], told, [until]])).max())
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[TraceStage, ...]:
         """The migrations, in the order they began."""
         steps = {step.step: step for step in self.steps}
         ended = [event for event in self.events if isinstance(event, MigrationEnded)]
@@ -112,7 +112,7 @@ class Trace:
         return tuple(found)
 
     @property
-    def stage(self) -> Stage:
+    def stage(self) -> TraceStage:
         """The only migration of the run."""
         (found,) = self.stages
         return found
@@ -122,7 +122,7 @@ class Trace:
         return (begin >= since) & (begin < until)
 
 
-def _stage(begun: MigrationBegun, first: Step, ended: MigrationEnded | None, last: Step | None) -> Stage:
+def _stage(begun: MigrationBegun, first: Step, ended: MigrationEnded | None, last: Step | None) -> TraceStage:
     if ended is None or last is None:
-        return Stage(begun.strategy, begun.new, first.begin, None, 0, float("inf"))
-    return Stage(begun.strategy, begun.new, first.begin, last.end, ended.comparisons, last.upto - first.upto)
+        return TraceStage(begun.strategy, begun.new, first.begin, None, 0, float("inf"))
+    return TraceStage(begun.strategy, begun.new, first.begin, last.end, ended.comparisons, last.upto - first.upto)

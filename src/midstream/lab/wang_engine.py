@@ -11,7 +11,7 @@ import numpy as np
 
 from midstream.engine import Engine
 from midstream.lab.generator import Workload
-from midstream.lab.wang_queries import Setting
+from midstream.lab.wang_queries import WangSetting
 from midstream.model.counters import Counters
 
 SEED = 8
@@ -49,7 +49,7 @@ class Tally:
 
 
 @lru_cache(maxsize=256)
-def tally(setting: Setting, sharing: str) -> Tally:
+def tally(setting: WangSetting, sharing: str) -> Tally:
     """Run the setting's arrivals through an engine that shares this way; figures that ask alike share the run."""
     engine = Engine(seed=SEED, sharing=sharing)
     for source in setting.sources:

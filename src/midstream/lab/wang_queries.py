@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from midstream.lab.generator import Source
+from midstream.lab.generator import GeneratedStream
 
 RATES = (20.0, 40.0, 60.0, 80.0)
 """Input rates of each stream, rows a second."""
@@ -28,12 +28,12 @@ PARTS = 1_000
 
 
 @dataclass(frozen=True)
-class Setting:
+class WangSetting:
     """Q_1 without a filter, the others with the same one on A; the windows ascend.
 
     `pace` is how long a second of the paper takes here: windows and the run are so many times as long.
 
-    >>> Setting((5, 30), rate=20, s_sigma=0.5, s_join=0.1).queries(500)["q2"].partition(" WHERE ")[2]
+    >>> WangSetting((5, 30), rate=20, s_sigma=0.5, s_join=0.1).queries(500)["q2"].partition(" WHERE ")[2]
     '(A.u + B.u) % 1000 < 100 AND A.v < 500'
     """
 
@@ -45,9 +45,9 @@ class Setting:
     run: float = RUN
 
     @property
-    def sources(self) -> tuple[Source, ...]:
+    def sources(self) -> tuple[GeneratedStream, ...]:
         """The streams; both columns are uniform."""
-        return tuple(Source(name, self.rate, {"u": PARTS, "v": PARTS}) for name in "AB")
+        return tuple(GeneratedStream(name, self.rate, {"u": PARTS, "v": PARTS}) for name in "AB")
 
     @property
     def until(self) -> float:

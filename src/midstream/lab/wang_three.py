@@ -13,7 +13,7 @@ from midstream.lab.figure import Figure, Scale
 from midstream.lab.wang_engine import Tally, tally
 from midstream.lab.wang_grid import PANEL, RATE, draw_panels
 from midstream.lab.wang_operators import mem_opt, pull_up, push_down
-from midstream.lab.wang_queries import RATES, RUN, THREE, Setting
+from midstream.lab.wang_queries import RATES, RUN, THREE, WangSetting
 from midstream.sharing.costs.cost import Cost
 
 if TYPE_CHECKING:
@@ -33,19 +33,19 @@ class OfThree(Figure, ABC):
     drawn: ClassVar[str]
     panels: ClassVar[Mapping[str, tuple[str, float, float]]]
 
-    def runs(self, scale: Scale) -> Iterator[tuple[dict[str, Any], Setting]]:
+    def runs(self, scale: Scale) -> Iterator[tuple[dict[str, Any], WangSetting]]:
         """Every setting, with what it is called in the data."""
         for panel, (windows, s_sigma, s_join) in self.panels.items():
             for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES):
                 pace, run = scale.pick(quick=(0.5, 60.0), full=(1.0, RUN))
-                yield {PANEL: panel, RATE: rate}, Setting(THREE[windows], rate, s_sigma, s_join, pace, run)
+                yield {PANEL: panel, RATE: rate}, WangSetting(THREE[windows], rate, s_sigma, s_join, pace, run)
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
         draw_panels(canvas, data, self.panels, self.drawn)
 
 
-def shared(setting: Setting) -> dict[str, tuple[Tally, Cost]]:
+def shared(setting: WangSetting) -> dict[str, tuple[Tally, Cost]]:
     """What each way of sharing took, by its name."""
     runs = {case: tally(setting, case) for case in (MEM_OPT, PULL_UP, PUSH_DOWN)}
     costs = {

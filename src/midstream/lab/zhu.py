@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from midstream.lab.generator import Schedule, Source, Workload, equal, query
-from midstream.lab.processor import Processor, Switch
-from midstream.lab.trace import Stage, Trace
+from midstream.lab.generator import GeneratedStream, Schedule, Workload, equal, query
+from midstream.lab.processor import PlanSwitch, Processor
+from midstream.lab.trace import Trace, TraceStage
 
 OLD = "(((A B) C) D)"
 NEW = "(A ((B C) D))"
@@ -19,7 +19,7 @@ MILLI = 0.001
 
 
 @dataclass(frozen=True)
-class Setting:
+class ZhuSetting:
     """A column of Table 2: window and mean inter-arrival times in ms, reduction factors of the three joins."""
 
     window: float
@@ -42,7 +42,7 @@ class Setting:
         """Poisson streams, a column per predicate, every join a nested loop as in the paper's cost model (§5.1)."""
         size = {pair: 1 / factor for pair, factor in self.sigma.items()}
         sources = tuple(
-            Source(name, self.rate(name), {pair.lower(): round(n) for pair, n in size.items() if name in pair})
+            GeneratedStream(name, self.rate(name), {pair.lower(): round(n) for pair, n in size.items() if name in pair})
             for name in self.inter_arrival
         )
         predicates = [
@@ -56,25 +56,25 @@ SPEED = 200_000
 """Comparisons a second that suffice for sets 1 and 2 of §6.2, old and new plan at once."""
 
 
-def set_1(window: float) -> Setting:
+def set_1(window: float) -> ZhuSetting:
     """Table 2, §6.2 set 1: W varies."""
-    return Setting(window, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.05, "CD": 0.02})
+    return ZhuSetting(window, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.05, "CD": 0.02})
 
 
-def set_2(inter_arrival_b: float) -> Setting:
+def set_2(inter_arrival_b: float) -> ZhuSetting:
     """Table 2, §6.2 set 2: I_B varies."""
-    return Setting(1000, {"A": 50, "B": inter_arrival_b, "C": 50, "D": 50}, {"AB": 0.1, "BC": 0.05, "CD": 0.02})
+    return ZhuSetting(1000, {"A": 50, "B": inter_arrival_b, "C": 50, "D": 50}, {"AB": 0.1, "BC": 0.05, "CD": 0.02})
 
 
-def set_3(window: float) -> Setting:
+def set_3(window: float) -> ZhuSetting:
     """Table 2, §6.2 set 3: W varies, rates and reduction factors are high."""
-    return Setting(window, {"A": 100, "B": 12, "C": 12, "D": 12}, dict.fromkeys(("AB", "BC", "CD"), 0.1))
+    return ZhuSetting(window, {"A": 100, "B": 12, "C": 12, "D": 12}, dict.fromkeys(("AB", "BC", "CD"), 0.1))
 
 
-LOW = Setting(1000, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.02, "CD": 0.02})
+LOW = ZhuSetting(1000, dict.fromkeys("ABCD", 100.0), {"AB": 0.1, "BC": 0.02, "CD": 0.02})
 """Table 2, §6.3 set 1: the system has power to spare."""
 
-HIGH = Setting(2000, dict.fromkeys("ABCD", 50.0), {"AB": 0.2, "BC": 0.05, "CD": 0.05})
+HIGH = ZhuSetting(2000, dict.fromkeys("ABCD", 50.0), {"AB": 0.2, "BC": 0.05, "CD": 0.05})
 """Table 2, §6.3 set 2: the system cannot keep up with the old plan."""
 
 OPTIONS: Mapping[str, Mapping[str, Any]] = {
@@ -84,26 +84,26 @@ OPTIONS: Mapping[str, Mapping[str, Any]] = {
 """The strategies as the paper has them: results held for the order of Lemma 2.1, the 2W of Lemma 2.2 waited for."""
 
 
-def stage(setting: Setting, strategy: str, speed: float, seed: int, steps: int = 20, **options: Any) -> Stage:
+def stage(setting: ZhuSetting, strategy: str, speed: float, seed: int, steps: int = 20, **options: Any) -> TraceStage:
     """The migration stage of a run, in so many steps a window, that migrates at 2W: states full, queues empty.
 
     Until then the processor is as fast as need be, so that what it lacks shows in the stage alone.
     """
     start, at_once = 2 * setting.seconds, strategy == "moving_state"
     processor = Processor(Schedule(((0, 1e12), (start, speed))), tick=setting.seconds / (2 if at_once else steps))
-    switch = Switch(start, NEW, strategy, {**OPTIONS[strategy], **options})
+    switch = PlanSwitch(start, NEW, strategy, {**OPTIONS[strategy], **options})
     # The end waits for the slowest stream's watermark.
     until = start + 3 * setting.seconds + 30 * MILLI * max(setting.inter_arrival.values())
     return processor.play(setting.workload(seed), OLD, until, [switch], settle=True).stage
 
 
 @lru_cache(maxsize=4)
-def four_cases(setting: Setting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
+def four_cases(setting: ZhuSetting, speed: float, tick: float, until: float) -> Mapping[str, Trace]:
     """The cases of §6.3: new plan only, old plan only, and both strategies, begun at `MIGRATED`."""
     processor, workload = Processor(speed, tick), setting.workload()
     never = {"new": processor.play(workload, NEW, until), "old": processor.play(workload, OLD, until)}
     return never | {
-        strategy: processor.play(workload, OLD, until, [Switch(MIGRATED, NEW, strategy, options)])
+        strategy: processor.play(workload, OLD, until, [PlanSwitch(MIGRATED, NEW, strategy, options)])
         for strategy, options in OPTIONS.items()
     }
 
@@ -112,7 +112,7 @@ MIGRATED = 10.0
 """When the old plan has been executed for 10,000 ms (§6.3)."""
 
 
-def predicted(model: Callable[..., float], setting: Setting, speed: float) -> float:
+def predicted(model: Callable[..., float], setting: ZhuSetting, speed: float) -> float:
     """A model of T_MS for the migration from `OLD` to `NEW`, with T_j as the processor has it and T_s = 0."""
     return model(
         lambda_b=setting.rate("B"),

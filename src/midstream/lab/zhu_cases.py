@@ -13,7 +13,7 @@ from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers
-from midstream.lab.zhu import MIGRATED, Setting, four_cases
+from midstream.lab.zhu import MIGRATED, ZhuSetting, four_cases
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -31,7 +31,7 @@ BIN = 1.0
 class Conditions:
     """What a set of §6.3 runs: a column of Table 2, the seconds of a step, and the streams' length at each scale."""
 
-    setting: Setting
+    setting: ZhuSetting
     tick: float
     quick: float
     full: float

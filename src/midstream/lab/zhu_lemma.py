@@ -12,7 +12,7 @@ import numpy as np
 
 from midstream.lab.generator import SECOND, Arrivals
 from midstream.lab.trace import Numbers
-from midstream.lab.zhu import Setting
+from midstream.lab.zhu import ZhuSetting
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Tuples:
         return Tuples(least[at], greatest[at], np.broadcast_to(own_key, at.shape)[at])
 
 
-def t_pt_by_lemma(setting: Setting, seed: int, start: float) -> float:
+def t_pt_by_lemma(setting: ZhuSetting, seed: int, start: float) -> float:
     """Seconds from `start` until every state of (((A B) C) D) holds only new tuples."""
     window = setting.seconds
     rows = setting.workload(seed).arrivals(start + 5 * window)

@@ -32,10 +32,10 @@ class Option(ABC):
 
 
 @dataclass(frozen=True)
-class Switch(Option):
+class Flag(Option):
     """True or false.
 
-    >>> Switch("hold_new", False, "keep new results back").wrong("yes")
+    >>> Flag("hold_new", False, "keep new results back").wrong("yes")
     "hold_new is true or false, not 'yes'"
     """
 
@@ -86,5 +86,5 @@ class OneOf(Option):
         return self.words
 
 
-DECOMPOSE = Switch("decompose", True, "split the migration at common subplans, and move only what differs")
+DECOMPOSE = Flag("decompose", True, "split the migration at common subplans, and move only what differs")
 BACKGROUND = Budget("background", 0, "comparisons a step for completing missing states, those of the newest rows first")

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from midstream.migration.base import MigrationRequest
 from midstream.migration.gpt import begin_empty
-from midstream.migration.option import DECOMPOSE, OneOf, Switch
+from midstream.migration.option import DECOMPOSE, Flag, OneOf
 from midstream.migration.predictions import both_plans
 from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.restricted import restricted
@@ -24,7 +24,7 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 
-HOLD_NEW = Switch("hold_new", False, "keep the new plan's results back until the old plan is done (Zhu §4.2)")
+HOLD_NEW = Flag("hold_new", False, "keep the new plan's results back until the old plan is done (Zhu §4.2)")
 PURGE = OneOf("purge", "watermark", "when old rows go: by the watermark, or by Zhu's rule", ("watermark", "zhu"))
 
 

@@ -11,8 +11,8 @@ from math import exp, inf
 
 from midstream.migration.costs.hybmig import duration_ghm, duration_hybmig
 from midstream.migration.costs.zhu import t_pt
-from midstream.optimizer.piece import pieces, share_probed
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.optimizer.task_figures import pieces, share_probed
 
 
 def rebuild_all(situation: Situation) -> Prediction:

@@ -42,7 +42,7 @@ class Considered:
 
 
 @dataclass(frozen=True)
-class Choice:
+class StrategyChoice:
     """The strategy to migrate by, and all that were considered, in order of name."""
 
     strategy: str
@@ -55,7 +55,7 @@ def choose(
     objective: str,
     candidates: Mapping[str, Predict],
     refused: Mapping[str, str] | None = None,
-) -> Choice:
+) -> StrategyChoice:
     """The candidate that serves the objective best; `refused` has the reasons of those that cannot carry it.
 
     >>> from midstream.optimizer.statistics import Statistics
@@ -78,7 +78,7 @@ def choose(
     for name, prediction in able.items():
         reasons[name] = "chosen" if name == best else _lost(prediction, able[best], best, order)
     considered = tuple(Considered(name, foreseen.get(name), reasons[name]) for name in sorted(reasons))
-    return Choice(best, able[best], considered)
+    return StrategyChoice(best, able[best], considered)
 
 
 def checked(objective: object) -> tuple[str, ...]:

@@ -20,9 +20,9 @@ from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
 from midstream.operators.forms.base import OperatorForm, forms
 from midstream.plan.notation import form_names
+from midstream.testing.drawn_join import STEP, DrawnJoin, Family, Oracle, draw_rows
 from midstream.testing.installed import installed, located
 from midstream.testing.strategies import trees
-from midstream.testing.window_join import STEP, Family, Oracle, WindowJoin, draw_rows
 
 STEPS = 7
 BY_FORM, BY_TREE = "by_form", "by_tree"
@@ -69,7 +69,7 @@ def _course(name: str, rng: Random) -> None:
                     _check_states(engines[BY_FORM], engines[BY_TREE])
 
 
-def _begun(join: WindowJoin, plan: str, lanes: int) -> Engine:
+def _begun(join: DrawnJoin, plan: str, lanes: int) -> Engine:
     engine = Engine(lanes=lanes)
     for name in join.streams:
         engine.create_stream(name, "u BIGINT, k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts", lateness=STEP)
@@ -77,7 +77,7 @@ def _begun(join: WindowJoin, plan: str, lanes: int) -> Engine:
     return engine
 
 
-def _migrate(rng: Random, engine: Engine, join: WindowJoin, name: str) -> bool:
+def _migrate(rng: Random, engine: Engine, join: DrawnJoin, name: str) -> bool:
     """Carry the query between the form and trees by any strategy that accepts it."""
     plan = trees(rng, join.streams)
     for strategy in rng.sample(list(discovered()), len(discovered())):

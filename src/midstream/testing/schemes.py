@@ -21,8 +21,8 @@ from midstream.model.errors import StrategyError
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
 from midstream.sharing.discovery import schemes
 from midstream.sharing.schemes.base import Figures, Scheme
+from midstream.testing.drawn_join import STEP, DrawnJoin, Family, Oracle, draw_rows
 from midstream.testing.installed import installed, located
-from midstream.testing.window_join import STEP, Family, Oracle, WindowJoin, draw_rows
 
 STEPS = 8
 
@@ -61,7 +61,7 @@ def _check_cuts(scheme: Scheme, rng: Random) -> None:
 class _Running:
     """A query, the step it began with or was changed in, and what it was said to see."""
 
-    join: WindowJoin
+    join: DrawnJoin
     since: int
     sees: str | int = "all"
     exact_from: int | None = None
@@ -89,7 +89,7 @@ def _check_answers(sharing: str, rng: Random) -> None:
                     _check_answer(oracle, running, results[name], step)
 
 
-def _act(rng: Random, engine: Engine, live: dict[str, _Running], join: WindowJoin, step: int) -> Engine:
+def _act(rng: Random, engine: Engine, live: dict[str, _Running], join: DrawnJoin, step: int) -> Engine:
     """Do something before a step; a new query is the most likely."""
     name = rng.choice(sorted(live)) if live else ""
     match rng.choice(("add", "add", "add", "change", "drop", "migrate", "rescale", "restart")):

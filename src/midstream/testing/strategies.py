@@ -20,8 +20,8 @@ from midstream.engine import Engine
 from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
+from midstream.testing.drawn_join import SCHEMA, STEP, DrawnJoin, Family, Oracle, draw_rows
 from midstream.testing.installed import installed, located
-from midstream.testing.window_join import SCHEMA, STEP, Family, Oracle, WindowJoin, draw_rows
 
 STEPS = 9
 AFTER = 1000
@@ -86,7 +86,7 @@ def _course(strategy: str, rng: Random) -> int:
         engine.create_stream(name, "u BIGINT, k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts", lateness=STEP)
     engine.add_query(QUERY, join.cql(), plan=plans(rng, join.streams))
     carried = 0
-    held = _Held()
+    owed = _Owed()
     with Oracle(join.streams) as oracle:
         for step in (*range(STEPS), AFTER, AFTER + 1):
             if 0 < step < AFTER and rng.random() < 0.5:
@@ -99,7 +99,7 @@ def _course(strategy: str, rng: Random) -> int:
             answer = engine.push(tables)[QUERY]
             oracle.push(tables, step)
             with located(f"step {step}, {join.cql()}"):
-                held.check(engine, answer, oracle.answer(join, step, 0, "all"), last=step > AFTER)
+                owed.check(engine, answer, oracle.answer(join, step, 0, "all"), last=step > AFTER)
     with located(f"after all, {join.cql()}"):
         assert engine.migration(QUERY) is None, f"a migration does not end: {engine.migration(QUERY)}"
     return carried
@@ -111,26 +111,26 @@ def _rows_after_all(streams: str, step: int) -> dict[str, pa.Table]:
     return dict.fromkeys(streams, pa.table(row, schema=SCHEMA)) if step == AFTER else {}
 
 
-class _Held:
+class _Owed:
     """Compares answers step by step; while a migration holds results back, they may come later, never twice."""
 
     def __init__(self) -> None:
-        self._owed: Counter[Any] = Counter()
+        self._due: Counter[Any] = Counter()
 
     def check(self, engine: Engine, answer: pa.Table, expected: Counter[Any], *, last: bool) -> None:
         times = answer["_ts"].cast(pa.int64())
         found = Counter(zip(*(column.to_pylist() for column in (*answer.columns[:-1], times)), strict=True))
-        due = self._owed + expected
+        due = self._due + expected
         assert not found - due, f"has too many {dict(found - due)}"
-        self._owed = due - found
+        self._due = due - found
         migration = engine.migration(QUERY)
         holds = migration is not None and "held back" in str(migration.get("phase"))
-        assert holds or not self._owed, f"lacks {dict(self._owed)}"
+        assert holds or not self._due, f"lacks {dict(self._due)}"
         assert times.to_pylist() == sorted(times.to_pylist()), "not in order of time"
-        assert not (last and self._owed), f"lacks {dict(self._owed)} after all"
+        assert not (last and self._due), f"lacks {dict(self._due)} after all"
 
 
-def _migrate(rng: Random, engine: Engine, join: WindowJoin, strategy: str) -> int:
+def _migrate(rng: Random, engine: Engine, join: DrawnJoin, strategy: str) -> int:
     """Ask for another plan; one time in four by any strategy, so that migrations of several kinds overlap."""
     chosen = strategy if rng.random() < 0.75 else rng.choice(list(discovered()))
     options = {

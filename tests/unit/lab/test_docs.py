@@ -10,7 +10,7 @@ import pytest
 from midstream.lab.discovery import figures
 from midstream.lab.figure import Scale
 from midstream.lab.report import report
-from midstream.lab.run import Outcome
+from midstream.lab.run import FigureOutcome
 from midstream.migration.discovery import strategies
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -28,7 +28,7 @@ def test_the_page_tells_the_verdicts_of_the_data(name: str) -> None:
     verdicts = found.judge(data)
     assert verdicts
     page = (DOCS / "lab.md").read_text(encoding="utf-8").splitlines()
-    told = report([Outcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md").splitlines()
+    told = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md").splitlines()
     about = [line for line in told if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
     assert not set(about) - set(page), AGAIN
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from midstream.engine import Engine
-from midstream.lab.generator import Schedule, Source, Workload, equal, query
+from midstream.lab.generator import GeneratedStream, Schedule, Workload, equal, query
 
 SQL = query("AB", [equal("A.k", "B.k")], "RANGE 1 SECOND")
 
 
 def workload(rate: float | Schedule = 50.0, size: float | Schedule = 20, seed: int = 1) -> Workload:
-    return Workload((Source("A", rate, {"k": size}), Source("B", 50.0, {"k": 20})), SQL, seed)
+    return Workload((GeneratedStream("A", rate, {"k": size}), GeneratedStream("B", 50.0, {"k": 20})), SQL, seed)
 
 
 def test_a_rate_may_change_while_rows_arrive() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, Machine, Task
+from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, HybMigTask, Machine
 from midstream.lab.plans import bushy, left_deep, right_deep, sharing
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
@@ -19,7 +19,7 @@ SMALL = Machine(minute=12.0, rows=1 / 6, domain=4, speed=float("inf"))
 
 @pytest.mark.parametrize("streams", STREAMS)
 def test_nothing_is_shared_but_where_sharing_is_the_point(streams: int) -> None:
-    task = Task(SMALL, streams=streams)
+    task = HybMigTask(SMALL, streams=streams)
     columns = parse_ddl("k BIGINT, ts TIMESTAMP")
     query = parse_query(task.workload().sql, {n: StreamSchema(n, columns, "ts", 0, None) for n in task.names})
 
@@ -34,7 +34,7 @@ def test_nothing_is_shared_but_where_sharing_is_the_point(streams: int) -> None:
 
 
 def test_the_rare_stream_is_the_first_before_the_start_and_the_last_after_it() -> None:
-    task = Task(Machine(minute=60.0, rows=10.0, domain=20, speed=1.0))
+    task = HybMigTask(Machine(minute=60.0, rows=10.0, domain=20, speed=1.0))
     arrivals = task.workload().arrivals(task.end)
     for name, rare_before, rare_after in (("A", True, False), ("C", False, False), ("F", False, True)):
         before, after = arrivals[name].between(0, task.start), arrivals[name].between(task.start, task.end)
@@ -46,7 +46,7 @@ def test_the_rare_stream_is_the_first_before_the_start_and_the_last_after_it() -
 
 
 def test_a_window_holds_its_share_of_the_paper_s_rows() -> None:
-    task = Task(Machine(minute=12.0, rows=5.0, domain=4, speed=1.0), window=2.0, rate=1.6)
+    task = HybMigTask(Machine(minute=12.0, rows=5.0, domain=4, speed=1.0), window=2.0, rate=1.6)
     arrivals = task.workload().arrivals(task.seconds)
     assert task.seconds == 24.0
     assert arrivals["B"].rows.num_rows == pytest.approx(2 * 60 * 1.6 * 5.0, rel=0.15)
@@ -54,7 +54,7 @@ def test_a_window_holds_its_share_of_the_paper_s_rows() -> None:
 
 @pytest.mark.parametrize("shape", ["right", "bushy", "sharing"])
 def test_every_method_gives_the_results_that_are_due(shape: str) -> None:
-    task = Task(SMALL, window=2.0, streams=4, shape=shape, ticks=6, span=1.6)
+    task = HybMigTask(SMALL, window=2.0, streams=4, shape=shape, ticks=6, span=1.6)
     due = task.undisturbed().total("results", task.start)
     found = {name: task.method(name) for name in METHODS}
     assert due > 50
@@ -63,6 +63,6 @@ def test_every_method_gives_the_results_that_are_due(shape: str) -> None:
 
 
 def test_a_task_differs_by_what_is_changed() -> None:
-    task = Task(SMALL)
+    task = HybMigTask(SMALL)
     assert task.at(streams=7) == replace(task, streams=7) and task.at(streams=7).old == "((((((A B) C) D) E) F) G)"
-    assert task.method("moving_state") is Task(SMALL).method("moving_state"), "equal runs are done once"
+    assert task.method("moving_state") is HybMigTask(SMALL).method("moving_state"), "equal runs are done once"

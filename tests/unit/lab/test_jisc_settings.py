@@ -7,14 +7,14 @@ import pytest
 
 from midstream.lab.even import strides
 from midstream.lab.figures.jisc_10 import latency
-from midstream.lab.jisc_settings import ROW, Chain, switch
+from midstream.lab.jisc_settings import ROW, JoinChain, switch
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Join, Plan
 
-CHAIN = Chain(joins=4, window=10, steps=5)
+CHAIN = JoinChain(joins=4, window=10, steps=5)
 
 
 @pytest.mark.parametrize("size", [1, 2, 6, 25, 100])
@@ -80,7 +80,10 @@ def test_both_strategies_give_the_same_results() -> None:
 
 
 def test_latency_of_jisc_does_not_grow_with_the_window() -> None:
-    (small, results), (large, more) = (latency(Chain(4, window, steps=4), "jisc") for window in (40, 400))
+    (small, results), (large, more) = (latency(JoinChain(4, window, steps=4), "jisc") for window in (40, 400))
     assert results and more
     assert large < 2 * small
-    assert latency(Chain(4, 400, steps=4), "moving_state")[0] > 5 * latency(Chain(4, 40, steps=4), "moving_state")[0]
+    assert (
+        latency(JoinChain(4, 400, steps=4), "moving_state")[0]
+        > 5 * latency(JoinChain(4, 40, steps=4), "moving_state")[0]
+    )

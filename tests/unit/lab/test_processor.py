@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.lab.generator import Schedule, Source, Workload, equal, query
-from midstream.lab.processor import QUERY, Prices, Processor, Switch
+from midstream.lab.generator import GeneratedStream, Schedule, Workload, equal, query
+from midstream.lab.processor import QUERY, PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
 from midstream.model.events import MigrationEnded
 
 OLD, NEW = "((A B) C)", "(A (B C))"
 PREDICATES = [equal("A.k", "B.k", nested=True), equal("B.m", "C.m", nested=True)]
 WORK = Workload(
-    (Source("A", 20, {"k": 5}), Source("B", 20, {"k": 5, "m": 5}), Source("C", 20, {"m": 5})),
+    (
+        GeneratedStream("A", 20, {"k": 5}),
+        GeneratedStream("B", 20, {"k": 5, "m": 5}),
+        GeneratedStream("C", 20, {"m": 5}),
+    ),
     query("ABC", PREDICATES, "RANGE 1 SECOND"),
 )
 
@@ -20,7 +24,7 @@ WORK = Workload(
 PLAIN = Prices()
 
 
-def play(speed: float, switches: tuple[Switch, ...] = (), prices: Prices = PLAIN, until: float = 4.0) -> Trace:
+def play(speed: float, switches: tuple[PlanSwitch, ...] = (), prices: Prices = PLAIN, until: float = 4.0) -> Trace:
     return Processor(speed, 0.1, prices).play(WORK, OLD, until, switches)
 
 
@@ -68,12 +72,12 @@ def test_results_do_not_depend_on_speed_or_plan_or_migration() -> None:
     expected = play(1e9).total("results")
     assert expected > 100
     assert play(1_000).total("results") == expected
-    assert play(1e9, (Switch(2.0, NEW),)).total("results") == expected
-    assert play(1_000, (Switch(1.0, NEW), Switch(2.0, OLD))).total("results") == expected
+    assert play(1e9, (PlanSwitch(2.0, NEW),)).total("results") == expected
+    assert play(1_000, (PlanSwitch(1.0, NEW), PlanSwitch(2.0, OLD))).total("results") == expected
 
 
 def test_a_switch_has_a_step_of_its_own() -> None:
-    trace = play(1_000_000, (Switch(2.0, NEW, "moving_state"),))
+    trace = play(1_000_000, (PlanSwitch(2.0, NEW, "moving_state"),))
     stage = trace.stage
     (step,) = [step for step in trace.steps if step.begin == stage.began]
     assert stage.strategy == "moving_state" and stage.plan == NEW
@@ -84,7 +88,7 @@ def test_a_switch_has_a_step_of_its_own() -> None:
 
 
 def test_a_run_may_settle_with_its_migrations() -> None:
-    switches = (Switch(1.0, NEW, "parallel_track"), Switch(2.5, OLD, "parallel_track"))
+    switches = (PlanSwitch(1.0, NEW, "parallel_track"), PlanSwitch(2.5, OLD, "parallel_track"))
     whole = Processor(1e9, 0.1).play(WORK, OLD, 6.0, switches)
     settled = Processor(1e9, 0.1).play(WORK, OLD, 6.0, switches, settle=True)
     assert settled.stages == whole.stages
@@ -93,7 +97,7 @@ def test_a_run_may_settle_with_its_migrations() -> None:
 
 
 def test_events_of_every_step_are_kept_in_order() -> None:
-    trace = play(1e9, (Switch(1.0, NEW), Switch(2.0, OLD), Switch(3.0, NEW)))
+    trace = play(1e9, (PlanSwitch(1.0, NEW), PlanSwitch(2.0, OLD), PlanSwitch(3.0, NEW)))
     steps = [event.step for event in trace.events]
     assert steps == sorted(steps)
     assert [e.plan for e in trace.events if isinstance(e, MigrationEnded) and e.query == QUERY] == [NEW, OLD, NEW]

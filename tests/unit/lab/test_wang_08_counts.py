@@ -10,10 +10,10 @@ import pytest
 from midstream.lab.generator import SECOND, Workload
 from midstream.lab.wang_engine import SEED, TICK, Tally, tally
 from midstream.lab.wang_operators import chain, mem_opt, pull_up, push_down
-from midstream.lab.wang_queries import PARTS, Setting, small_large
+from midstream.lab.wang_queries import PARTS, WangSetting, small_large
 
-FILTERED = Setting((2, 5, 9), rate=4.0, s_sigma=0.4, s_join=0.3, run=30.0)
-PLAIN = Setting((1, 2, 3, 8, 9), rate=4.0, s_sigma=1.0, s_join=0.3, run=30.0)
+FILTERED = WangSetting((2, 5, 9), rate=4.0, s_sigma=0.4, s_join=0.3, run=30.0)
+PLAIN = WangSetting((1, 2, 3, 8, 9), rate=4.0, s_sigma=1.0, s_join=0.3, run=30.0)
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Tuples:
         return self.pairs(window, part, joined=True)
 
 
-def tuples(setting: Setting) -> Tuples:
+def tuples(setting: WangSetting) -> Tuples:
     arrivals = Workload(setting.sources, "", SEED).arrivals(setting.until)
     a, b = (list(zip(rows.times, *(rows.rows[c].to_pylist() for c in "uv"), strict=True)) for rows in arrivals.values())
     passing = {v for *_, v in sorted(a, key=lambda row: row[2])[: tally(setting, "mem_opt").passing]}

@@ -8,7 +8,7 @@ import pytest
 from midstream.lab.figures.zhu_13 import joins
 from midstream.lab.figures.zhu_16 import longest_zero
 from midstream.lab.processor import Processor
-from midstream.lab.zhu import LOW, NEW, OLD, Setting, predicted, set_1, stage
+from midstream.lab.zhu import LOW, NEW, OLD, ZhuSetting, predicted, set_1, stage
 from midstream.lab.zhu_cases import Course
 from midstream.lab.zhu_lemma import t_pt_by_lemma
 from midstream.migration.costs.zhu import t_ms_left_deep
@@ -27,7 +27,7 @@ def test_table_2_as_streams() -> None:
 
 
 def test_both_plans_give_the_same_results() -> None:
-    setting = Setting(1000, dict.fromkeys("ABCD", 50.0), {"AB": 0.1, "BC": 0.1, "CD": 0.1})
+    setting = ZhuSetting(1000, dict.fromkeys("ABCD", 50.0), {"AB": 0.1, "BC": 0.1, "CD": 0.1})
     old, new = (Processor(1e9, 0.5).play(setting.workload(), plan, 4.0).total("results") for plan in (OLD, NEW))
     assert old == new > 50
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from midstream.lab.hybmig_settings import Machine, Task
+from midstream.lab.hybmig_settings import HybMigTask, Machine
 from midstream.lab.processor import Processor
 
-TASK = Task(Machine(minute=12.0, rows=0.5, domain=20, speed=float("inf")), streams=5, ticks=12)
+TASK = HybMigTask(Machine(minute=12.0, rows=0.5, domain=20, speed=float("inf")), streams=5, ticks=12)
 
 
 @pytest.mark.parametrize("budget", [60_000, 120_000])

@@ -8,7 +8,7 @@ import pytest
 
 from midstream.migration import predictions
 from midstream.model.errors import StrategyError
-from midstream.optimizer.chooser import OBJECTIVES, Choice, Predict, choose
+from midstream.optimizer.chooser import OBJECTIVES, Predict, StrategyChoice, choose
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.optimizer.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
 from midstream.plan.decompose import decompose
@@ -47,7 +47,7 @@ def fixed(**figures: Prediction | None) -> Mapping[str, Predict]:
 SOME = situation((1, 1, 1), (0.1, 1), (0.1, 1))
 
 
-def chosen(objective: str, **figures: Prediction | None) -> Choice:
+def chosen(objective: str, **figures: Prediction | None) -> StrategyChoice:
     return choose(SOME, objective, fixed(**figures))
 
 

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.processor import Processor, Switch
+from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
 from midstream.lab.zhu import OLD, SPEED, set_1
 
@@ -47,7 +47,7 @@ class HybMig00(Figure):
     @override
     def measure(self, scale: Scale) -> pa.Table:
         processor = Processor(SPEED, tick=scale.pick(quick=0.25, full=0.1))
-        switches = [Switch(at, orders, "m_join") for at, orders in zip((FIRST, SECOND), ORDERS, strict=True)]
+        switches = [PlanSwitch(at, orders, "m_join") for at, orders in zip((FIRST, SECOND), ORDERS, strict=True)]
         rows = []
         for case, asked in ((TREE, []), (M_JOIN, switches)):
             trace = processor.play(SETTING.workload(), OLD, END, asked)

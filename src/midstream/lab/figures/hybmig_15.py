@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.hybmig_settings import METHODS, SMOOTH, SPAN, Machine, Task
+from midstream.lab.hybmig_settings import METHODS, SMOOTH, SPAN, HybMigTask, Machine
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Numbers
 
@@ -45,7 +45,7 @@ class HybMig15(Figure):
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        task = Task(Machine.smooth(scale), ticks=scale.pick(quick=72, full=180))
+        task = HybMigTask(Machine.smooth(scale), ticks=scale.pick(quick=72, full=180))
         rows = []
         for case, trace in [(DUE, task.undisturbed()), *((name, task.method(name)) for name in METHODS)]:
             ends, greatest = trace.column("end"), trace.column("delay_greatest")

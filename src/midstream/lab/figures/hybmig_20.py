@@ -12,7 +12,7 @@ from typing_extensions import override
 from midstream.lab.drawing import bars
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.hybmig_overhead import CPU, MEASURES, MEMORY
-from midstream.lab.hybmig_settings import CLIQUE, STREAMS, Machine, Task
+from midstream.lab.hybmig_settings import CLIQUE, STREAMS, HybMigTask, Machine
 from midstream.lab.tidy import column, table
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class HybMig20(Figure):
         rows = []
         machine = replace(Machine.smooth(scale), domain=DOMAIN)
         for streams in STREAMS:
-            task = Task(machine, streams=streams, shape="sharing", ticks=scale.pick(quick=18, full=36))
+            task = HybMigTask(machine, streams=streams, shape="sharing", ticks=scale.pick(quick=18, full=36))
             for case, decompose in ((PLAIN, False), (SHARED, True)):
                 trace = task.play("hybmig", {"decompose": decompose})
                 rows.append(

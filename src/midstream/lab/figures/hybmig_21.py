@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import bars
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.hybmig_settings import METHODS, RATES, SETTING, SPAN, Machine, Task
+from midstream.lab.hybmig_settings import METHODS, RATES, SETTING, SPAN, HybMigTask, Machine
 from midstream.lab.tidy import cases, column, table
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class HybMig21(Figure):
     def measure(self, scale: Scale) -> pa.Table:
         rows = []
         for rate in scale.pick(quick=(*RATES[:3], RATES[4]), full=RATES):
-            task = Task(Machine.of(scale), rate=rate, span=2.0)
+            task = HybMigTask(Machine.of(scale), rate=rate, span=2.0)
             phase = task.start + SPAN * task.seconds
             for case in (*METHODS, BSC):
                 trace = task.play("hybmig", {"background": idle(task)}) if case == BSC else task.method(case)
@@ -113,7 +113,7 @@ class HybMig21(Figure):
             axes.set_yscale("log")
 
 
-def idle(task: Task) -> int:
+def idle(task: HybMigTask) -> int:
     """The comparisons a step that HybMig without BSC leaves to the processor."""
     trace = task.method("hybmig")
     steps = [step.work for step in trace.steps if task.start <= step.upto <= task.start + task.seconds]

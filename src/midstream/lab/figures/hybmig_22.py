@@ -12,8 +12,8 @@ from typing_extensions import override
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Workload
-from midstream.lab.hybmig_settings import SMOOTH, SPAN, Machine, Task
-from midstream.lab.processor import Processor, Switch
+from midstream.lab.hybmig_settings import SMOOTH, SPAN, HybMigTask, Machine
+from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
 from midstream.lab.trace import Trace
 
@@ -48,13 +48,13 @@ class HybMig22(Figure):
     @override
     def measure(self, scale: Scale) -> pa.Table:
         machine = Machine.smooth(scale)
-        task = Task(replace(machine, speed=2 * machine.speed), ticks=scale.pick(quick=36, full=90))
+        task = HybMigTask(replace(machine, speed=2 * machine.speed), ticks=scale.pick(quick=36, full=90))
         old = _play(task, [])
         spare = task.machine.speed * task.tick - old.total("work", task.start) / (SPAN * task.ticks)
         cases: dict[str, dict[str, Any]] = {"gms": {}, "gpt": {}, "ghm": {"budget": max(round(spare / 2), 0)}}
         traces = {DUE: old}
         for case, options in cases.items():
-            traces[case] = _play(task, [Switch(task.start, task.new, case, options)])
+            traces[case] = _play(task, [PlanSwitch(task.start, task.new, case, options)])
         rows = []
         for case, trace in traces.items():
             length = trace.stage.length / task.seconds if trace.stages else 0.0
@@ -109,7 +109,7 @@ class HybMig22(Figure):
         canvas.axes[1].set_yscale("log")
 
 
-def _play(task: Task, switches: list[Switch]) -> Trace:
+def _play(task: HybMigTask, switches: list[PlanSwitch]) -> Trace:
     plain = task.workload()
     text = (
         f"SELECT MEDIAN(A.v) AS middle FROM {', '.join(f'{name} [{task.range}]' for name in task.names)} "

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.jisc_settings import STREAMS, Chain, switch
+from midstream.lab.jisc_settings import STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Jisc09(Figure):
 
     @override
     def measure(self, scale: Scale) -> pa.Table:
-        chain = scale.pick(quick=Chain(20, 40, steps=8), full=Chain(20, 200, steps=40))
+        chain = scale.pick(quick=JoinChain(20, 40, steps=8), full=JoinChain(20, 200, steps=40))
         transition = switch(chain.seconds, chain.worst, "jisc")
         runs = {
             "jisc": chain.play(chain.old, BEFORE + AFTER, [transition]),

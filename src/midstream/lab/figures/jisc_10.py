@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.engine import Engine
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.jisc_settings import ROW, STREAMS, Chain
+from midstream.lab.jisc_settings import ROW, STREAMS, JoinChain
 from midstream.lab.tidy import cases, column, table
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Jisc10(Figure):
         rows = []
         for join in KINDS:
             for window in windows[join]:
-                chain = Chain(JOINS, window, steps=4, nested=join != "hash")
+                chain = JoinChain(JOINS, window, steps=4, nested=join != "hash")
                 for case in ("jisc", "moving_state"):
                     compared, results = latency(chain, case)
                     rows.append({"case": case, JOIN: join, WINDOW: window, LATENCY: compared, "results": results})
@@ -109,7 +109,7 @@ class Jisc10(Figure):
             axes.set_title(join, fontsize="small")
 
 
-def latency(chain: Chain, strategy: str, form: str = "{}") -> tuple[int, int]:
+def latency(chain: JoinChain, strategy: str, form: str = "{}") -> tuple[int, int]:
     """The comparisons of the step in which the transition begins, and its results: it has one row of each stream.
 
     `form` makes the plans of the chain's trees: `stairs({})`.

@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.lab.drawing import lines
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.figures.jisc_10 import JOINS, LATENCY, WINDOW, latency
-from midstream.lab.jisc_settings import STREAMS, Chain
+from midstream.lab.jisc_settings import STREAMS, JoinChain
 from midstream.lab.tidy import column, table
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Jisc10Stairs(Figure):
         rows = []
         for window in scale.pick(quick=(100, 1000, 10_000), full=(100, 1000, 10_000, 100_000)):
             for case, form in PLANS.items():
-                compared, results = latency(Chain(JOINS, window, steps=4), case, form)
+                compared, results = latency(JoinChain(JOINS, window, steps=4), case, form)
                 rows.append({"case": case, WINDOW: window, LATENCY: compared, "results": results})
         return table(rows)
 

@@ -16,7 +16,7 @@ from midstream.lab.tidy import column, table
 from midstream.lab.wang_engine import tally
 from midstream.lab.wang_grid import PANEL, RATE, draw_panels
 from midstream.lab.wang_operators import chain
-from midstream.lab.wang_queries import RATES, RUN, Setting, small_large
+from midstream.lab.wang_queries import RATES, RUN, WangSetting, small_large
 from midstream.lab.wang_settings import S_JOIN, Numbers, percent
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts, edge_lengths
 from midstream.sharing.shortest_path import cheapest_cuts
@@ -75,7 +75,7 @@ class Wang0803(Figure):
             {PANEL: panel, RATE: rate, **row}
             for panel, windows in PANELS.items()
             for rate in scale.pick(quick=(RATES[0], RATES[1], RATES[-1]), full=RATES)
-            for row in _chains(Setting(windows, rate, 1.0, S_JOIN[0], run=scale.pick(quick=45.0, full=RUN)))
+            for row in _chains(WangSetting(windows, rate, 1.0, S_JOIN[0], run=scale.pick(quick=45.0, full=RUN)))
         )
 
     @override
@@ -103,7 +103,7 @@ class Wang0803(Figure):
         draw_panels(canvas, data, PANELS, SERVICE, **{C_SYS: IN_AND_OUT})
 
 
-def _chains(setting: Setting) -> Iterator[dict[str, Any]]:
+def _chains(setting: WangSetting) -> Iterator[dict[str, Any]]:
     """Both chains at every C_sys."""
     windows = setting.windows
     load = ChainLoad(windows, setting.rate, setting.rate, setting.s_join)

@@ -12,7 +12,7 @@ from typing_extensions import override
 from midstream.lab.drawing import lines, mark
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.generator import Schedule, Workload
-from midstream.lab.processor import Processor, Switch
+from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.tidy import column, table
 from midstream.lab.zhu import LOW, NEW, OLD
 from midstream.model.errors import StrategyError
@@ -102,7 +102,7 @@ def _paused(workload: Workload) -> Workload:
 def _asked(workload: Workload, old: str, new: str) -> str:
     """What the engine answers to a migration by pause, drain and resume."""
     try:
-        trace = Processor(1e6, tick=0.5).play(workload, old, 2.0, [Switch(1.0, new, "pause_drain_resume")])
+        trace = Processor(1e6, tick=0.5).play(workload, old, 2.0, [PlanSwitch(1.0, new, "pause_drain_resume")])
     except StrategyError as error:
         return error.message.partition(": ")[2]
     return DONE if trace.stage.length == 0 else f"done in {trace.stage.length} s"

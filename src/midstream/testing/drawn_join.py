@@ -29,10 +29,10 @@ Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class WindowJoin:
+class DrawnJoin:
     """A join of streams named by letters, its condition between neighbours, a window for each, and its filters.
 
-    >>> WindowJoin("AB", "{a}.k = {b}.k", (5, 7), ("{a}.v > 0",)).cql()
+    >>> DrawnJoin("AB", "{a}.k = {b}.k", (5, 7), ("{a}.v > 0",)).cql()
     'SELECT A.u AS a, B.u AS b, _ts FROM A [RANGE 5 MICROSECONDS], B [RANGE 7 MICROSECONDS] WHERE A.k = B.k AND A.v > 0'
     """
 
@@ -79,11 +79,11 @@ class Family:
         """Any family."""
         return Family(rng.choice(("AB", "AB", "ABC")), rng.choice(TIES), tuple(rng.sample(FILTERS, 2)))
 
-    def join(self, rng: Random) -> WindowJoin:
+    def join(self, rng: Random) -> DrawnJoin:
         """Any join of it: with the same window on all streams or one for each."""
         size = rng.choice(WINDOWS)
         windows = tuple(size if rng.random() < 0.6 else rng.choice(WINDOWS) for _ in self.streams)
-        return WindowJoin(self.streams, self.tie, windows, tuple(f for f in self.filters if rng.random() < 0.4))
+        return DrawnJoin(self.streams, self.tie, windows, tuple(f for f in self.filters if rng.random() < 0.4))
 
 
 def draw_rows(rng: Random, streams: str, step: int) -> dict[str, pa.Table]:
@@ -127,7 +127,7 @@ class Oracle:
             for row in table.set_column(3, "ts", table["ts"].cast(pa.int64())).to_pylist():
                 self._database.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?)", [*row.values(), step])
 
-    def answer(self, join: WindowJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
+    def answer(self, join: DrawnJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
         """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
         what is of an event time on.
         """

@@ -17,7 +17,7 @@ SLICES = 64
 
 
 @dataclass(frozen=True)
-class Piece:
+class TaskFigures:
     """The joins of one task, old and new, children first.
 
     `window`: seconds until all rows that are alive at the start are spent; `filling`: until states that begin empty are
@@ -86,7 +86,7 @@ class Piece:
         return (log(keys) + EULER) / rate if rate else inf
 
 
-def pieces(situation: Situation) -> list[Piece]:
+def pieces(situation: Situation) -> list[TaskFigures]:
     """The tasks of a migration in figures; one over a single source has no joins, and nothing to say."""
     return [piece for task in situation.pieces if (piece := _piece(situation, task)).new]
 
@@ -111,14 +111,14 @@ def lowest(joinings: list[Joining]) -> list[Sources]:
     return [sources for sources in below if sources != joinings[-1].output.sources]
 
 
-def _piece(situation: Situation, task: Task) -> Piece:
+def _piece(situation: Situation, task: Task) -> TaskFigures:
     sources = situation.statistics.sources
     before = task.piece(situation.old)
     old, new = situation.estimate.joinings(before), situation.estimate.joinings(task.piece(situation.new))
     windows = [sources[alias].window for alias in new[-1].output.sources] if new else [0.0]
     entries = [min(sources[alias].window for alias in entry) for entry in lowest(new)] if new else []
     filling = sum(windows) / len(windows)
-    return Piece(old, new, max(windows), filling, max(entries, default=0.0), _height(before))
+    return TaskFigures(old, new, max(windows), filling, max(entries, default=0.0), _height(before))
 
 
 def _height(plan: Plan) -> int:
