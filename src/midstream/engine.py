@@ -18,7 +18,7 @@ from midstream.explain import explain
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
+from midstream.model.command import Command, operator_json
 from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -27,8 +27,15 @@ from midstream.sharing.discovery import scheme
 from midstream.state.store.memory import MemoryStore
 from midstream.state.sweep import listed
 from midstream.step.admission.outputs import appended
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale, check_lanes
+from midstream.step.commands.reshare import Reshare
 from midstream.step.fold import step
-from midstream.step.plan_step import check_lanes, plan_step, take
+from midstream.step.plan_step import plan_step
 
 
 class Engine:
@@ -211,7 +218,7 @@ class Engine:
 
     def _command(self, command: Command) -> None:
         with fault_located(lambda: f"command {command.kind}"):
-            self._ahead = take(self._upcoming(), command, {}, [])
+            self._ahead = taken(self._upcoming(), command)
         self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
 
     def _shown(self) -> Manifest:

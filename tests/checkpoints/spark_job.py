@@ -8,9 +8,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.command import Command
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
 from tests.checkpoints.course import Course
 from tests.checkpoints.courses import CROSSED, LEFT, RIGHT, ROWS, case, counts, difference, member
 from tests.property.drive import Rescale as RescaleAction

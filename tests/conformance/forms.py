@@ -8,12 +8,14 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from midstream.model.commands import AddQuery, Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.step.choose import AUTO
-from midstream.step.plan_step import check_migration, plan_step
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.migrate import check_migration
+from midstream.step.draft import MigrationStart
+from midstream.step.plan_step import plan_step
 from tests.oracle.spec import QuerySpec, StreamSpec
 from tests.property.queries import tree
 
@@ -86,7 +88,8 @@ class Rehearsal:
             strategy, options = "moving_state", {}
         standing = self.manifest.with_query("q", replace(self.manifest.queries["q"], plan=old))
         try:
-            return check_migration(standing, Migrate("q", new, strategy, dict(options))).notation()
+            start = MigrationStart("q", new, strategy, options)
+            return check_migration(standing, standing.queries["q"], start).notation()
         except StrategyError:
             return None
 

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
-from midstream.model.commands import Migrate, Rescale
 from midstream.spark.session import local_session
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case

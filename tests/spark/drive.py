@@ -15,13 +15,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.model.commands import AddQuery, Command, DropQuery
-from midstream.model.commands import Migrate as MigrateCommand
-from midstream.model.commands import Rescale as RescaleCommand
+from midstream.model.command import Command
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate as MigrateCommand
+from midstream.step.commands.rescale import Rescale as RescaleCommand
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same, assert_ordered
 from tests.oracle.spec import StreamSpec

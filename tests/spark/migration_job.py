@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.migration.discovery import discovered
-from midstream.model.commands import Migrate
 from midstream.spark.session import local_session
+from midstream.step.commands.migrate import Migrate
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case

@@ -10,8 +10,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.command import Command
 from midstream.spark.session import local_session
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
 from tests.property.drive import Rescale as RescaleAction
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move

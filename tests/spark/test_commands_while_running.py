@@ -11,9 +11,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Reshare
+from midstream.model.command import Command
 from midstream.sharing.discovery import schemes
 from midstream.spark.run import Run
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.reshare import Reshare
 from tests.spark.crash_job import CASE, STREAMS
 from tests.spark.drive import Hooks, Place, finish, job, read_all
 from tests.spark.test_jobs import PAIRS, feed_step, jobs, until

@@ -7,12 +7,17 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Reshare
+from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.spark import reconcile
 from midstream.spark.reconcile import Declared, differences
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.reshare import Reshare
 from midstream.step.plan_step import plan_step
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"

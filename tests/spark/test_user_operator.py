@@ -9,7 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.commands import Migrate, operator_json
+from midstream.model.command import operator_json
+from midstream.step.commands.migrate import Migrate
 from tests.property.rows import cut
 from tests.spark.crash_job import ROWS, STREAMS
 from tests.spark.drive import Hooks, Place, finish, job, read_all

@@ -3,3 +3,6 @@
 In: a folder, or a manifest to publish in it. Out: the newest manifest, any of those kept, the commands given since, and
 the report that every face shows; a step is committed by one rename.
 """
+
+# So that every kind of command that a manifest or a log may hold is known to the codec.
+from midstream.step import commands as commands

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from midstream.model.codec import decode, encode
-from midstream.model.commands import Command
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
 from midstream.state.store.disk import (
     cannot_read,
@@ -30,7 +30,7 @@ class CommandLog:
     number n has seen all before it. Needs a file system with hard links.
 
     >>> from tempfile import TemporaryDirectory
-    >>> from midstream.model.commands import DropQuery
+    >>> from midstream.step.commands.drop_query import DropQuery
     >>> with TemporaryDirectory() as folder:
     ...     log = CommandLog(folder)
     ...     log.append(DropQuery("p")), log.append(DropQuery("q")), log.after(1)

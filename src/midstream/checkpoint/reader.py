@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.model.codec import encode
-from midstream.model.commands import Command, Migrate
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
 from midstream.model.manifest import Manifest
-from midstream.step.plan_step import plan_step, take
+from midstream.step.commands.base import StepCommand, taken
+from midstream.step.plan_step import plan_step
 
 JsonObject = dict[str, Any]
 
@@ -90,7 +91,7 @@ class Checkpoint:
         steps = [event for event in self.last_events(1) if event["event"] == "step_done"]
         return {"checkpoint": str(self.path), **status(found, self.waiting(found), *steps)}
 
-    def send(self, command: Command) -> tuple[int, Command]:
+    def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""
         return send(self.manifest(), self.commands, command)
 
@@ -134,7 +135,9 @@ def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: Js
     return {**value, "waiting_commands": [*logged, *held], "last_step": last_step}
 
 
-def send(manifest: Manifest, log: CommandLog, command: Command, ahead: Sequence[Command] = ()) -> tuple[int, Command]:
+def send(
+    manifest: Manifest, log: CommandLog, command: StepCommand, ahead: Sequence[Command] = ()
+) -> tuple[int, StepCommand]:
     """Check a command and append it to a log; its number, and the command as it was logged.
 
     It is checked against the job as the commands that no step has taken yet will leave it: those held in the manifest,
@@ -142,9 +145,8 @@ def send(manifest: Manifest, log: CommandLog, command: Command, ahead: Sequence[
     that the job would refuse it by; then nothing is appended. A migration's plan is logged as manifests write it.
     """
     waiting = [*manifest.pending, *ahead, *(other for _, other in log.after(manifest.last_command))]
-    after = take(plan_step(manifest, waiting).manifest, command, {}, [])
-    if isinstance(command, Migrate):
-        command = replace(command, plan=after.queries[command.query].plan)
+    after = taken(plan_step(manifest, waiting).manifest, command)
+    command = command.logged(after)
     return log.append(command), command
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from typing_extensions import override
 
 from midstream.model.codec import encode
-from midstream.model.commands import Command
+from midstream.model.command import Command
 from midstream.model.counters import Counters, operator_name
 from midstream.model.errors import QueryError
 

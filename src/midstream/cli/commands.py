@@ -51,7 +51,8 @@ def add(
     The rows that arrive from then on meet those that the running queries hold of the same join; --wait says what the
     query sees, and from when its answers are exact.
     """
-    from midstream.model.commands import AddQuery, operator_json
+    from midstream.model.command import operator_json
+    from midstream.step.commands.add_query import AddQuery
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
@@ -67,14 +68,14 @@ def change(
 
     A wider one is exact from the moment on that what is held reaches back far enough; --wait says from when.
     """
-    from midstream.model.commands import ChangeQuery
+    from midstream.step.commands.change_query import ChangeQuery
 
     send(path, ChangeQuery(query, sql_text(sql)), wait, as_json)
 
 
 def drop(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
     """End a query of a running job and let go of the state that no other query reads."""
-    from midstream.model.commands import DropQuery
+    from midstream.step.commands.drop_query import DropQuery
 
     send(path, DropQuery(query), wait, as_json)
 
@@ -102,7 +103,8 @@ def migrate(
     A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
     checked against the query before the command is sent.
     """
-    from midstream.model.commands import Migrate, operator_json
+    from midstream.model.command import operator_json
+    from midstream.step.commands.migrate import Migrate
 
     if not plan and operator is None:
         raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
@@ -117,7 +119,7 @@ def rescale(
     as_json: AsJson = False,
 ) -> None:
     """Spread the state of a running job over another number of lanes; no row is lost and no answer changes."""
-    from midstream.model.commands import Rescale
+    from midstream.step.commands.rescale import Rescale
 
     send(path, Rescale(lanes), wait, as_json)
 
@@ -129,8 +131,8 @@ def reshare(
     as_json: AsJson = False,
 ) -> None:
     """Let the queries of a running job share their work by another scheme; no answer changes."""
-    from midstream.model.commands import Reshare
     from midstream.sharing.discovery import scheme
+    from midstream.step.commands.reshare import Reshare
 
     scheme(sharing, "SCHEME")
     send(path, Reshare(sharing), wait, as_json)

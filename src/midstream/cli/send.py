@@ -13,19 +13,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.model.commands import Command
-    from midstream.model.manifest import Manifest
+    from midstream.step.commands.base import StepCommand
 
 POLL_SECONDS = 0.2
-DONE_BY = {
-    "migrate": ("migration_ended", {"query": "query", "plan": "plan"}),
-    "add_query": ("query_added", {"query": "query"}),
-    "change_query": ("query_changed", {"query": "query", "sql": "sql"}),
-    "drop_query": ("query_dropped", {"query": "query"}),
-    "rescale": ("lanes_rescaled", {"new": "lanes"}),
-    "reshare": ("sharing_changed", {"new": "sharing"}),
-}
-"""By kind of command: the event that ends it, and which of the event's fields must equal which of the command's."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +26,7 @@ class Outcome:
     event: dict[str, Any] | None = None
 
 
-def send(path: Path, command: Command, wait: float | None, as_json: bool) -> None:
+def send(path: Path, command: StepCommand, wait: float | None, as_json: bool) -> None:
     """Check the command, append it, wait for its outcome if asked to, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
@@ -67,50 +57,38 @@ def send(path: Path, command: Command, wait: float | None, as_json: bool) -> Non
         )
 
 
-def _await(checkpoint: Checkpoint, number: int, command: Command, before: int, wait: float) -> Outcome:
+def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: int, wait: float) -> Outcome:
     deadline = time.monotonic() + wait
     while True:
         manifest = checkpoint.manifest()
         outcome = Outcome("sent")
         if manifest.last_command >= number:
             outcome = _outcome(checkpoint, command, before)
-            if outcome.state == "taken" and _is_so(manifest, command):
+            if outcome.state == "taken" and command.is_met(manifest):
                 outcome = Outcome("done")
         if outcome.state in ("done", "refused") or time.monotonic() >= deadline:
             return outcome
         time.sleep(POLL_SECONDS)
 
 
-def _outcome(checkpoint: Checkpoint, command: Command, before: int) -> Outcome:
-    from midstream.model.codec import encode
+def _outcome(checkpoint: Checkpoint, command: StepCommand, before: int) -> Outcome:
+    from midstream.model.codec import decode, encode
+    from midstream.model.events import Event
 
     sent = encode(command)
     for event in checkpoint.events(after=before):
         if event["event"] == "command_refused" and _same(event["command"], sent):
             return Outcome("refused", event)
-        kind, fields = DONE_BY[command.kind]
-        if event["event"] == kind and all(event.get(mine) == sent.get(its) for mine, its in fields.items()):
+        if command.is_done_by(decode(Event, event)):
             return Outcome("done", event)
     return Outcome("taken")
-
-
-def _is_so(manifest: Manifest, command: Command) -> bool:
-    """Whether what was asked for is so; a job that had it already says nothing of it."""
-    from midstream.model.commands import Rescale, Reshare
-
-    match command:
-        case Rescale(lanes):
-            return manifest.lanes == lanes
-        case Reshare(sharing):
-            return manifest.sharing == sharing
-    return False
 
 
 def _same(refused: dict[str, Any], sent: dict[str, Any]) -> bool:
     return all(refused.get(key) == value for key, value in sent.items())
 
 
-def _sentence(number: int, command: Command, outcome: Outcome) -> str:
+def _sentence(number: int, command: StepCommand, outcome: Outcome) -> str:
     if outcome.event is None:
         became = {"sent": "is in the log; the job takes it with its next step", "taken": "was taken and is under way"}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"

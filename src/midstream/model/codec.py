@@ -37,11 +37,12 @@ class Tagged:
     kind: ClassVar[str]
     kinds: ClassVar[dict[str, type[Any]]]
 
-    def __init_subclass__(cls, tag: str = "") -> None:
+    def __init_subclass__(cls, tag: str = "", family: bool = False) -> None:
+        """`tag` makes the base of new kinds, `family` a base among them that is no kind itself."""
         cls.kind = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         if tag:
             cls.tag, cls.kinds = tag, {}
-        else:
+        elif not family:
             cls.kinds[cls.kind] = cls
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from midstream.model.codec import Complete
-from midstream.model.commands import Command
+from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.holding import Chain, Holding, Wanted
 from midstream.model.schema import StreamSchema

@@ -14,7 +14,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery, ChangeQuery, Command
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
@@ -28,6 +28,8 @@ from midstream.spark.outlets import Outlets
 from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step

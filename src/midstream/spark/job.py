@@ -15,7 +15,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
 from midstream.language.query import Query
-from midstream.model.commands import AddQuery, operator_json
+from midstream.model.command import operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
@@ -33,8 +33,9 @@ from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_p
 from midstream.spark.sources import JobStream, job_stream, needs
 from midstream.spark.spark_log import align
 from midstream.state.store.disk import cannot_write
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
-from midstream.step.plan_step import check_lanes
 
 
 class Job:

@@ -13,13 +13,19 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.language.parse import parse_query
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
-from midstream.step.plan_step import take
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.reshare import Reshare
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 
@@ -79,7 +85,7 @@ def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any
 def _is_possible(manifest: Manifest, command: Command) -> bool:
     """Whether the job would take the command now."""
     try:
-        take(manifest, command, {}, [])
+        taken(manifest, command)
     except MidstreamError:
         return False
     return True

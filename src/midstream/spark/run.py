@@ -14,13 +14,20 @@ from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.language.query import Query
 from midstream.model.codec import encode
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare, operator_json
+from midstream.model.command import operator_json
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, StepDone
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.layout import Intake
 from midstream.spark.reconcile import differences
 from midstream.spark.sinks import FunctionSink, as_sink
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import StepCommand
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.reshare import Reshare
 
 Fold = Callable[[DataFrame, int], None]
 """What Spark calls with each micro-batch and its number."""
@@ -166,7 +173,7 @@ class Run:
         """Whether the job is ending, or its query is being replaced by a wider one."""
         return self._stopping or self._widening or self._error is not None
 
-    def _send(self, command: Command) -> int:
+    def _send(self, command: StepCommand) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
         return send(driver.manifest, driver.folders.commands, command, ahead)[0]

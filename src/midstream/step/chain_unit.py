@@ -10,7 +10,6 @@ from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.migration.base import Strategy
-from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest
 from midstream.operators.binding import Binding
 from midstream.operators.compile import compile_plan
@@ -33,6 +32,7 @@ from midstream.sharing.shape import SCOPE, Shape, carrier, shape_in
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
+from midstream.step.draft import MigrationStart
 from midstream.step.held import held_id
 from midstream.step.unit import Selection, Unit
 
@@ -78,7 +78,7 @@ class ChainUnit(Unit):
 
     @override
     def hand_over(
-        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+        self, migration: MigrationStart, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
     ) -> None:
         pass  # A query with a user's operator on top runs by itself.
 

@@ -8,7 +8,6 @@ from typing import Any
 from midstream.language.query import Query
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered
-from midstream.model.commands import Migrate
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.chooser import checked, choose
@@ -18,51 +17,52 @@ from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
+from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
 
 AUTO = "auto"
 """The name that stands for the chooser among the strategies."""
 
 
-def resolve(manifest: Manifest, command: Migrate) -> tuple[Migrate, dict[str, Any], list[dict[str, Any]]]:
+def resolve(manifest: Manifest, start: MigrationStart) -> tuple[MigrationStart, dict[str, Any], list[dict[str, Any]]]:
     """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
 
     The query must be running. Of options there is `objective` alone; those of the chosen strategy stay at their
     defaults, for nobody can know them before the choice.
     """
-    unknown = sorted(set(command.options) - {"objective"})
+    unknown = sorted(set(start.options) - {"objective"})
     if unknown:
         raise StrategyError(
-            f"{AUTO} has no option {unknown[0]!r}", place=f"query {command.query}", remedy="options: objective"
+            f"{AUTO} has no option {unknown[0]!r}", place=f"query {start.query}", remedy="options: objective"
         )
-    objective = command.options.get("objective", "latency")
+    objective = start.options.get("objective", "latency")
     checked(objective)
-    entry = manifest.queries[command.query]
-    query, new = parsed(manifest, entry.sql), parse_plan(command.plan, parsed(manifest, entry.sql))
+    entry = manifest.queries[start.query]
+    query, new = parsed(manifest, entry.sql), parse_plan(start.plan, parsed(manifest, entry.sql))
     bare = query.aggregate is None and query.difference is None
     stateful = len(query.sources) > 1 or query.aggregate is not None
-    move = MigrationRequest(command.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
+    move = MigrationRequest(start.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
-    situation = situation_of(manifest, replace(command, options={}))
+    situation = situation_of(manifest, replace(start, options={}))
     choice = choose(situation, objective, candidates, refused)
     considered = [candidate.to_json() for candidate in choice.considered]
-    return replace(command, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
+    return replace(start, strategy=choice.strategy, options={}), choice.prediction.to_json(), considered
 
 
-def foreseen(manifest: Manifest, command: Migrate) -> dict[str, Any]:
+def foreseen(manifest: Manifest, start: MigrationStart) -> dict[str, Any]:
     """What the strategy that was asked for foresees, as a migration's event records it; empty if it says nothing."""
-    prediction = discovered()[command.strategy].predict(situation_of(manifest, command))
+    prediction = discovered()[start.strategy].predict(situation_of(manifest, start))
     return {} if prediction is None else {"predicted": prediction.to_json()}
 
 
-def situation_of(manifest: Manifest, command: Migrate) -> Situation:
+def situation_of(manifest: Manifest, start: MigrationStart) -> Situation:
     """Live figures, both plans and the pieces of a migration that is wished for."""
-    entry = manifest.queries[command.query]
+    entry = manifest.queries[start.query]
     query = parsed(manifest, entry.sql)
-    old, new = parse_plan(entry.plan, query), parse_plan(command.plan, query)
+    old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
     return Situation(
-        statistics(manifest, observed(manifest, command.query)), old, new, tasks_of(query, old, new), command.options
+        statistics(manifest, observed(manifest, start.query)), old, new, tasks_of(query, old, new), start.options
     )
 
 

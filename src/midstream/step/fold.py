@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from midstream.model.commands import Command
+from midstream.model.command import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.manifest import LaneState, Manifest

@@ -11,11 +11,11 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.codec import decode
-from midstream.model.commands import Migrate
 from midstream.model.errors import QueryError, StrategyError
 from midstream.operators.user import fed
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
 from midstream.step.choose import AUTO
+from midstream.step.draft import MigrationStart
 
 
 def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> None:
@@ -40,12 +40,12 @@ def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
     return spec.schema(columns)
 
 
-def check_named(command: Migrate) -> None:
+def check_named(start: MigrationStart) -> None:
     """Raise where a strategy for an operator is left to the chooser, which foresees the plan's cost only."""
-    if command.strategy == AUTO:
+    if start.strategy == AUTO:
         raise StrategyError(
             "nobody can foresee what a user's operator costs",
-            place=f"query {command.query}",
+            place=f"query {start.query}",
             remedy=f"name a strategy: {', '.join(_feeding())}",
         )
 

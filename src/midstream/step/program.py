@@ -9,7 +9,6 @@ from typing import Any
 
 from midstream.language.query import Query
 from midstream.model.codec import decode
-from midstream.model.commands import Migrate
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
@@ -27,6 +26,7 @@ from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import canonical_plan, shape_in
 from midstream.step.chain_unit import chain_units
+from midstream.step.draft import MigrationStart
 from midstream.step.query_unit import QueryUnit
 from midstream.step.unit import Unit
 
@@ -39,7 +39,7 @@ class Program:
     """
 
     units: tuple[Unit, ...]
-    migrations: Mapping[str, tuple[Migrate, ...]]
+    migrations: Mapping[str, tuple[MigrationStart, ...]]
     changed: bool = False
 
     @property
@@ -68,7 +68,7 @@ def observed(manifest: Manifest, name: str) -> Observed:
     return Observed(name, unit.group, unit.query, labels, unit.binding.rows(), tuple(operators.values()))
 
 
-def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[Migrate, ...]]) -> Program:
+def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[MigrationStart, ...]]) -> Program:
     """The program of a lane group; compiled once for as long as its queries stay the same.
 
     `migrations` are by unit.

@@ -14,7 +14,6 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.hand_over import hand_over
 from midstream.model.codec import decode
-from midstream.model.commands import Migrate
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
 from midstream.operators.reorder import pending_id, release
@@ -30,6 +29,7 @@ from midstream.runtime.result_operator import Answer, ResultOperator
 from midstream.sharing.results import Pieces
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
+from midstream.step.draft import MigrationStart
 from midstream.step.held import held_id
 from midstream.step.unit import Selection, Unit
 
@@ -110,7 +110,7 @@ class QueryUnit(Unit):
 
     @override
     def hand_over(
-        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+        self, migration: MigrationStart, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
     ) -> None:
         if migration.operator is not None and isinstance(self.result_operator, UserResultOperator):
             spec = decode(OperatorSpec, migration.operator)

@@ -12,7 +12,6 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
-from midstream.model.commands import Migrate
 from midstream.operators.binding import Binding
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
@@ -22,6 +21,7 @@ from midstream.runtime.result_operator import Answer
 from midstream.sharing.results import Pieces
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
+from midstream.step.draft import MigrationStart
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Unit(ABC):
 
     @abstractmethod
     def hand_over(
-        self, migration: Migrate, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
+        self, migration: MigrationStart, strategy: Strategy, results: Sequence[Operator], mark: str, lane: Lane
     ) -> None:
         """Called as a migration begins: go over to another user's operator on top, if the command names one."""
 

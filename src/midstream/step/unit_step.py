@@ -7,7 +7,6 @@ from typing import Any
 
 from midstream.migration.discovery import strategy
 from midstream.migration.under_way.running import recovered
-from midstream.model.commands import Migrate
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
 from midstream.operators.ensure import ensure, states_of
@@ -18,6 +17,7 @@ from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
+from midstream.step.draft import MigrationStart
 from midstream.step.held import hold_back, released
 from midstream.step.unit import Unit
 
@@ -38,7 +38,7 @@ class UnitStep:
     units share base rows and states: whatever one may read must be bound, computed or advanced for all.
     """
 
-    def __init__(self, unit: Unit, migrations: Sequence[Migrate], state: LaneState, lane: Lane) -> None:
+    def __init__(self, unit: Unit, migrations: Sequence[MigrationStart], state: LaneState, lane: Lane) -> None:
         self.unit, self.lane = unit, lane
         self._migrations = [(migration, unit.box(migration.plan)) for migration in migrations]
         self._costs: dict[str, int] = {}

@@ -8,10 +8,14 @@ import pytest
 from midstream.checkpoint import command_log
 from midstream.checkpoint.command_log import CommandLog
 from midstream.model.codec import encode
-from midstream.model.commands import AddQuery, Command, DropQuery, Migrate, Rescale
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import FORMAT_VERSION
 from midstream.state.store import disk
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5, "note": "naïve 漢字"}),
@@ -137,7 +141,7 @@ def test_fsync(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
 
 APPENDER = """
 import sys
-from midstream.model.commands import DropQuery
+from midstream.step.commands.drop_query import DropQuery
 from midstream.checkpoint.command_log import CommandLog
 log, name = CommandLog(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)

@@ -16,12 +16,12 @@ from midstream.checkpoint import manifest_log
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model import manifest as manifest_model
 from midstream.model.codec import encode
-from midstream.model.commands import Migrate
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.state.store import disk
+from midstream.step.commands.migrate import Migrate
 
 OURS = f"this midstream reads version {manifest_model.FORMAT_VERSION}"
 A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts", 5, 7)

@@ -15,8 +15,10 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.model.codec import encode
-from midstream.model.commands import DropQuery, Migrate, Rescale
 from midstream.model.errors import CheckpointError, NoCheckpointError, QueryError
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
 from tests.unit.building import both, engine, table
 
 SQL = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"

@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 from midstream.cli.main import main
-from midstream.model.commands import AddQuery, ChangeQuery, Command, DropQuery, Migrate, Rescale, Reshare
+from midstream.model.command import Command
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.reshare import Reshare
 from tests.unit.cli.conftest import SQL, SmallJob
 
 PAIR = "SELECT A.k FROM A [RANGE 5 SECONDS], B [RANGE 5 SECONDS] WHERE A.k = B.k"

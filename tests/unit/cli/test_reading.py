@@ -9,8 +9,9 @@ import pytest
 
 from midstream.cli.main import main
 from midstream.model.codec import encode
-from midstream.model.commands import AddQuery, Rescale
 from midstream.model.events import QueryAdded, QueryChanged
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.rescale import Rescale
 from tests.unit.cli.conftest import ROWS, SQL, SmallJob
 
 

@@ -7,9 +7,13 @@ from collections.abc import Callable
 import pytest
 
 import midstream as ms
-from midstream.model.commands import AddQuery, ChangeQuery, Command, Migrate, Reshare
+from midstream.model.command import Command
 from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import schemes
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.reshare import Reshare
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
 

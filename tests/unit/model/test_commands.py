@@ -4,17 +4,14 @@ from typing import Any
 import pytest
 
 from midstream.model.codec import decode, encode
-from midstream.model.commands import (
-    AddQuery,
-    ChangeQuery,
-    Command,
-    DropQuery,
-    Migrate,
-    Rescale,
-    Reshare,
-    operator_json,
-)
+from midstream.model.command import Command, operator_json
 from midstream.model.errors import CheckpointError
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.reshare import Reshare
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, operator_json("shop.operators:Median"), together=True),

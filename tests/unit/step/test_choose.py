@@ -10,7 +10,7 @@ import pytest
 import midstream as ms
 from midstream.migration.discovery import discovered
 from midstream.model.codec import decode, encode
-from midstream.model.commands import Command, Migrate
+from midstream.model.command import Command
 from midstream.model.events import CommandRefused, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest
 from midstream.optimizer import observe
@@ -21,6 +21,7 @@ from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
 from midstream.plan.texts import parsed
 from midstream.step.choose import resolve
+from midstream.step.commands.migrate import Migrate
 from midstream.step.plan_step import plan_step
 from midstream.step.program import observed
 from tests.unit.building import engine, table

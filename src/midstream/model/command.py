@@ -1,0 +1,28 @@
+"""What a user may ask of a running job, as far as a log or a manifest knows it; the kinds are in `step.commands`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from midstream.model.codec import Tagged
+from midstream.model.errors import QueryError
+
+
+@dataclass(frozen=True)
+class Command(Tagged, tag="command"):
+    """Something asked of a job, which takes it at the beginning of a step."""
+
+
+def operator_json(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """A user's operator as commands name it.
+
+    >>> operator_json("shop.operators:Median", {"every": 5})
+    {'class': 'shop.operators:Median', 'options': {'every': 5}}
+    """
+    if path is None:
+        if options:
+            raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
+        return None
+    return {"class": path, "options": dict(options or {})}

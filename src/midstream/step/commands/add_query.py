@@ -1,0 +1,72 @@
+"""Begin a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from typing_extensions import override
+
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, QueryAdded
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.plan.notation import default_plan, parse_plan
+from midstream.plan.texts import parsed
+from midstream.runtime.lane_key import SINGLE
+from midstream.sharing.chains import check_parts
+from midstream.sharing.discovery import scheme
+from midstream.sharing.membership import enrol, unshared
+from midstream.sharing.shape import can_share
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+from midstream.step.group import group_for
+from midstream.step.operators import check_operator
+
+
+@dataclass(frozen=True)
+class AddQuery(StepCommand):
+    """Begin a query; it answers from this step on. `sink` says where a job puts its results.
+
+    `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
+    arrive meet those that queries like it still hold; without, only those that arrive from this step on.
+    """
+
+    query: str
+    sql: str
+    plan: str | None = None
+    sink: dict[str, Any] | None = None
+    operator: dict[str, Any] | None = None
+    history: bool = True
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        name, manifest = self.query, draft.manifest
+        if name in manifest.queries:
+            raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
+        entry = self._entry(manifest)
+        if scheme(manifest.sharing).shares and self.operator is None and can_share(parsed(manifest, self.sql)):
+            draft.manifest = enrol(manifest, name, entry, history=self.history)
+            if draft.manifest.queries[name].shares:
+                check_parts(draft.manifest, name)
+        else:
+            draft.manifest = unshared(manifest, name, entry)
+            if name in manifest.chains and name in draft.migrations:
+                # The chain that bore the query's name has given it up, its migrations go on under its new one.
+                chain = next(k for k, other in draft.manifest.chains.items() if other.formerly == name)
+                draft.migrations[chain] = draft.migrations.pop(name)
+        draft.changed = True
+        entry = draft.manifest.queries[name]
+        draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
+
+    def _entry(self, manifest: Manifest) -> QueryEntry:
+        query = parsed(manifest, self.sql)
+        plan = (parse_plan(self.plan, query) if self.plan else default_plan(query)).notation()
+        if self.operator is None:
+            group, spread = group_for(manifest, query)
+            return QueryEntry(self.sql, plan, manifest.step, group, self.sink, spread=spread)
+        check_operator(query, self.operator, "add_query")
+        return QueryEntry(self.sql, plan, manifest.step, SINGLE, self.sink, operator=self.operator)
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, QueryAdded) and event.query == self.query

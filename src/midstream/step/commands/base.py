@@ -1,0 +1,53 @@
+"""What every command offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Self
+
+from midstream.model.command import Command
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class StepCommand(Command, ABC, family=True):
+    """A command: what it checks, what it changes, and by what it is known to be done.
+
+    Its name in logs is the class's in snake case, its fields are JSON values.
+    """
+
+    @abstractmethod
+    def apply(self, draft: Draft) -> None:
+        """Change the draft of the step that takes it; raise the `MidstreamError` that refuses it.
+
+        What a command that raises has changed by then does not count.
+        """
+
+    @abstractmethod
+    def is_done_by(self, event: Event) -> bool:
+        """Whether this event tells that the command is done."""
+
+    def is_met(self, manifest: Manifest) -> bool:
+        """Whether what it asks for is so; a job that had it already has no event to tell."""
+        return False
+
+    def logged(self, after: Manifest) -> Self:
+        """The command as a log keeps it, where a manifest that has taken it writes something otherwise."""
+        return self
+
+
+def taken(manifest: Manifest, command: Command) -> Manifest:
+    """The manifest as a command leaves it; raises the `MidstreamError` that refuses it."""
+    draft = Draft(manifest)
+    apply(command, draft)
+    return draft.manifest
+
+
+def apply(command: Command, draft: Draft) -> None:
+    """Change a draft as a command asks."""
+    if not isinstance(command, StepCommand):
+        raise TypeError(f"{command!r} is no command that a step takes")
+    command.apply(draft)

@@ -1,0 +1,34 @@
+"""Give a running query another text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from midstream.model.events import Event, QueryChanged
+from midstream.sharing.chains import check_parts
+from midstream.sharing.membership import change
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class ChangeQuery(StepCommand):
+    """Give a running query another window, filter or select list from this step on; its name and plan stay."""
+
+    query: str
+    sql: str
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        draft.entry(self.query)
+        draft.manifest = change(draft.manifest, self.query, self.sql)
+        check_parts(draft.manifest, self.query)
+        draft.changed = draft.reworded = True
+        entry = draft.manifest.queries[self.query]
+        draft.events.append(QueryChanged(draft.manifest.step, self.query, self.sql, entry.sees, entry.exact_from))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, QueryChanged) and (event.query, event.sql) == (self.query, self.sql)

@@ -1,0 +1,46 @@
+"""End a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
+
+from midstream.model.events import Event, MigrationBegun, QueryDropped
+from midstream.sharing.chains import members, reworded
+from midstream.sharing.membership import release
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class DropQuery(StepCommand):
+    """End a query and unlist the state that nobody else reads.
+
+    Migrations of what it shares go on, and are then those of the first query that still shares it.
+    """
+
+    query: str
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        name, entry = self.query, draft.entry(self.query)
+        unit = entry.unit(name)
+        heirs = [mate for mate in members(draft.manifest, unit) if mate != name]
+        draft.manifest = release(draft.manifest, name)
+        if heirs:
+            heir = draft.manifest.queries[heirs[0]]
+            if unit in draft.migrations:
+                draft.migrations[heir.chain] = draft.migrations.pop(unit)
+            inherited = reworded(draft.manifest, entry.migrations, entry.sql, heir.sql)
+            heir = replace(heir, migrations={**heir.migrations, **inherited})
+            draft.manifest = draft.manifest.with_query(heirs[0], heir)
+        else:
+            draft.migrations.pop(unit, None)
+            draft.events = [e for e in draft.events if not (isinstance(e, MigrationBegun) and e.query == name)]
+        draft.changed = True
+        draft.events.append(QueryDropped(draft.manifest.step, name))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, QueryDropped) and event.query == self.query

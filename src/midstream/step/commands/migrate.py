@@ -1,0 +1,126 @@
+"""Carry a query to another plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from typing_extensions import override
+
+from midstream.migration.base import MigrationRequest
+from midstream.migration.discovery import discovered, strategy
+from midstream.model.errors import StrategyError
+from midstream.model.events import Event, MigrationBegun, MigrationEnded
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.plan.notation import parse_plan
+from midstream.plan.texts import parsed
+from midstream.plan.tree import Plan
+from midstream.sharing.chains import check_whole, move
+from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft, MigrationStart
+from midstream.step.operators import check_hand_over, check_named
+
+
+@dataclass(frozen=True)
+class Migrate(StepCommand):
+    """Carry a query to another plan by a strategy, or to another user's operator, or to both.
+
+    An empty `plan` is the present one; `operator` is None where it stays as it is. `together` moves the plan that the
+    query shares, under all the queries that share it; otherwise the query leaves them.
+    """
+
+    query: str
+    plan: str
+    strategy: str = "moving_state"
+    options: dict[str, Any] = field(default_factory=dict)
+    operator: dict[str, Any] | None = None
+    together: bool = False
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        entry = draft.entry(self.query)
+        operator = None if self.operator == entry.operator else self.operator
+        start = MigrationStart(self.query, self.plan or entry.plan, self.strategy, self.options, operator)
+        detail = dict[str, Any]()
+        if operator is not None:
+            detail = {"operator": operator}
+            check_named(start)
+        if start.strategy == AUTO:
+            start, predicted, considered = resolve(draft.manifest, start)
+            detail = {"predicted": predicted, "considered": considered}
+        plan = check_migration(draft.manifest, entry, start)
+        check_whole(draft.manifest, self.query)
+        detail = {**foreseen(draft.manifest, start), **detail}
+        draft.events.append(_begun(draft.manifest, entry, start, plan, detail))
+        unit, notation = self.query, plan.notation()
+        if entry.shares:
+            draft.manifest, unit = move(draft.manifest, self.query, notation, together=self.together)
+            notation = draft.manifest.chains[unit].plan
+        else:
+            moved = replace(entry, plan=notation, operator=operator or entry.operator)
+            draft.manifest = draft.manifest.with_query(self.query, moved)
+        draft.migrations[unit] = (*draft.migrations.get(unit, ()), replace(start, plan=notation))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, MigrationEnded) and (event.query, event.plan) == (self.query, self.plan)
+
+    @override
+    def logged(self, after: Manifest) -> Self:
+        return replace(self, plan=after.queries[self.query].plan)
+
+
+def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart) -> Plan:
+    """The plan that a migration of a query leads to; raises where plan, strategy or options do not fit."""
+    place = f"query {start.query}"
+    for name, value in (("plan", start.plan), ("strategy", start.strategy)):
+        if not isinstance(value, str):
+            raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
+    query = parsed(manifest, entry.sql)
+    plan, chosen = parse_plan(start.plan, query), strategy(start.strategy)
+    known = {option.name for option in chosen.options}
+    unknown = sorted(start.options.keys() - known)
+    if unknown:
+        raise StrategyError(
+            f"{chosen.name} has no option {unknown[0]!r}",
+            place=place,
+            remedy=f"options: {', '.join(sorted(known)) or 'it has none'}",
+        )
+    wrong = chosen.wrong(start.options)
+    if wrong:
+        raise StrategyError(f"{chosen.name}: {wrong}", place=place, remedy="correct the option")
+    stateful = len(query.sources) > 1 or query.aggregate is not None
+    plain = query.aggregate is None and query.difference is None and entry.operator is None
+    request = MigrationRequest(start.query, entry.plan, plan, stateful, start.options, plain)
+    reason = chosen.refusal(request)
+    if reason:
+        raise StrategyError(
+            f"{chosen.name} cannot carry query {start.query!r}: {reason}",
+            place=place,
+            remedy=f"use one that can: {', '.join(_able(request))}",
+        )
+    if start.operator is not None:
+        check_hand_over(start.query, query, entry.operator, start.operator, chosen)
+    elif plan.notation() == entry.plan:
+        raise StrategyError(
+            f"query {start.query!r} runs by {entry.plan} already, or is on its way there",
+            place=place,
+            remedy="name another plan",
+        )
+    return plan
+
+
+def _able(request: MigrationRequest) -> list[str]:
+    """The strategies that can carry a box, with their options at their defaults."""
+    bare = replace(request, options={})
+    return [name for name, one in discovered().items() if one.refusal(bare) is None]
+
+
+def _begun(
+    manifest: Manifest, entry: QueryEntry, start: MigrationStart, new: Plan, detail: dict[str, Any]
+) -> MigrationBegun:
+    query = parsed(manifest, entry.sql)
+    old = parse_plan(entry.plan, query)
+    tasks = tuple((t.piece(old).notation(), t.piece(new).notation()) for t in tasks_of(query, old, new))
+    return MigrationBegun(manifest.step, start.query, start.strategy, old.notation(), new.notation(), tasks, detail)

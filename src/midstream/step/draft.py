@@ -1,0 +1,51 @@
+"""A step being planned: what commands change, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from midstream.model.errors import QueryError
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest, QueryEntry
+
+
+@dataclass(frozen=True)
+class MigrationStart:
+    """A migration that begins with a step: `query` named the unit whose plan moves; `operator` is the new one on top.
+
+    In a unit that several queries share, `plan` is in terms of the labels they share.
+    """
+
+    query: str
+    plan: str
+    strategy: str
+    options: Mapping[str, Any]
+    operator: Mapping[str, Any] | None = None
+
+
+@dataclass
+class Draft:
+    """The manifest that a step begins with, the migrations that begin in it, by unit, and what there is to tell.
+
+    The one thing that commands change. `changed`: queries came, went, or share otherwise; `reworded`: the text of a
+    running query changed, so that what its base rows are kept for must be settled anew.
+    """
+
+    manifest: Manifest
+    migrations: dict[str, tuple[MigrationStart, ...]] = field(default_factory=dict)
+    events: list[Event] = field(default_factory=list)
+    changed: bool = False
+    reworded: bool = False
+
+    def copy(self) -> Draft:
+        """A draft that can be changed without changing this one."""
+        return Draft(self.manifest, {**self.migrations}, [*self.events], self.changed, self.reworded)
+
+    def entry(self, name: str) -> QueryEntry:
+        """The entry of a running query; raises `QueryError` where there is none of this name."""
+        if name not in self.manifest.queries:
+            known = ", ".join(sorted(self.manifest.queries)) or "none is running"
+            raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
+        return self.manifest.queries[name]
