@@ -6,6 +6,7 @@ import ast
 import re
 
 import midstream as ms
+from midstream.model.manifest import FORMAT_VERSION, READABLE
 from midstream.sharing.discovery import schemes
 from tests.docs.pages import ROOT, Page
 from tests.test_architecture import MODULES
@@ -56,3 +57,9 @@ def test_every_room_says_what_it_is_for_and_what_goes_in_and_out() -> None:
         name for name, text in rooms.items() if not name.endswith(".costs") and not ("In: " in text and "Out: " in text)
     }
     assert (named, vague) == (set(), set())
+
+
+def test_the_changelog_says_which_checkpoints_open() -> None:
+    rows = re.findall(r"^\| (\d+) \|[^|]*\| (yes|no)", (ROOT / "docs" / "changelog.md").read_text(), re.MULTILINE)
+    assert {int(number) for number, opens in rows if opens == "yes"} == READABLE
+    assert max(int(number) for number, _ in rows) == FORMAT_VERSION
