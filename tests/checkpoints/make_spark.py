@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from midstream.state.command_log import CommandLog
+from midstream.checkpoint.command_log import CommandLog
 from tests.checkpoints.course import fingerprint
 from tests.checkpoints.kept import ROOT, archive, pack, relocate
 from tests.checkpoints.spark_job import CASE, COURSE, SAVED, commands, feed

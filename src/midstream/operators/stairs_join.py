@@ -44,5 +44,4 @@ def routed(tree: Operator) -> Operator:
     """A tree of joins as an eddy runs it."""
     if not isinstance(tree, WindowJoin):
         return tree
-    left, right = routed(tree.left), routed(tree.right)
-    return StairsJoin(tree.signature, tree.rows, left, right, tree.left_state, tree.right_state, tree.on)
+    return StairsJoin.like(tree.with_children([routed(child) for child in tree.children()]))

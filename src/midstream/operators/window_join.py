@@ -79,7 +79,7 @@ class WindowJoin(Operator):
         left.insert(new_left)
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
-        return self._wanted(lane, concatenate([f for f in found if len(f)] or found[-1:]))
+        return self.needed(lane, concatenate([f for f in found if len(f)] or found[-1:]))
 
     def _in_reach(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
@@ -119,7 +119,11 @@ class WindowJoin(Operator):
         pairs = [(left, right) for left in lane.join(self.left_state).old for right in lane.join(self.right_state).old]
         found = self._matched(lane, pairs)
         labels = (*self.left_state.labels, *self.right_state.labels)
-        return self._wanted(lane, concatenate(found)) if found else empty(labels, self.left_state.clocks)
+        return self.needed(lane, concatenate(found)) if found else empty(labels, self.left_state.clocks)
+
+    def needed(self, lane: Lane, found: Combinations) -> Combinations:
+        """Of combinations that satisfy the join condition, what belongs in its output, however they were found."""
+        return found if self.need is None or not len(found) else self.need.keep(lane, self.rows, found)
 
     @override
     def with_children(self, children: Sequence[Operator]) -> WindowJoin:
@@ -159,9 +163,6 @@ class WindowJoin(Operator):
 
     def _comparisons(self, lane: Lane) -> int:
         return lane.counted(self.id).comparisons
-
-    def _wanted(self, lane: Lane, found: Combinations) -> Combinations:
-        return found if self.need is None or not len(found) else self.need.keep(lane, self.rows, found)
 
     @override
     def describe(self) -> str:

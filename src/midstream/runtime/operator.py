@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Self
 
@@ -54,6 +54,11 @@ class Operator(ABC):
     def with_children(self, children: Sequence[Operator]) -> Operator:
         """The operator over other children, of the same sources in the same order; leaves stay as they are."""
         return self
+
+    @classmethod
+    def like(cls, other: Operator) -> Self:
+        """An operator of this class with every field of another, of a class that this one extends unchanged."""
+        return cls(**{field.name: getattr(other, field.name) for field in fields(other)})
 
     def in_view(self, view: View) -> Self:
         """The operator, and those below it that the view covers, over the view's states."""

@@ -95,7 +95,7 @@ class Background:
         (fresh_left, done_left), (fresh_right, done_right) = (_split(side, cursor, until) for side in sides)
         pairs = [(a, b) for a in fresh_left for b in (*done_right, *fresh_right)]
         pairs += [(a, b) for a in done_left for b in fresh_right]
-        found = [match(lane, join.rows, self.operator, join.on, a, b) for a, b in pairs]
+        found = [join.needed(lane, match(lane, join.rows, self.operator, join.on, a, b)) for a, b in pairs]
         found = [f.take(~np.any([e.satisfied(f) for e in others], axis=0)) if others else f for f in found]
         found = [f for f in found if len(f)]
         _, spec = self.gathering(entry)

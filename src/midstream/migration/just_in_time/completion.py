@@ -118,7 +118,7 @@ class Completion:
         other = self._take(order.second, order.other, links, start)
         left, right = (one, other) if order.first is fork.left else (other, one)
         on = join.on
-        return match(
+        found = match(
             self.lane,
             self.rows,
             self.operator,
@@ -126,6 +126,7 @@ class Completion:
             keyed(self.lane, self.rows, left, on.index, on.left_key),
             keyed(self.lane, self.rows, right, on.index, on.right_key),
         )
+        return join.needed(self.lane, found)
 
     def _ask(self, probed: ProbedState, column: Expression | None, codes: Words | None) -> None:
         if column is None or codes is None:

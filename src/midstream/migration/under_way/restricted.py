@@ -44,7 +44,7 @@ def restricted(
     lane.count(operator.id, Counters(rows_in=len(deltas[0]) + len(deltas[1])))
     some = [f for f in found if len(f)]
     labels = (*operator.left_state.labels, *operator.right_state.labels)
-    return concatenate(some) if some else empty(labels, operator.left_state.clocks)
+    return operator.needed(lane, concatenate(some)) if some else empty(labels, operator.left_state.clocks)
 
 
 def _told_apart(runs: Sequence[SortedRun], bits: Bits) -> list[tuple[SortedRun, int]]:

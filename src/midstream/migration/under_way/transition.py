@@ -157,7 +157,7 @@ def derived(operator: Operator, units: frozenset[Sources], lane: Lane) -> Combin
     left, right = (derived(child, units, lane) for child in operator.children())
     one = keyed(lane, operator.rows, left, operator.on.index, operator.on.left_key)
     other = keyed(lane, operator.rows, right, operator.on.index, operator.on.right_key)
-    return match(lane, operator.rows, operator.id, operator.on, one, other)
+    return operator.needed(lane, match(lane, operator.rows, operator.id, operator.on, one, other))
 
 
 def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[int, Operator] | None = None) -> Operator:
