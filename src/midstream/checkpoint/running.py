@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from midstream.language.infix import infix
+from midstream.language.expression import infix
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator

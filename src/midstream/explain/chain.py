@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from midstream.explain.chain_view import ChainView, widest
-from midstream.language.infix import conjunction
+from midstream.language.expression import conjunction
 from midstream.model.codec import encode
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage

@@ -9,7 +9,7 @@ from typing import Any
 
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.running import operators_of
-from midstream.language.infix import conjunction
+from midstream.language.expression import conjunction
 from midstream.model.counters import Counters, in_slice
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.window_join import WindowJoin

@@ -75,7 +75,7 @@ _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NU
 class Binder:
     """Turns sqlglot expressions into ours within a scope; every error names its place in the text.
 
-    `hook` is asked first for each node, and answers None for those it does not know: aggregates come in this way.
+    `hook` comes first for each node, and gives None for those it does not know: aggregates come in this way.
     """
 
     def __init__(self, text: str, scope: Scope, hook: Hook | None = None) -> None:

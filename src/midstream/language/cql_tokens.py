@@ -22,7 +22,7 @@ _ENDS_OPERAND |= {TokenType.R_BRACKET, TokenType.NULL, TokenType.TRUE, TokenType
 
 
 @dataclass(frozen=True)
-class Piece:
+class WindowClause:
     """A window or a duration and the offset of its first character."""
 
     offset: int
@@ -37,7 +37,7 @@ class Subtrahend:
     stream: str
     alias: str
     offset: int
-    window: Piece | None
+    window: WindowClause | None
 
 
 @dataclass
@@ -46,8 +46,8 @@ class CqlText:
 
     text: str
     sql: str = ""
-    windows: list[Piece] = field(default_factory=list)
-    window: Piece | None = None
+    windows: list[WindowClause] = field(default_factory=list)
+    window: WindowClause | None = None
     every: tuple[int, int] | None = None
     subtrahends: list[Subtrahend] = field(default_factory=list)
 
@@ -109,7 +109,7 @@ class _Splitter:
             if (self.found.window if word == "WINDOW" else self.found.every) is not None:
                 raise self.error(token, f"{word} is given twice", f"keep one {word}")
             if word == "WINDOW":
-                self.found.window = Piece(token.start, Window("range", size))
+                self.found.window = WindowClause(token.start, Window("range", size))
             elif size == 0:
                 raise self.error(token, "EVERY 0 never comes to an end", "use a duration above zero")
             else:
@@ -140,7 +140,7 @@ class _Splitter:
         offset = token.start if token is not None else len(self.text.rstrip())
         return LanguageError(message, place=place(self.text, offset), remedy=remedy)
 
-    def bracket(self) -> Piece:
+    def bracket(self) -> WindowClause:
         opened = self.take("'['")
         kind = self.take("RANGE or ROWS")
         word = kind.text.upper()
@@ -159,7 +159,7 @@ class _Splitter:
         if closing is None or closing.token_type != TokenType.R_BRACKET:
             raise self.error(closing, "the window does not end here", WINDOW_REMEDY)
         self.at += 1
-        return Piece(opened.start, window)
+        return WindowClause(opened.start, window)
 
     def number(self, what: str, kind: Token) -> str:
         sign = ""

@@ -82,7 +82,7 @@ CATALOGUE: dict[str, Function] = {
     "trim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_trim)),
     "ltrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_ltrim)),
     "rtrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_rtrim)),
-    "substring": Function(counted(2, 3, rules.pieces), text.substring),
+    "substring": Function(counted(2, 3, rules.positions), text.substring),
     "join": Function(counted(2, MANY, rules.joined), text.join),
     "concat": Function(counted(1, MANY, rules.joined), text.concat),
     **{name: _fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},

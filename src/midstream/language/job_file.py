@@ -132,16 +132,16 @@ def _query(table: _Table) -> QuerySpec:
 
 
 class _Table:
-    """A TOML table under reading: it knows its place, and which keys nobody has asked for."""
+    """A TOML table under reading: its place, and the keys that are `known` because they have been read."""
 
     def __init__(self, content: Table, where: str) -> None:
-        self.content, self.where, self.asked = content, where, list[str]()
+        self.content, self.where, self.known = content, where, list[str]()
 
     def error(self, key: str, message: str, remedy: str) -> LanguageError:
         return LanguageError(f"{key} {message}", place=f"{self.where}, {key}", remedy=remedy)
 
     def get(self, key: str, kind: type, what: str, default: Any) -> Any:
-        self.asked.append(key)
+        self.known.append(key)
         value = self.content.get(key, default)
         if key in self.content and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             raise self.error(key, f"is {value!r}", f"make it {what}")
@@ -173,7 +173,7 @@ class _Table:
             raise LanguageError(error.message, place=place, remedy=error.remedy) from error
 
     def close(self) -> None:
-        """Refuse keys that nobody has asked for."""
+        """Refuse keys that are not known."""
         for key in self.content:
-            if key not in self.asked:
-                raise self.error(key, "is unknown here", suggest(key, self.asked))
+            if key not in self.known:
+                raise self.error(key, "is unknown here", suggest(key, self.known))

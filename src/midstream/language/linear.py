@@ -32,7 +32,7 @@ DAY = 86_400_000_000
 class Sum:
     """Signed terms, each over one source, and a constant; dates and times count in microseconds.
 
-    `size` is the greatest constant on the way, `exact` tells whether the sum was formed without rounding, and `unit`
+    `size` is the greatest constant on the way, `exact` says whether the sum was formed without rounding, and `unit`
     how many microseconds one unit of the expression stands for: 1, but for a difference of dates, which counts days.
     """
 

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.classify import classify
 from midstream.language.coerce import cast, name
 from midstream.language.cql_tokens import split_cql
-from midstream.language.difference import check_predicates, difference_of
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, call
 from midstream.language.grouping import grouped
 from midstream.language.place import place_of
+from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of, select_of
-from midstream.language.sources import sources_of
+from midstream.language.sources import check_predicates, difference_of, sources_of
 from midstream.language.types import BOOLEAN, family
 from midstream.model.errors import LanguageError
+from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
+
+Streams = tuple[StreamSchema, ...]
 
 
 def parse_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
@@ -39,6 +42,17 @@ def parse_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
         return _parse(text, streams)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
+
+
+def parsed(manifest: Manifest, sql: str) -> Query:
+    """A query's text over a manifest's streams, parsed once."""
+    return parsed_over(tuple(manifest.streams.values()), sql)
+
+
+@lru_cache(maxsize=1 << 14)
+def parsed_over(streams: Streams, sql: str) -> Query:
+    """A query's text over these streams, parsed once."""
+    return parse_query(sql, {stream.name: stream for stream in streams})
 
 
 def _parse(text: str, streams: Mapping[str, StreamSchema]) -> Query:

@@ -29,7 +29,7 @@ Rule = Callable[[Arguments], tuple[pa.DataType, Arguments]]
 
 
 def wrong(message: str, remedy: str) -> LanguageError:
-    """The error of a type rule; who binds the text adds the place."""
+    """The error of a type rule; the binder adds its place."""
     return LanguageError(message, remedy=remedy)
 
 
@@ -225,7 +225,7 @@ def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     return texts()(arguments)
 
 
-def pieces(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+def positions(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Positions in a text."""
     (text,) = texts()(arguments[:1])[1]
     return text.type, (text, *(cast(need(a, frozenset({"integer"}), "a position"), INT64) for a in arguments[1:]))

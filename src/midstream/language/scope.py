@@ -37,7 +37,7 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """The sources of a query in FROM order: alias and columns. `time` tells whether `_ts` may be read."""
+    """The sources of a query in FROM order: alias and columns. `time` says whether `_ts` may be read."""
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: bool = False

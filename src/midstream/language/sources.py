@@ -1,4 +1,4 @@
-"""The FROM clause: streams, aliases, windows, and the conditions of inner joins."""
+"""FROM and EXCEPT ON: streams, aliases, windows, the conditions of inner joins, and what is subtracted."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from midstream.language.cql_tokens import WINDOW_REMEDY, CqlText, Piece
+from midstream.language.cql_tokens import WINDOW_REMEDY, CqlText, WindowClause
+from midstream.language.expression import Expression
+from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
-from midstream.language.query import Source
-from midstream.language.scope import find_name, suggest
+from midstream.language.query import Difference, Predicate, Source
+from midstream.language.scope import Scope, find_name, suggest
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -80,9 +82,9 @@ def _table(text: str, node: exp.Expr) -> tuple[str, str, int]:
     return node.name, node.alias or node.name, offset_of(node.this) or 0
 
 
-def _windows(found: CqlText, offsets: list[int]) -> list[Piece | None]:
+def _windows(found: CqlText, offsets: list[int]) -> list[WindowClause | None]:
     """The window that stands behind each table."""
-    windows: list[Piece | None] = [None] * len(offsets)
+    windows: list[WindowClause | None] = [None] * len(offsets)
     for piece in found.windows:
         owner = max((o for o in offsets if o < piece.offset), default=None)
         if owner is None or windows[offsets.index(owner)] is not None:
@@ -93,3 +95,35 @@ def _windows(found: CqlText, offsets: list[int]) -> list[Piece | None]:
             )
         windows[offsets.index(owner)] = piece
     return windows
+
+
+def difference_of(found: CqlText, scope: Scope) -> tuple[list[Expression], Difference | None]:
+    """The equalities of a query's EXCEPT clauses, and the difference they make; raises LanguageError."""
+    if not found.subtrahends:
+        return [], None
+    aliases = [alias for alias, _ in scope.sources]
+    if len(aliases) != 1 + len(found.subtrahends):
+        raise LanguageError(
+            "EXCEPT ON subtracts from a single stream, not from a join",
+            place=place(found.text, found.subtrahends[0].offset),
+            remedy="name one stream in FROM",
+        )
+    minuend, *others = aliases
+    ties: list[Expression] = []
+    for clause, other in zip(found.subtrahends, others, strict=True):
+        for name, offset in clause.columns:
+            try:
+                ties.append(call("eq", scope.column(name, minuend), scope.column(name, other)))
+            except LanguageError as error:
+                raise LanguageError(error.message, place=place(found.text, offset), remedy=error.remedy) from error
+    return ties, Difference(minuend, tuple(others))
+
+
+def check_predicates(found: CqlText, predicates: tuple[Predicate, ...], ties: int) -> None:
+    """Refuse conditions over several sources that are no EXCEPT ON columns."""
+    if found.subtrahends and len(predicates) > ties:
+        raise LanguageError(
+            "a condition of an EXCEPT query reads several sources",
+            place=place(found.text, found.subtrahends[0].offset),
+            remedy="tie the streams by EXCEPT ON (columns) only; WHERE may read one stream per condition",
+        )

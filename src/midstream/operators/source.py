@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from midstream.language.evaluate import all_hold
 from midstream.language.expression import Expression
-from midstream.language.infix import conjunction
+from midstream.language.expression import conjunction
 from midstream.model.counters import Counters
 from midstream.model.words import window_text
 from midstream.runtime.lane import Lane

@@ -57,22 +57,22 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def signature(query: Query, labels: Iterable[str], scope: str, wanted: str | None = None) -> Signature:
+def signature(query: Query, labels: Iterable[str], scope: str, needs: str | None = None) -> Signature:
     """The signature of the state over these sources of a canonical query.
 
-    `scope` tells states apart that must not be shared: the step since which rows count, and the query's name when
+    `scope` keeps states apart that must not be shared: the step since which rows count, and the query's name when
     sharing is off. All predicates whose sources are within `labels` hold in the state, whatever the plan's shape;
     equalities stand as key classes, implied ones included.
 
-    Where queries of different windows and filters share states, `wanted` says what they want of this one together;
-    windows and filters of the query itself are then left out. Base rows are wanted by anybody: there it is empty.
+    Where queries of different windows and filters share states, `needs` says what they need of this one together;
+    windows and filters of the query itself are then left out. Base rows may be used by any query: there it is empty.
     """
     inside = frozenset(labels)
-    if wanted is None:
+    if needs is None:
         inputs = tuple(sorted(_input_text(query, label) for label in inside))
     else:
         inputs = tuple(sorted(_open_text(query, label) for label in inside))
-        scope = f"{scope} {wanted}".rstrip()
+        scope = f"{scope} {needs}".rstrip()
     held = [p.expression.text() for p in query.predicates if p.aliases() <= inside and not isinstance(p, EquiPredicate)]
     for key_class in key_classes(query):
         members = KeyClass(key_class.within(inside), key_class.equals)

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from midstream.language.parse import parsed
 from midstream.model.errors import QueryError
 from midstream.model.holding import ALWAYS, Chain, Holding, Wanted
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.plan.texts import parsed
 from midstream.sharing.chains import new_chain_name, renamed, reworded
 from midstream.sharing.discovery import scheme
 from midstream.sharing.reach import after, bound_of, horizon, reach_of, seen_of, taken_in

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from midstream.language.expression import Expression
+from midstream.language.parse import Streams, parsed_over
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
 from midstream.model.window import Window, WindowKind, row_clock
 from midstream.operators.binding import stored_columns
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature
-from midstream.plan.texts import Streams, parsed_over
 from midstream.state.lineage import filter_text
 
 SCOPE = "shared"

@@ -13,12 +13,12 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
-from midstream.plan.texts import parsed
 from midstream.runtime.watermark import Seen
 from midstream.spark import crash_points
 from midstream.spark.folders import Folders

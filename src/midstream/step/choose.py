@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered
@@ -15,7 +16,6 @@ from midstream.optimizer.observe import statistics
 from midstream.optimizer.prediction import Situation
 from midstream.plan.decompose import Task, decompose
 from midstream.plan.notation import parse_plan
-from midstream.plan.texts import parsed
 from midstream.plan.tree import Plan
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed

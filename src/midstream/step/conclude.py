@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from midstream.language.parse import parsed
 from midstream.model.counters import Counters, is_once_more, operator_id, operator_name
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
-from midstream.plan.texts import parsed
 from midstream.runtime.lane import BEGINNING
 from midstream.runtime.watermark import Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput

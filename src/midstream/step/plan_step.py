@@ -11,7 +11,7 @@ from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
 from midstream.model.manifest import Manifest
-from midstream.plan.texts import parsed
+from midstream.language.parse import parsed
 from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled

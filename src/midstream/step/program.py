@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.codec import decode
 from midstream.model.manifest import Manifest, QueryEntry
@@ -19,7 +20,6 @@ from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
 from midstream.plan.signature import canonical
-from midstream.plan.texts import parsed
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import SINGLE, is_ordered
 from midstream.runtime.operator import Operator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import midstream as ms
+from midstream.language.parse import parsed
 from midstream.plan.key_classes import key_classes
-from midstream.plan.texts import parsed
 from midstream.runtime.lane_key import SINGLE
 from midstream.step.program import compile_program
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
+from midstream.language.parse import parsed
 from midstream.migration.discovery import discovered
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
@@ -19,7 +20,6 @@ from midstream.optimizer.prediction import Prediction, Situation
 from midstream.optimizer.statistics import Statistics
 from midstream.plan.decompose import decompose
 from midstream.plan.notation import parse_plan
-from midstream.plan.texts import parsed
 from midstream.step.choose import resolve
 from midstream.step.commands.migrate import Migrate
 from midstream.step.plan_step import plan_step

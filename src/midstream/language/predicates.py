@@ -1,4 +1,4 @@
-"""Band predicates: conditions that bound the difference of two numbers or times."""
+"""Conditions told apart by kind: filters on one source; equalities, bands and all others between sources."""
 
 from __future__ import annotations
 
@@ -11,13 +11,52 @@ import pyarrow as pa
 
 from midstream.language.coerce import cast
 from midstream.language.expression import Call, Expression
-from midstream.language.functions import call
+from midstream.language.functions import always, call
 from midstream.language.linear import EXACT, Sum, linear, widens
-from midstream.language.query import BandPredicate
+from midstream.language.query import BandPredicate, EquiPredicate, Predicate
 from midstream.language.types import DOUBLE, INT64, family
 
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 _SLACK = Fraction(16, 2**52)
+
+
+def conjuncts(condition: Expression) -> Iterator[Expression]:
+    """The conditions that AND binds together, left to right; the constant TRUE is left out."""
+    if isinstance(condition, Call) and condition.function == "and":
+        for argument in condition.arguments:
+            yield from conjuncts(argument)
+    elif not always(condition):
+        yield condition
+
+
+def classify(condition: Expression) -> tuple[tuple[tuple[str, Expression], ...], tuple[Predicate, ...]]:
+    """The selections (by alias; '' where no column is read) and the predicates of a condition, in the text's order.
+
+    >>> import pyarrow as pa
+    >>> from midstream.language.expression import Column
+    >>> from midstream.language.functions import call
+    >>> a, b = Column(pa.int64(), "A", "k"), Column(pa.int64(), "B", "k")
+    >>> [type(p).__name__ for p in classify(call("eq", a, b))[1]]
+    ['EquiPredicate']
+    """
+    selections: list[tuple[str, Expression]] = []
+    predicates: list[Predicate] = []
+    for conjunct in conjuncts(condition):
+        aliases = conjunct.aliases()
+        if len(aliases) < 2:
+            selections.append((next(iter(aliases), ""), conjunct))
+        else:
+            predicates.append(predicate(conjunct))
+    return tuple(selections), tuple(predicates)
+
+
+def predicate(conjunct: Expression) -> Predicate:
+    """The predicate of a conjunct over two or more sources, of the best kind it fits."""
+    if isinstance(conjunct, Call) and conjunct.function == "eq":
+        left, right = conjunct.arguments
+        if len(left.aliases()) == len(right.aliases()) == 1 and left.aliases() != right.aliases():
+            return EquiPredicate(conjunct, left, right)
+    return band(conjunct) or Predicate(conjunct)
 
 
 @dataclass(frozen=True)
@@ -34,7 +73,7 @@ def band(conjunct: Expression) -> BandPredicate | None:
     """The band predicate of a condition, if it bounds `left - right` with each side over exactly one source.
 
     Both sides are BIGINT (whole numbers; dates and times as microseconds) or both DOUBLE. The bounds are a superset:
-    with doubles they are a few units in the last place of the greatest constant wider, and who searches must allow
+    with doubles they are a few units in the last place of the greatest constant wider, and a search must allow
     as much for the sums it forms. NaN sorts last on both sides; a band that is open on one end must also give every
     pair with a NaN, for NaN is the greatest number and a difference with it is NaN.
 
