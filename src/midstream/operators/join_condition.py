@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from midstream.language.expression import Expression
-from midstream.language.expression import conjunction, infix
+from midstream.language.expression import Expression, conjunction, infix
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
 from midstream.plan.key_classes import key_classes
 from midstream.runtime.distribution import Distribution

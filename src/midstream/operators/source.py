@@ -10,8 +10,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.language.evaluate import all_hold
-from midstream.language.expression import Expression
-from midstream.language.expression import conjunction
+from midstream.language.expression import Expression, conjunction
 from midstream.model.counters import Counters
 from midstream.model.words import window_text
 from midstream.runtime.lane import Lane

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from midstream.language.parse import parsed
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
 from midstream.model.manifest import Manifest
-from midstream.language.parse import parsed
 from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled

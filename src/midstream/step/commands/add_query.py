@@ -7,11 +7,11 @@ from typing import Any
 
 from typing_extensions import override
 
+from midstream.language.parse import parsed
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.notation import default_plan, parse_plan
-from midstream.language.parse import parsed
 from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import check_parts
 from midstream.sharing.discovery import scheme

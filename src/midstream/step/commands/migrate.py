@@ -7,13 +7,13 @@ from typing import Any, Self
 
 from typing_extensions import override
 
+from midstream.language.parse import parsed
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.errors import StrategyError
 from midstream.model.events import Event, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.notation import parse_plan
-from midstream.language.parse import parsed
 from midstream.plan.tree import Plan
 from midstream.sharing.chains import check_whole, move
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
