@@ -1,4 +1,4 @@
-"""What users wish of a job, in order: any process may append, the job takes from it at the beginning of a step."""
+"""The commands given to a job, in order: any process may append, the job takes them at the beginning of a step."""
 
 from __future__ import annotations
 

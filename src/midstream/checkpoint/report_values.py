@@ -102,7 +102,7 @@ class QueryReport(ReportValue):
     def migration_json(self) -> dict[str, Any] | None:
         """The newest migration as JSON values, with all of them as `under_way`; None where the plan stands."""
         under_way = [migration.to_json() for migration in self.migrations]
-        # Asked about a query, a migration is that query's, whoever of its chain was named when it was begun.
+        # Under a query's name a migration is that query's, whichever of its chain was named when it began.
         return {**under_way[-1], "query": self.name, "under_way": under_way} if under_way else None
 
     @override

@@ -16,11 +16,11 @@ from midstream.model.errors import (
 
 
 class WrongUse(MidstreamError):
-    """The command cannot mean anything here: exit code 2."""
+    """The command, or an argument of it, makes no sense here: exit code 2."""
 
 
 class Failed(MidstreamError):
-    """What was asked was understood and did not come about: exit code 1."""
+    """The command was right and did not come about: exit code 1."""
 
 
 _WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, InputError, NoCheckpointError)

@@ -92,7 +92,7 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
-            f"the schema of stream {name!r} cannot be told from its files: {_first_line(error)}",
+            f"the schema of stream {name!r} cannot be read off its files: {_first_line(error)}",
             place=f"[streams.{name}]",
             remedy='say what the columns are: schema = "k BIGINT, ts TIMESTAMP"',
         ) from error

@@ -43,12 +43,12 @@ def lab(
     from midstream.lab.discovery import figure, figures
     from midstream.lab.figure import Scale
 
-    wanted = list(figures().values()) if name is None else [figure(name)]
+    chosen = list(figures().values()) if name is None else [figure(name)]
     if list_only:
-        _list(wanted, as_json)
+        _list(chosen, as_json)
         return
     scale = Scale.QUICK if quick else Scale.FULL
-    outcomes, failures = _run(wanted, scale, out, jobs, as_json)
+    outcomes, failures = _run(chosen, scale, out, jobs, as_json)
     page = _write_report(outcomes, scale, report_to or out / REPORT) if outcomes and name is None else None
     if as_json:
         print_json(
@@ -64,31 +64,31 @@ def lab(
     if len(failures) == 1 and name is not None:
         raise failures[name]
     if failures:
-        told = "; ".join(f"{failed}: {error}" for failed, error in failures.items())
-        raise Failed(f"{len(failures)} figures could not be drawn: {told}", remedy="run them one by one")
+        reasons = "; ".join(f"{failed}: {error}" for failed, error in failures.items())
+        raise Failed(f"{len(failures)} figures could not be drawn: {reasons}", remedy="run them one by one")
 
 
 def _run(
-    wanted: list[Figure], scale: Scale, out: Path, jobs: int, quiet: bool
+    chosen: list[Figure], scale: Scale, out: Path, jobs: int, quiet: bool
 ) -> tuple[list[FigureOutcome], dict[str, MidstreamError]]:
     from midstream.lab.run import need_matplotlib
 
     need_matplotlib()
     drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     with progress_bar(quiet) as progress:
-        task = progress.add_task("drawing the papers' figures", total=len(wanted))
-        for family in _drawn(_families(wanted), scale, out, jobs):
+        task = progress.add_task("drawing the papers' figures", total=len(chosen))
+        for family in _drawn(_families(chosen), scale, out, jobs):
             drawn += family
             progress.advance(task, len(family))
-    drawn.sort(key=lambda pair: wanted.index(pair[0]))
+    drawn.sort(key=lambda pair: chosen.index(pair[0]))
     outcomes = [found for _, found in drawn if not isinstance(found, MidstreamError)]
     return outcomes, {figure.name: found for figure, found in drawn if isinstance(found, MidstreamError)}
 
 
-def _families(wanted: list[Figure]) -> list[list[Figure]]:
+def _families(chosen: list[Figure]) -> list[list[Figure]]:
     """The figures, those that measure alike together: they may rest on the same runs, made once in a process."""
     found: dict[Any, list[Figure]] = {}
-    for figure in wanted:
+    for figure in chosen:
         found.setdefault(type(figure).measure, []).append(figure)
     return list(found.values())
 
@@ -134,11 +134,11 @@ def _write_report(outcomes: list[FigureOutcome], scale: Scale, path: Path) -> Pa
     return path
 
 
-def _list(wanted: list[Figure], as_json: bool) -> None:
+def _list(chosen: list[Figure], as_json: bool) -> None:
     if as_json:
-        print_json([_about(figure) for figure in wanted])
+        print_json([_about(figure) for figure in chosen])
     else:
-        rows = [(f.name, f.source, f.title, ", ".join(sorted(f.strategies))) for f in wanted]
+        rows = [(f.name, f.source, f.title, ", ".join(sorted(f.strategies))) for f in chosen]
         print_table("", ("figure", "source", "what it shows", "strategies"), rows)
 
 

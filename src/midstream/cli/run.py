@@ -67,10 +67,11 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
     with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
         # Spark takes the interrupt for itself when it starts, so ours comes after.
-        with spark_session("midstream", cores, checkpoint.path / "spark.log", settings) as session, _signals() as asked:
-            running = job_of(session, job).start(trigger=trigger)
+        session = spark_session("midstream", cores, checkpoint.path / "spark.log", settings)
+        with session as spark, _signals() as interrupted:
+            running = job_of(spark, job).start(trigger=trigger)
             while not running.await_termination(POLL_SECONDS):
-                if asked:
+                if interrupted:
                     running.stop()
                     break
                 progress.update(task, description=_description(checkpoint))
@@ -87,16 +88,16 @@ def _description(checkpoint: Checkpoint) -> str:
 @contextmanager
 def _signals() -> Iterator[list[int]]:
     """Interrupt and terminate mean: stop the job in order; a second one, at once. The list yielded is empty before."""
-    asked: list[int] = []
+    interrupted: list[int] = []
 
-    def ask(number: int, frame: FrameType | None) -> None:
-        if asked:
+    def note(number: int, frame: FrameType | None) -> None:
+        if interrupted:
             raise KeyboardInterrupt
-        asked.append(number)
+        interrupted.append(number)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield asked
+        yield interrupted
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

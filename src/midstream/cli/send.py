@@ -27,7 +27,7 @@ class Outcome:
 
 
 def send(path: Path, command: StepCommand, wait: float | None, as_json: bool) -> None:
-    """Check the command, append it, wait for its outcome if asked to, and print it.
+    """Check the command, append it, wait for its outcome if `wait` is given, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
     raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.

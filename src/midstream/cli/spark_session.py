@@ -29,7 +29,7 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     try:
         with _stderr_to(log):
             session = local_session(name, cores, settings)
-    except Exception as error:  # Whatever keeps it from starting, the user is told so.
+    except Exception as error:  # Whatever keeps it from starting, the message says where to look.
         raise Failed(
             f"Spark does not start: {essence(error)}", place=str(log), remedy="see there; Spark needs Java 17 or newer"
         ) from error

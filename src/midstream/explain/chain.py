@@ -38,7 +38,7 @@ def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
             name: {"reads": view.read_as(entry), "sees": entry.sees, "exact_from": entry.exact_from}
             for name, entry in view.members.items()
         },
-        "migrations": {name: dict(entry.migrations) for name, entry in view.members.items() if entry.migrations},
+        "migrations": [one.to_json() for one in view.report.migrations if view.members.keys() & set(one.queries)],
         "slices": _slices(view, analyze),
         "lineage": {label: _lineage(view, label) for label in view.labels},
     }
@@ -76,11 +76,11 @@ def _lineage(view: ChainView, label: str) -> dict[str, Any]:
     """The filters on a source, whichever chain's queries put them, by bit."""
     manifest, lineage = view.manifest, view.unit.answers.lineages[label]
     holding = manifest.chains[view.name].holdings[label]
-    asked: dict[str, int] = {}
+    readers: dict[str, int] = {}
     for entry in manifest.queries.values():
         for wanted in entry.wants.values():
             if wanted.holding == holding:
-                asked[wanted.filter] = asked.get(wanted.filter, 0) + 1
+                readers[wanted.filter] = readers.get(wanted.filter, 0) + 1
     every = not scheme(manifest.sharing).filtered
     filters = [
         {
@@ -88,7 +88,7 @@ def _lineage(view: ChainView, label: str) -> dict[str, Any]:
             "filter": conjunction(one.conditions) or None,
             "window": one.size,
             "since": one.since,
-            "queries": sum(asked.values()) if every else asked.get(one.text(), 0),
+            "queries": sum(readers.values()) if every else readers.get(one.text(), 0),
         }
         for one in sorted(lineage.filters, key=lambda one: one.bit)
     ]

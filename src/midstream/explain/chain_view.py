@@ -1,4 +1,4 @@
-"""A chain of a manifest, with what is asked of its members."""
+"""A chain of a manifest: what its queries read of it, and what its operators have counted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from midstream.step.chain_unit import ChainUnit
 
 @dataclass(frozen=True)
 class ChainView:
-    """A chain of a manifest, with what is asked of its members and what the report says of it."""
+    """A chain of a manifest, by the report of it; `boxes` are what runs it."""
 
     manifest: Manifest
     report: Report

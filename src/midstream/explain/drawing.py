@@ -34,7 +34,7 @@ class Node:
 
 
 def draw_chain(value: Value, query: str) -> str:
-    """The chain of `chain_values` as a tree; `query` is the one that asks."""
+    """The chain of `chain_values` as a tree; `query` is the one whose slices and joins are drawn when not all are."""
     through = _joins(value, query) if "joins" in value else _slices(value, query)
     lineage = Node("lineage", tuple(_source(label, of) for label, of in value["lineage"].items()))
     whole = Node(_head(value), (*through, *_outlet(value), lineage))
@@ -51,9 +51,9 @@ def reads_text(value: Value, query: str) -> str:
 
 
 def _head(value: Value) -> str:
-    told = [value["sharing"], counted(len(value["queries"]), "query"), counted(value["windows"], "window")]
-    told.append(counted(len(value.get("joins", value["slices"])), "join" if "joins" in value else "slice"))
-    return wrapped(f"chain {value['chain']}  ", f"{', '.join(told)}, plan {value['plan']}")
+    parts = [value["sharing"], counted(len(value["queries"]), "query"), counted(value["windows"], "window")]
+    parts.append(counted(len(value.get("joins", value["slices"])), "join" if "joins" in value else "slice"))
+    return wrapped(f"chain {value['chain']}  ", f"{', '.join(parts)}, plan {value['plan']}")
 
 
 def _slices(value: Value, query: str) -> Iterator[Node]:
@@ -105,8 +105,8 @@ def _left_out(slices: Sequence[Value]) -> str:
 
 
 def _work(rows: Mapping[str, int], comparisons: int) -> str:
-    told = [f"{label} {counted(count, 'row')}" for label, count in rows.items()]
-    return wrapped("   ", ", ".join([*told, counted(comparisons, "comparison")]), WIDE)
+    counts = [f"{label} {counted(count, 'row')}" for label, count in rows.items()]
+    return wrapped("   ", ", ".join([*counts, counted(comparisons, "comparison")]), WIDE)
 
 
 def _ages(value: Value, one: Value) -> str:
@@ -118,15 +118,15 @@ def _ages(value: Value, one: Value) -> str:
 
 def _filter(by_label: Mapping[str, Sequence[str] | None]) -> str:
     """What rows pass on their way to the next slice."""
-    told = [f"{label}: {_either(texts)}" for label, texts in by_label.items() if texts is not None]
-    return "\n".join(wrapped("        " if at else "filter  ", text, WIDE) for at, text in enumerate(told))
+    lines = [f"{label}: {_either(texts)}" for label, texts in by_label.items() if texts is not None]
+    return "\n".join(wrapped("        " if at else "filter  ", text, WIDE) for at, text in enumerate(lines))
 
 
 def _either(texts: Sequence[str]) -> str:
-    told = [f"({text})" if " and " in text and len(texts) > 1 else text for text in texts]
-    if len(told) > 4:
-        told[3:] = [f"{len(told) - 3:,} more"]
-    return " or ".join(told) or "no row"
+    shown = [f"({text})" if " and " in text and len(texts) > 1 else text for text in texts]
+    if len(shown) > 4:
+        shown[3:] = [f"{len(shown) - 3:,} more"]
+    return " or ".join(shown) or "no row"
 
 
 def _joins(value: Value, query: str) -> Iterator[Node]:
@@ -143,8 +143,8 @@ def _join(value: Value, join: Value) -> str:
         size = window_text(value["lineage"][label]["kind"], join["windows"][label])
         lines.append(wrapped("   ", f"{label} [{size}]: {_part(part)}", WIDE))
     if "counters" in join:
-        told = {"row": "rows_in", "comparison": "comparisons", "result": "rows_out"}
-        lines.append("   " + ", ".join(counted(join["counters"].get(name, 0), noun) for noun, name in told.items()))
+        names = {"row": "rows_in", "comparison": "comparisons", "result": "rows_out"}
+        lines.append("   " + ", ".join(counted(join["counters"].get(name, 0), noun) for noun, name in names.items()))
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""A running job: what may be asked of it while it runs, and how it ends."""
+"""A running job: the commands it takes, how it stands, how it ends."""
 
 from __future__ import annotations
 

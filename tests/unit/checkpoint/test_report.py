@@ -81,8 +81,10 @@ def test_a_query_of_a_chain_under_migration_shows_as_migrating_in_every_face(
 
 
 def test_a_migration_is_reported_once_with_all_the_queries_that_it_carries() -> None:
-    found = moving_chain().report()
+    made = moving_chain()
+    found = made.report()
     (migration,) = found.migrations
+    assert made.explain("long", format="json")["chain"]["migrations"] == [migration.to_json()]
     assert (migration.query, set(migration.queries), migration.begun) == ("short", {"short", "long"}, 8)
     assert found.query("short").migrations == found.query("long").migrations == (migration,)
     assert found.query("beside").migration is None

@@ -43,8 +43,8 @@ class SmallJob:
 
     def step(self, rows: pa.Table = ROWS) -> None:
         taken = self.commands.after(self.manifest.last_command)
-        wishes = [*self.manifest.pending, *(command for _, command in taken)]
-        result = step(self.manifest, dict.fromkeys("ABC", rows), wishes, self.store)
+        commands = [*self.manifest.pending, *(command for _, command in taken)]
+        result = step(self.manifest, dict.fromkeys("ABC", rows), commands, self.store)
         last = taken[-1][0] if taken else self.manifest.last_command
         self.manifest = replace(result.manifest, last_command=last)
         events = self.path / "events" / f"{self.manifest.step:012d}.jsonl"

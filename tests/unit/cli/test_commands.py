@@ -93,7 +93,7 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["fly", "{}"], "fly"),
     ],
 )
-def test_wrong_use_is_told_in_one_message_and_sends_nothing(
+def test_wrong_use_is_one_message_and_sends_nothing(
     arguments: list[str], message: str, job: SmallJob, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([a.format(job.path) for a in arguments]) == 2

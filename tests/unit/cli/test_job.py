@@ -112,7 +112,7 @@ def test_kafka_values_are_read_as_json_of_the_schema() -> None:
     ("source", "remedy"),
     [(spec("parquet", path="in"), "schema ="), (spec("kafka"), "bootstrap"), (spec("nonsense"), "format")],
 )
-def test_what_spark_cannot_read_is_told_with_its_place(source: SourceSpec, remedy: str) -> None:
+def test_an_error_of_sparks_readers_names_its_place(source: SourceSpec, remedy: str) -> None:
     session = MagicMock()
     reader(session).load.side_effect = RuntimeError("cannot\n\tat some.java.Class")
     session.read.format.return_value.options.return_value.load.side_effect = RuntimeError(

@@ -39,7 +39,7 @@ def test_output_in_a_pipe_is_plain_text(job: SmallJob) -> None:
     assert "\x1b" not in midstream("status", str(job.path), TERM="xterm-256color").stdout
 
 
-def test_an_inner_failure_is_told_without_a_traceback_unless_wanted(job: SmallJob) -> None:
+def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
     (job.path / "events" / "000000000000.jsonl").write_text("{")
     quiet = midstream("status", str(job.path), "--events", "1")
     assert quiet.returncode == 1 and quiet.stderr.count("\n") == 1 and "MIDSTREAM_TRACEBACK" in quiet.stderr
@@ -76,7 +76,7 @@ def test_a_job_file_that_is_wrong_is_wrong_use(tmp_path: Path) -> None:
     assert wrong.returncode == 2 and "timestamp" in wrong.stderr and "Remedy:" in wrong.stderr
 
 
-def test_a_checkpoint_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path) -> None:
+def test_a_checkpoint_that_cannot_be_written_fails_before_spark_starts(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     file = tmp_path / "job.toml"
     file.write_text(f"checkpoint = '{tmp_path}/taken'\n[streams.A]\nformat = 'rate'\ntimestamp = 'timestamp'\n")
