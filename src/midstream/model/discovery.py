@@ -16,7 +16,12 @@ Contract = TypeVar("Contract")
 
 
 def discover(package: ModuleType, base: type[Contract], group: str) -> dict[str, Contract]:
-    """An instance of every class that fulfils a contract, by its `name`, in order of name.
+    """An instance of every class that fulfils a contract, by its `name`, in order of name; see `kinds`."""
+    return {name: kind() for name, kind in kinds(package, base, group).items()}
+
+
+def kinds(package: ModuleType, base: type[Contract], group: str) -> dict[str, type[Contract]]:
+    """Every class that fulfils a contract, by its `name`, in order of name.
 
     A class counts if it derives from `base`, has a `name` of its own and no abstract method; one without a name is a
     family. Looked for are those that modules of `package` define, and those that installed distributions declare as
@@ -25,7 +30,7 @@ def discover(package: ModuleType, base: type[Contract], group: str) -> dict[str,
 
     Raises where an entry point cannot be loaded or is no such class, and where two classes bear one name.
     """
-    found: dict[str, Contract] = {}
+    found: dict[str, type[Contract]] = {}
     for kind, place in (*_own(package, base), *_foreign(base, group)):
         name = vars(kind)["name"]
         if name in found:
@@ -34,7 +39,7 @@ def discover(package: ModuleType, base: type[Contract], group: str) -> dict[str,
                 place=place,
                 remedy="rename one, or uninstall it",
             )
-        found[name] = kind()
+        found[name] = kind
     return dict(sorted(found.items()))
 
 

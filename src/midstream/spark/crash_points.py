@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from dataclasses import dataclass
 
 POINTS = (
     "before_job",
@@ -22,8 +22,20 @@ POINTS = (
 """In the order in which a step passes them."""
 
 
-def reach(point: str, step: int, victims: Sequence[int]) -> None:
-    """Kill the processes `victims` if this is the point and the step to die at."""
-    if os.environ.get("MIDSTREAM_KILL_AT") == f"{point}:{step}":
-        for victim in victims:
-            os.kill(victim, signal.SIGKILL)
+@dataclass(frozen=True)
+class CrashPoint:
+    """The point and step at which `processes` die, as `point:step`; empty for none. It travels to the tasks."""
+
+    at: str = ""
+    processes: tuple[int, ...] = ()
+
+    @staticmethod
+    def of_environment(*processes: int) -> CrashPoint:
+        """The point that the environment names."""
+        return CrashPoint(os.environ.get("MIDSTREAM_KILL_AT", ""), processes)
+
+    def reach(self, point: str, step: int) -> None:
+        """Kill the processes if this is the point and the step to die at."""
+        if self.at == f"{point}:{step}":
+            for process in self.processes:
+                os.kill(process, signal.SIGKILL)

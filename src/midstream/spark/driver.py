@@ -7,7 +7,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +20,14 @@ from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
-from midstream.spark import crash_points
-from midstream.spark.folders import Folders
-from midstream.spark.gather import Gathered, Places, Setting, TaskFailed, run_step, setting_of
+from midstream.spark.crash_points import CrashPoint
+from midstream.spark.gather import Gathered, Setting, TaskFailed, run_step, setting_of
 from midstream.spark.layout import StepLayout
-from midstream.spark.outlets import Outlets
+from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
+from midstream.spark.task import Writes
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
@@ -55,17 +55,17 @@ class Driver:
 
     def __init__(
         self,
-        folders: Folders,
         manifest: Manifest,
         declared: Declared,
-        outlets: Outlets,
+        outputs: Outputs,
         stopping: Callable[[], bool],
-        victims: Sequence[int],
+        crash: CrashPoint,
     ) -> None:
-        self.folders, self.manifest, self.declared, self.outlets = folders, manifest, declared, outlets
+        self.manifest, self.declared, self.outputs = manifest, declared, outputs
+        self.folders = outputs.folders
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._stopping, self._victims = stopping, tuple(victims)
+        self._stopping, self._crash = stopping, crash
         self.reconciled = False
         self._setting: Setting | None = None
         self._prepared: str | None = None
@@ -86,9 +86,9 @@ class Driver:
         plan = self._plan()
         if not self._carries(plan):
             raise OtherColumns
-        self._reach("before_job", number)
+        self._crash.reach("before_job", number)
         gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
-        self._reach("after_chunks", number)
+        self._crash.reach("after_chunks", number)
         self._commit(plan, gathered)
         self._deliver()
 
@@ -120,7 +120,7 @@ class Driver:
         own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
         last = max([self.manifest.last_command, *(number for number, _ in given)])
         plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last)
-        return replace(plan, manifest=self.outlets.named(plan.manifest))
+        return replace(plan, manifest=self.outputs.named(plan.manifest))
 
     def _carries(self, plan: StepPlan) -> bool:
         """Whether the running union has every column the queries read; it had, unless a command was taken."""
@@ -144,11 +144,10 @@ class Driver:
         parallelism = batch.sparkSession.sparkContext.defaultParallelism
         filtered = self._rows_before >= FILTER_FROM
         self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
-        folders, outputs = self.outlets.staging(plan.manifest)
-        places = Places(self.folders.store, folders, outputs)
+        writes = Writes(self.folders.store, self.outputs.stage(plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             try:
-                return run_step(self.manifest, plan, batch, self._setting, places, self._victims)
+                return run_step(self.manifest, plan, batch, self._setting, writes)
             except (MidstreamError, TaskFailed):
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
@@ -162,23 +161,20 @@ class Driver:
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         after = replace(after, published=published)
         self.folders.write_events(step, events)
-        self._reach("before_manifest", step)
+        self._crash.reach("before_manifest", step)
         self.folders.manifests.publish(after)
-        self._reach("after_manifest", step)
+        self._crash.reach("after_manifest", step)
         self.manifest, self.reconciled = after, True
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
 
     def _deliver(self) -> None:
         step = self.manifest.step
-        self._reach("before_sink", step)
-        self.outlets.publish(self.manifest)
-        self._reach("after_sink", step)
+        self._crash.reach("before_sink", step)
+        self.outputs.commit(self.manifest)
+        self._crash.reach("after_sink", step)
         if step % STEPS_BETWEEN_TIDYINGS == 0:
             self.folders.tidy(step)
-
-    def _reach(self, point: str, step: int) -> None:
-        crash_points.reach(point, step, self._victims)
 
 
 def partitions_of(batch: DataFrame) -> int:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from urllib.parse import quote
 
 from midstream.checkpoint.command_log import CommandLog
@@ -16,8 +15,6 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.codec import encode
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
-from midstream.spark.sinks import FileSink, FunctionSink, Sink, as_sink
-from midstream.spark.staging import Staged
 from midstream.state.store.disk import discard, names_in, write_whole
 from midstream.state.sweep import sweep
 
@@ -51,25 +48,17 @@ class Folders:
         """The command log."""
         return CommandLog(f"{self.root}/commands")
 
-    def output(self, kind: str, stream: str) -> Staged:
+    def rejected(self, kind: str, stream: str) -> str:
         """Where a stream's `late` rows or `dead_letters` go."""
-        return Staged(f"{self.root}/{kind}/{quote(stream, safe=' ')}")
+        return f"{self.root}/{kind}/{quote(stream, safe=' ')}"
 
     def results(self, query: str) -> str:
         """Where the results of a query go that was given no sink."""
         return f"{self.root}/results/{quote(query, safe=' ')}"
 
-    def staged(self, query: str, sink: Sink) -> Staged:
-        """Where the tasks write a query's results: beside the sink's files, or here for a function to read."""
-        match sink:
-            case FileSink(path):
-                return Staged(path)
-            case FunctionSink():
-                return Staged(f"{self.root}/staging/{quote(query, safe=' ')}")
-
-    def sink_of(self, query: str, value: Mapping[str, Any] | None) -> Sink | None:
-        """The sink that a manifest names; None for a function, which no manifest can hold."""
-        return None if value is not None and "function" in value else as_sink(value, self.results(query))
+    def scratch(self, query: str) -> str:
+        """Where a query's results are staged, unless its sink has them elsewhere."""
+        return f"{self.root}/staging/{quote(query, safe=' ')}"
 
     def write_events(self, step: int, events: Iterable[Event]) -> None:
         """Write what happened in a step; a step that is done again writes the same."""

@@ -19,8 +19,9 @@ from midstream.runtime.lane import StepClock
 from midstream.runtime.watermark import Seen, watermarks
 from midstream.spark.exchange import Exchange, Group, wanted_rows
 from midstream.spark.layout import StepLayout
+from midstream.spark.outputs import OutputFile
 from midstream.spark.prepass import glance, look, number, seen_at_a_glance
-from midstream.spark.task import StepTask, stripped
+from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.step.admission.lanes import counted_streams
 from midstream.step.conclude import progress_after
@@ -35,11 +36,11 @@ class TaskFailed(Exception):
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the tasks of a step report: `files` as (kind, query or stream, file, rows)."""
+    """What the tasks of a step report."""
 
     outputs: Mapping[str, LaneOutput]
     seen: Mapping[str, Seen]
-    files: tuple[tuple[str, str, str, int], ...]
+    files: tuple[OutputFile, ...]
 
 
 @dataclass(frozen=True)
@@ -51,15 +52,6 @@ class Setting:
     programs: Mapping[str, Program]
     counted: tuple[str, ...]
     asks: bool
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where the tasks put things: the store, and the staging folders by query and by output."""
-
-    store: str
-    folders: Mapping[str, tuple[str, str]]
-    outputs: Mapping[str, str]
 
 
 def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
@@ -77,9 +69,7 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
     return Setting(key, Exchange(layout, groups, partitions), programs, counted_streams(plan), plan.needs_watermarks)
 
 
-def run_step(
-    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, places: Places, victims: Sequence[int]
-) -> Gathered:
+def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
     """Run the step's job. Raises the `MidstreamError` of a task, or whatever Spark raises."""
     exchange, streams = setting.exchange, tuple(before.streams)
     marks = watermarks(before.streams, before.progress)
@@ -98,7 +88,7 @@ def run_step(
             observation = Observation()
             batch = batch.observe(observation, *glance(streams))
         spread = exchange.apply(batch, marks, setting.counted)
-        rows = spread.mapInArrow(_task(plan, setting, clock, places, victims), "result string").collect()
+        rows = spread.mapInArrow(_task(plan, setting, clock, writes), "result string").collect()
     finally:
         if cached is not None:
             cached.unpersist()
@@ -117,7 +107,7 @@ def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filt
     return Group(name, plan.lanes(name), streams, stage.lane_key, wanted_rows(program, layout) if filtered else {})
 
 
-def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, victims: Sequence[int]) -> StepTask:
+def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
     exchange, layout = setting.exchange, setting.exchange.layout
     streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
     groups = exchange.groups
@@ -133,10 +123,7 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, places: Places, vi
         counted=setting.counted,
         counting=counting,
         clock=clock,
-        store=places.store,
-        folders=places.folders,
-        outputs=places.outputs,
-        victims=tuple(victims),
+        writes=writes,
     )
 
 
@@ -160,7 +147,7 @@ def _told(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[
 
 def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
     outputs = {lane: decode(LaneOutput, value) for report in reports for lane, value in report["lanes"].items()}
-    files = tuple((kind, name, file, rows) for report in reports for kind, name, file, rows in report["files"])
+    files = tuple(OutputFile(*file) for report in reports for file in report["files"])
     if setting.exchange.filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
     return Gathered(outputs, seen, files)

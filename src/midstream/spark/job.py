@@ -4,35 +4,30 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
-from midstream.language.query import Query
 from midstream.model.command import operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.spark.driver import Driver
+from midstream.spark.feed import Feed
 from midstream.spark.folders import Folders
-from midstream.spark.layout import Intake, intake
-from midstream.spark.outlets import Outlets
+from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, with_streams
-from midstream.spark.run import Fold, Run
-from midstream.spark.session import QUERY_SETTINGS, settings
+from midstream.spark.run import Run
 from midstream.spark.ship import ship
-from midstream.spark.sinks import FileSink, Sink, SinkFunction, as_sink, local_path
-from midstream.spark.sources import JobStream, job_stream, needs
+from midstream.spark.sinks import Sink, SinkFunction, as_sink, local_path
+from midstream.spark.sources import JobStream, job_stream
 from midstream.spark.spark_log import align
-from midstream.state.store.disk import cannot_write
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -104,7 +99,7 @@ class Job:
         name: str,
         sql: str,
         plan: str | None = None,
-        sink: FileSink | SinkFunction | Mapping[str, Any] | None = None,
+        sink: Sink | SinkFunction | Mapping[str, Any] | None = None,
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
@@ -139,14 +134,13 @@ class Job:
                 "the job has no stream", place="Job", remedy="declare one with job.stream(name, df, timestamp=)"
             )
         manifest = self._manifest()
-        outlets = Outlets(self._spark, self._folders, self._sinks)
-        self._try_folders()
-        align(self._folders.spark, manifest, outlets)
+        outputs = Outputs(self._spark, self._folders, dict(self._sinks))
+        outputs.open()
+        align(self._folders.spark, manifest, outputs)
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing)
-        driver = Driver(self._folders, manifest, declared, outlets, lambda: run.is_stopping, self._victims())
-        run = Run(self._spark, driver, self._begin(trigger or {}), self._union(manifest))
-        return run
+        streams = tuple(self._streams[name] for name in manifest.streams)
+        return Run(Feed(self._spark, streams, self._folders.spark, trigger or {}), manifest, declared, outputs)
 
     def _schemas(self) -> dict[str, StreamSchema]:
         return {name: stream.schema for name, stream in self._streams.items()}
@@ -165,37 +159,3 @@ class Job:
         first = Manifest(secrets.token_hex(8), -1, self._seed, self._sharing, lanes, self._schemas())
         self._folders.manifests.publish(first)
         return first
-
-    def _try_folders(self) -> None:
-        """See now rather than in the middle of a step whether results can be written."""
-        for sink in self._sinks.values():
-            if isinstance(sink, FileSink):
-                try:
-                    os.makedirs(sink.path, exist_ok=True)
-                    if not os.access(sink.path, os.W_OK | os.X_OK):
-                        raise PermissionError(13, "Permission denied")
-                except OSError as error:
-                    raise cannot_write(error, sink.path) from error
-
-    def _begin(self, trigger: Mapping[str, Any]) -> Callable[[DataFrame, Fold], StreamingQuery]:
-        def begin(frame: DataFrame, fold: Fold) -> StreamingQuery:
-            writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self._folders.spark)
-            if trigger:
-                writer = writer.trigger(**trigger)
-            with settings(self._spark, QUERY_SETTINGS):
-                return writer.start()
-
-        return begin
-
-    def _union(self, manifest: Manifest) -> Callable[[Iterable[Query]], Intake]:
-        streams = [self._streams[name] for name in manifest.streams]
-
-        def union(queries: Iterable[Query]) -> Intake:
-            with settings(self._spark, QUERY_SETTINGS):
-                return intake(streams, needs(queries, manifest.streams))
-
-        return union
-
-    def _victims(self) -> tuple[int, ...]:
-        jvm: Any = self._spark._jvm
-        return (int(jvm.java.lang.ProcessHandle.current().pid()), os.getpid())

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
-from midstream.language.query import Query
 from midstream.model.codec import encode
 from midstream.model.command import operator_json
-from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, StepDone
+from midstream.model.manifest import Manifest
+from midstream.spark.crash_points import CrashPoint
 from midstream.spark.driver import Driver, OtherColumns
-from midstream.spark.layout import Intake
-from midstream.spark.reconcile import differences
-from midstream.spark.sinks import FunctionSink, as_sink
+from midstream.spark.feed import Feed
+from midstream.spark.outputs import Outputs
+from midstream.spark.reconcile import Declared, differences
+from midstream.spark.sinks import as_sink
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
@@ -28,9 +30,6 @@ from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
-
-Fold = Callable[[DataFrame, int], None]
-"""What Spark calls with each micro-batch and its number."""
 
 _LONG = 3_600_000
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling java.lang.InterruptedException"
@@ -51,12 +50,14 @@ class Run:
 
     def __init__(
         self,
-        session: SparkSession,
-        driver: Driver,
-        begin: Callable[[DataFrame, Fold], StreamingQuery],
-        union: Callable[[Iterable[Query]], Intake],
+        feed: Feed,
+        manifest: Manifest,
+        declared: Declared,
+        outputs: Outputs,
     ) -> None:
-        self._session, self._driver, self._begin, self._union = session, driver, begin, union
+        self._feed = feed
+        crash = CrashPoint.of_environment(feed.jvm_process, os.getpid())
+        self._driver = Driver(manifest, declared, outputs, lambda: self.is_stopping, crash)
         self._error: BaseException | None = None
         self._stopping = self._widening = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
@@ -97,17 +98,10 @@ class Run:
         The rows that arrive from then on meet those that running queries hold of the same join, unless `history` is
         False: then only one another. The event `QueryAdded` says what the query sees and from when it is exact.
         """
-        meant, sinks = as_sink(sink, self._driver.folders.results(name)), self._driver.outlets.sinks
-        before = sinks.get(name)
-        if isinstance(meant, FunctionSink):
-            sinks[name] = meant  # A step may take the command as soon as it is logged.
-        try:
+        meant = as_sink(sink, self._driver.folders.results(name))
+        with self._driver.outputs.adding(name, meant):
             above = operator_json(operator, operator_options)
             return self._send(AddQuery(name, sql, plan, meant.to_json(), above, history))
-        except MidstreamError:
-            sinks.pop(name, None)
-            sinks.update({} if before is None else {name: before})
-            raise
 
     def change_query(self, name: str, sql: str) -> int:
         """Give a running query another window or filter, or another select list with the same columns."""
@@ -179,10 +173,10 @@ class Run:
         return send(driver.manifest, driver.folders.commands, command, ahead)[0]
 
     def _start(self) -> StreamingQuery:
-        union = self._union(self._driver.queries_to_come())
+        union = self._feed.union(self._driver.queries_to_come())
         self._driver.layout = union.layout
         self._started.clear()
-        query = self._begin(union.frame, self._fold)
+        query = self._feed.start(union.frame, self._fold)
         self._query = query
         self._started.set()
         return query
@@ -200,7 +194,7 @@ class Run:
         except BaseException as error:
             self._error = error
         threading.Thread(target=self._stop_query, daemon=True).start()
-        jvm: Any = self._session._jvm
+        jvm: Any = self._feed.session._jvm
         with suppress(Exception):  # Spark interrupts the sleep when it stops the query.
             jvm.java.lang.Thread.sleep(_LONG)
         raise Interrupted(_INTERRUPTED)

@@ -6,11 +6,11 @@ import os
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.spark.outlets import Outlets
+from midstream.spark.outputs import Outputs
 from midstream.state.store.disk import cannot_write, names_in
 
 
-def align(folder: str, manifest: Manifest, outlets: Outlets) -> None:
+def align(folder: str, manifest: Manifest, outputs: Outputs) -> None:
     """Have Spark do again every batch after the manifest's step, and take back what sinks got of them.
 
     Commonly there is none: a manifest is published before Spark commits its batch. After `ManifestLog.rewind` there
@@ -26,7 +26,7 @@ def align(folder: str, manifest: Manifest, outlets: Outlets) -> None:
         )
     if max(commits, default=-1) <= last:
         return
-    outlets.forget_after(manifest)
+    outputs.forget_after(manifest)
     for kind, batches in (("commits", commits), ("offsets", offsets)):
         for batch in sorted(batches, reverse=True):
             if batch > last:

@@ -20,7 +20,9 @@ from midstream.model.errors import MidstreamError
 from midstream.runtime.lane import StepClock
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen
-from midstream.spark import crash_points, formats
+from midstream.spark.crash_points import CrashPoint
+from midstream.spark.outputs import DEAD_LETTERS, LATE, RESULTS, Output, OutputFile
+from midstream.spark.sinks import Staging
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
@@ -35,12 +37,20 @@ RESULT = pa.schema([("result", pa.string())])
 
 
 @dataclass(frozen=True)
+class Writes:
+    """Where the tasks of a step write: the store of chunks, and the staging of each output."""
+
+    store: str
+    staging: Mapping[Output, Staging]
+    crash: CrashPoint
+
+
+@dataclass(frozen=True)
 class StepTask:
     """A step as its tasks know it; called with the batches of a partition.
 
     `lanes` are the lanes of each partition as (group number, lane). `counting` names for each stream the group whose
-    lanes count its rows and keep its late ones. `folders` has for each query the staging folder and the format of its
-    results, `outputs` the folders of late rows and dead letters.
+    lanes count its rows and keep its late ones.
     """
 
     plan: StepPlan
@@ -51,10 +61,7 @@ class StepTask:
     counted: tuple[str, ...]
     counting: Mapping[str, int]
     clock: StepClock
-    store: str
-    folders: Mapping[str, tuple[str, str]]
-    outputs: Mapping[str, str]
-    victims: tuple[int, ...] = ()
+    writes: Writes
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row."""
@@ -82,7 +89,7 @@ class StepTask:
                 if (g, n) == (group, lane)
             }
             report.deliver(group, lane, self._lane(group, lane, own))
-            crash_points.reach("amid_tasks", self.clock.step, self.victims)
+            self.writes.crash.reach("amid_tasks", self.clock.step)
         return report.to_json()
 
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
@@ -96,7 +103,7 @@ class StepTask:
                 batches[stream.name] = share.inputs(entering, self.counted, slotted)
             elif stream.name in read:
                 batches[stream.name] = nothing(stream, self.counted, slotted)
-        store = FileStore(self.store)
+        store = FileStore(self.writes.store)
         return lane_step(program, lane_id, state_of(self.plan, name, lane_id, store), batches, self.clock, store)
 
 
@@ -110,7 +117,7 @@ class TaskReport:
     token: str
     seen: dict[str, Seen] = field(default_factory=dict)
     lanes: dict[str, Any] = field(default_factory=dict)
-    files: list[tuple[str, str, str, int]] = field(default_factory=list)
+    files: list[OutputFile] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
 
     def admit(self, group: int, share: Share) -> Mask | None:
@@ -124,9 +131,9 @@ class TaskReport:
         self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
         if task.counting[stream.name] == group:
             if judged.late is not None:
-                self._put_output("late", stream.name, share.late(judged.late, watermark))
+                self._put(Output(LATE, stream.name), f"rows{len(self.files)}", share.late(judged.late, watermark))
             if judged.dead is not None:
-                self._put_output("dead_letters", stream.name, share.dead(judged.dead))
+                self._put(Output(DEAD_LETTERS, stream.name), f"rows{len(self.files)}", share.dead(judged.dead))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
         return judged.entering
 
@@ -134,8 +141,7 @@ class TaskReport:
         """Write a lane's results and note its state."""
         name = lane_name(self.task.groups[group], lane)
         for query, answer in output.results.items():
-            folder, format = self.task.folders[query]
-            self._put("results", query, folder, name, answer.table, format)
+            self._put(Output(RESULTS, query), name, answer.table)
         self.lanes[name] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:
@@ -143,14 +149,10 @@ class TaskReport:
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         return {"lanes": self.lanes, "files": self.files, "seen": seen, "entered": self.entered}
 
-    def _put_output(self, kind: str, stream: str, table: pa.Table) -> None:
-        self._put(kind, stream, self.task.outputs[f"{kind}:{stream}"], f"rows{len(self.files)}", table, "parquet")
-
-    def _put(self, kind: str, name: str, folder: str, stem: str, table: pa.Table, format: str) -> None:
+    def _put(self, output: Output, stem: str, table: pa.Table) -> None:
         if table.num_rows:
-            file = f"{stem}-{self.token}.{format}"
-            formats.write(table, f"{folder}/{file}", format)
-            self.files.append((kind, name, file, table.num_rows))
+            file = self.task.writes.staging[output].write(f"{stem}-{self.token}", table)
+            self.files.append(OutputFile(*output, file, table.num_rows))
 
 
 def stripped(plan: StepPlan) -> StepPlan:

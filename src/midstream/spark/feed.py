@@ -1,0 +1,47 @@
+"""The micro-batches of a job: the streaming query that Spark runs over the union of its streams."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from midstream.language.query import Query
+from midstream.spark.layout import Intake, intake
+from midstream.spark.session import QUERY_SETTINGS, settings
+from midstream.spark.sources import JobStream, needs
+
+Fold = Callable[[DataFrame, int], None]
+"""What Spark calls with each micro-batch and its number."""
+
+
+@dataclass(frozen=True)
+class Feed:
+    """The streams of a job, in order, the folder of Spark's own checkpoint, and when a micro-batch begins."""
+
+    session: SparkSession
+    streams: tuple[JobStream, ...]
+    checkpoint: str
+    trigger: Mapping[str, Any]
+
+    def union(self, queries: Iterable[Query]) -> Intake:
+        """The union of the streams with the columns that the queries read."""
+        with settings(self.session, QUERY_SETTINGS):
+            return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]))
+
+    def start(self, frame: DataFrame, fold: Fold) -> StreamingQuery:
+        """Have `fold` called with each micro-batch of a union."""
+        writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.checkpoint)
+        if self.trigger:
+            writer = writer.trigger(**self.trigger)
+        with settings(self.session, QUERY_SETTINGS):
+            return writer.start()
+
+    @property
+    def jvm_process(self) -> int:
+        """The process that Spark's driver runs in."""
+        jvm: Any = self.session._jvm
+        return int(jvm.java.lang.ProcessHandle.current().pid())

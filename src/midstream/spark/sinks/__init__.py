@@ -1,0 +1,75 @@
+"""Where results go: files, any function of a DataFrame, or a sink of another package.
+
+`midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(DataFrame,
+step, query)` is called once a step that has results, and again if the job died before it returned: it must be
+idempotent in (step, query). A class that fulfils the contract `Sink` is one file, here or in another package.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from midstream.model.discovery import kinds
+from midstream.model.errors import SinkError
+from midstream.spark.sinks.contract import Sink, StagedStep, Staging
+from midstream.spark.sinks.file_sink import FileSink, local_path
+from midstream.spark.sinks.function_sink import FunctionSink, SinkFunction
+
+__all__ = [
+    "FileSink",
+    "FunctionSink",
+    "Sink",
+    "SinkFunction",
+    "StagedStep",
+    "Staging",
+    "as_sink",
+    "files",
+    "local_path",
+    "restored",
+]
+
+ENTRY_POINTS = "midstream.sinks"
+"""The group of entry points by which another package brings a sink."""
+
+
+def files(path: str | os.PathLike[str], format: str = "parquet") -> FileSink:
+    """A sink of files: Parquet, JSON lines or CSV. The path must be one that every machine of the cluster sees.
+
+    >>> files("/data/out/pairs", format="json")
+    FileSink(path='/data/out/pairs', format='json')
+    """
+    return FileSink.of({"path": path, "format": format})
+
+
+def as_sink(value: Any, default: str) -> Sink:
+    """The sink a user means: a `Sink`, a function, the dict of a job file, or None for files at `default`."""
+    if value is None or value == {}:
+        return files(default)
+    if isinstance(value, Sink):
+        return value
+    if isinstance(value, Mapping) and "type" in value:
+        return _kind(value["type"]).of({key: option for key, option in value.items() if key != "type"})
+    if isinstance(value, Mapping) and "path" in value:
+        return FileSink.of(value)
+    if callable(value):
+        return FunctionSink(value)
+    raise SinkError(
+        f"{value!r} is no sink",
+        place="sink",
+        remedy="use ms.sinks.files(path, format), a function f(DataFrame, step, query) or a Sink",
+    )
+
+
+def restored(value: Mapping[str, Any] | None, default: str) -> Sink | None:
+    """The sink that a manifest names; None for a function, which no manifest can hold."""
+    return None if value is not None and "function" in value else as_sink(value, default)
+
+
+def _kind(name: str) -> type[Sink]:
+    known = kinds(sys.modules[__name__], Sink, ENTRY_POINTS)  # type: ignore[type-abstract]
+    if name not in known:
+        raise SinkError(f"unknown sink {name!r}", place="sink", remedy=f"use one of: {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,152 @@
+"""The contract of sinks: what a job asks of the place where a query's results go, and when.
+
+A step's results are staged by its tasks, where no reader of the sink looks. Then the step's manifest is published, and
+with that the step is done; only after that is the sink told to commit. Whatever cuts this short, the restarted job
+stages or commits again: so results are neither lost nor doubled in a sink whose `commit` may be repeated.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from midstream.model.errors import SinkError
+from midstream.spark.sinks import formats
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+STAGING = "_staging"
+"""The folder that steps are staged in; readers of files pass over names that begin so."""
+
+
+@dataclass(frozen=True)
+class Staging:
+    """The folder that the tasks of one step write a query's results into; it travels to them."""
+
+    folder: str
+    format: str = "parquet"
+
+    def write(self, stem: str, table: pa.Table) -> str:
+        """Write a table to a new file, in a task; the file's name. Raises `SinkError` where that fails."""
+        file = f"{stem}.{self.format}"
+        formats.write(table, f"{self.folder}/{file}", self.format)
+        return file
+
+    def clear(self) -> None:
+        """Remove the folder at once, as a reader sees it."""
+        gone = f"{self.folder}.gone"
+        shutil.rmtree(gone, ignore_errors=True)
+        with suppress(OSError):
+            os.rename(self.folder, gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class StagedStep:
+    """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count."""
+
+    name: str
+    step: int
+    staging: Staging
+    files: tuple[str, ...]
+    session: SparkSession | None = field(default=None, compare=False)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the files are still there. They are until `commit` has returned once."""
+        return os.path.isdir(self.staging.folder)
+
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the files."""
+        return [f"{self.staging.folder}/{file}" for file in self.files]
+
+    def table(self) -> pa.Table:
+        """The results as an Arrow table, of staged Parquet files."""
+        return pa.concat_tables([pyarrow.parquet.read_table(path) for path in self.paths])
+
+    def frame(self) -> DataFrame:
+        """The results as a DataFrame, of staged Parquet files."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
+        assert self.session is not None, "only a job on Spark has DataFrames"
+        schema = from_arrow_schema(pyarrow.parquet.read_schema(self.paths[0]), prefer_timestamp_ntz=True)
+        return self.session.read.schema(schema).parquet(*self.paths)
+
+
+class Sink(ABC):
+    """Where the results of a query go.
+
+    A class with a `name` is found in this package and by entry points of the group `midstream.sinks`; a job file
+    names it: `sink = { type = "name", ... }`, where the rest are the arguments it is made with. `midstream.testing`
+    has `check_sink`, which holds a sink to this contract. Only `write` must be given:
+
+    >>> class Printer(Sink):
+    ...     name = "printer"
+    ...     def write(self, staged):
+    ...         print(staged.name, staged.step, staged.table().num_rows)
+    """
+
+    name: ClassVar[str]
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The sink that a job file or a manifest names, of its options."""
+        try:
+            return cls(**options)
+        except TypeError as error:
+            raise SinkError(
+                f"the sink {cls.name!r} cannot be made: {error}", place="sink", remedy="correct its options"
+            ) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The sink as manifests and commands carry it: its name, and the options that `of` makes it again from."""
+        return {"type": self.name, **vars(self)}
+
+    def open(self) -> None:
+        """Make ready, or raise a `SinkError` where results cannot be written.
+
+        Called on the driver before the first step of each run, perhaps more than once.
+        """
+        return
+
+    def stage(self, step: int, scratch: str) -> Staging:
+        """Where the tasks of a step shall write.
+
+        Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
+        folder of the checkpoint; a sink that wants the files elsewhere, or in another format, says so.
+        """
+        return Staging(f"{scratch}/{STAGING}/step={step:08d}")
+
+    def commit(self, staged: StagedStep) -> None:
+        """Put a step's results in place, all at once as readers see it.
+
+        Called on the driver when the step's manifest stands, in order of the steps, for steps that have results. Where
+        the job died before it knew that the call had returned it is made again. Then `staged.is_there` may be false,
+        for the files are removed after the first; or true, so that `write` must find out what it has done already.
+        """
+        if staged.is_there:
+            self.write(staged)
+
+    @abstractmethod
+    def write(self, staged: StagedStep) -> None:
+        """Write a step's results for good. Writing them again must change nothing: it is idempotent in name and step,
+        as one database transaction is that notes the step.
+        """
+
+    def forget_after(self, name: str, step: int) -> None:
+        """Take back what later steps of a query wrote; they will be done again, perhaps with other results.
+
+        Called on the driver before the first step, when a job goes back to an older manifest. A sink that cannot take
+        back leaves it, and keeps rows of steps that have none the second time.
+        """
+        return
