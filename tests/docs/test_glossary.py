@@ -65,7 +65,8 @@ def crossing() -> set[str]:
 
 
 def _counts(module: Module, node: ast.ClassDef) -> bool:
-    plain = module.name in ("midstream.model.commands", "midstream.model.events", "midstream.model.errors")
+    plain = module.name in ("midstream.model.events", "midstream.model.errors")
+    plain = plain or module.name.startswith("midstream.step.commands.")
     return not node.name.startswith("_") and not plain and module.room not in APART
 
 

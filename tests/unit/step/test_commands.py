@@ -1,0 +1,194 @@
+"""Each command by itself: what it refuses, what it changes in a draft, what it tells, and by what it is known done."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from midstream.model.command import Command
+from midstream.model.errors import LanguageError, MidstreamError, PlanError, QueryError, StrategyError
+from midstream.model.events import (
+    Event,
+    LanesRescaled,
+    MigrationBegun,
+    MigrationEnded,
+    QueryAdded,
+    QueryChanged,
+    QueryDropped,
+    SharingChanged,
+)
+from midstream.model.manifest import Manifest
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import StepCommand, apply, taken
+from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.reshare import Reshare
+from midstream.step.draft import Draft, MigrationStart
+from tests.unit.building import schemas
+
+THREE = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
+WIDER = THREE.replace("5 SECONDS", "9 SECONDS")
+ONE = "SELECT A.k FROM A WHERE A.k > 1"
+COUNT = "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND"
+NOWHERE = {"class": "nowhere:No", "options": {}}
+
+
+def drafted(*commands: StepCommand, sharing: str = "auto") -> Draft:
+    """A draft of step 5 that has taken these commands."""
+    draft = Draft(Manifest(streams=schemas(), step=5, sharing=sharing))
+    for command in commands:
+        apply(command, draft)
+    return draft
+
+
+REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
+    (AddQuery("q", ONE), QueryError, "q", "drop it or use another name"),
+    (AddQuery("p", "SELECT A.x FROM A"), LanguageError, "line 1, column 8", "use one of"),
+    (AddQuery("p", THREE, plan="(A B)"), PlanError, "plan", ""),
+    (AddQuery("p", THREE, operator=NOWHERE), QueryError, "operator nowhere:No()", "check the name"),
+    (AddQuery("p", COUNT, operator=NOWHERE), QueryError, "add_query", "plain query"),
+    (ChangeQuery("p", ONE), QueryError, "p", "use one of: q"),
+    (ChangeQuery("q", ONE), QueryError, "q", ""),
+    (DropQuery("p"), QueryError, "p", "use one of: q"),
+    (Migrate("p", "A"), QueryError, "p", "use one of: q"),
+    (Migrate("q", "(A (B C))", "teleport"), StrategyError, "migrate", "use one of: "),
+    (Migrate("q", "(A (B C))", options={"speed": 9}), StrategyError, "query q", "options: "),
+    (Migrate("q", "(A (B C))", "ghm", {"budget": -1}), StrategyError, "query q", "correct the option"),
+    (Migrate("q", "(A (B C))", "pause_drain_resume"), StrategyError, "query q", "use one that can: "),
+    (Migrate("q", ""), StrategyError, "query q", "name another plan"),
+    (Migrate("q", "(A (B C))", "auto", {"speed": 9}), StrategyError, "query q", "options: objective"),
+    (Migrate("q", "", "auto", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "name a strategy"),
+    (Migrate("q", "", "gms", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "add a query"),
+    (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
+    (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
+    (Reshare("sideways"), QueryError, "reshare", "use one of: auto"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "error", "place", "remedy"), REFUSALS, ids=lambda value: str(value)[:60])
+def test_a_refusal_names_the_place_and_the_remedy(
+    command: StepCommand, error: type[MidstreamError], place: str, remedy: str
+) -> None:
+    with pytest.raises(error) as caught:
+        apply(command, drafted(AddQuery("q", THREE)))
+    assert place in caught.value.place
+    assert remedy in caught.value.remedy and caught.value.remedy
+
+
+def test_every_command_is_refused_in_some_case() -> None:
+    assert {type(command) for command, *_ in REFUSALS} == set(Command.kinds.values())
+
+
+DONE: list[tuple[StepCommand, Event]] = [
+    (AddQuery("q", THREE), QueryAdded(6, "q", "((A B) C)")),
+    (ChangeQuery("q", WIDER), QueryChanged(6, "q", WIDER)),
+    (DropQuery("q"), QueryDropped(6, "q")),
+    (Migrate("q", "(A (B C))"), MigrationEnded(6, "q", "gms", "(A (B C))", 0, {})),
+    (Rescale(3), LanesRescaled(6, 1, 3)),
+    (Reshare("off"), SharingChanged(6, "auto", "off")),
+]
+
+
+@pytest.mark.parametrize(("command", "event"), DONE, ids=[command.kind for command, _ in DONE])
+def test_a_command_is_done_by_its_own_event_only(command: StepCommand, event: Event) -> None:
+    assert {type(one) for one, _ in DONE} == set(Command.kinds.values())
+    assert command.is_done_by(event)
+    assert not any(command.is_done_by(other) for _, other in DONE if other != event)
+    field = {"query": "other"} if hasattr(event, "query") else {"new": 7}
+    assert not command.is_done_by(replace(event, **field))
+
+
+def test_add_query() -> None:
+    draft = drafted(AddQuery("q", THREE, sink={"path": "out"}))
+    entry = draft.manifest.queries["q"]
+    assert (entry.plan, entry.since, entry.sink, entry.shares) == ("((A B) C)", 5, {"path": "out"}, True)
+    assert draft.events == [QueryAdded(5, "q", "((A B) C)")]
+    assert draft.changed and not draft.reworded
+
+
+def test_add_query_without_sharing() -> None:
+    assert not drafted(AddQuery("q", THREE), sharing="off").manifest.queries["q"].shares
+
+
+def test_change_query() -> None:
+    draft = drafted(AddQuery("q", THREE), ChangeQuery("q", WIDER))
+    event = draft.events[-1]
+    assert isinstance(event, QueryChanged) and (event.query, event.sql) == ("q", WIDER)
+    assert draft.manifest.queries["q"].sql == WIDER
+    assert draft.reworded, "what the base rows are kept for is settled after all commands"
+
+
+def test_drop_query_takes_its_migrations_along() -> None:
+    draft = drafted(AddQuery("q", THREE), Migrate("q", "(A (B C))"), DropQuery("q"))
+    assert (draft.manifest.queries, draft.migrations) == ({}, {})
+    assert [type(event) for event in draft.events] == [QueryAdded, QueryDropped]
+
+
+def test_drop_query_leaves_the_migrations_of_what_is_shared_to_an_heir() -> None:
+    together = Migrate("p", "(A (B C))", together=True)
+    draft = drafted(AddQuery("p", THREE), AddQuery("q", THREE), together, DropQuery("p"))
+    heir = draft.manifest.queries["q"]
+    assert heir.plan == "(A (B C))"
+    assert [start.plan for start in draft.migrations[heir.chain]] == ["(A (B C))"]
+
+
+def test_migrate() -> None:
+    draft = drafted(AddQuery("q", THREE), Migrate("q", "(A (B C))", "hybmig", {"decompose": False}))
+    assert draft.manifest.queries["q"].plan == "(A (B C))"
+    assert draft.migrations == {"q": (MigrationStart("q", "(A (B C))", "hybmig", {"decompose": False}),)}
+    begun = draft.events[-1]
+    assert isinstance(begun, MigrationBegun) and (begun.old, begun.new) == ("((A B) C)", "(A (B C))")
+    assert "predicted" in begun.detail
+
+
+def test_migrate_is_logged_with_the_plan_as_manifests_write_it() -> None:
+    manifest, command = drafted(AddQuery("q", THREE)).manifest, Migrate("q", "( A (B  C) )")
+    assert command.logged(taken(manifest, command)) == Migrate("q", "(A (B C))")
+
+
+def test_a_migration_leaves_those_that_share_the_plan_behind() -> None:
+    draft = drafted(AddQuery("p", THREE), AddQuery("q", THREE), Migrate("q", "(A (B C))"))
+    assert [draft.manifest.queries[name].plan for name in "pq"] == ["((A B) C)", "(A (B C))"]
+
+
+@pytest.mark.parametrize("command", [Rescale(1), Reshare("auto")])
+def test_what_is_so_already_changes_nothing(command: StepCommand) -> None:
+    draft = drafted(command)
+    assert (draft.events, draft.changed) == ([], False)
+    assert command.is_met(draft.manifest)
+
+
+@pytest.mark.parametrize(
+    ("command", "event"), [(Rescale(3), LanesRescaled(5, 1, 3)), (Reshare("off"), SharingChanged(5, "auto", "off"))]
+)
+def test_the_job_as_a_whole(command: StepCommand, event: Event) -> None:
+    draft = drafted()
+    assert not command.is_met(draft.manifest)
+    apply(command, draft)
+    assert draft.events == [event]
+    assert command.is_met(draft.manifest)
+
+
+def test_taken_leaves_the_manifest_as_it_was() -> None:
+    before = drafted(AddQuery("q", THREE)).manifest
+    assert taken(before, DropQuery("q")).queries == {}
+    assert "q" in before.queries
+
+
+def test_a_copy_of_a_draft_changes_alone() -> None:
+    draft = drafted(AddQuery("q", THREE))
+    copy = draft.copy()
+    apply(Migrate("q", "(A (B C))"), copy)
+    apply(Rescale(2), copy)
+    assert (draft.migrations, len(draft.events), draft.manifest.lanes) == ({}, 1, 1)
+
+
+def test_a_command_that_no_step_takes() -> None:
+    class Strange(Command, family=True):
+        """Of no kind."""
+
+    with pytest.raises(TypeError, match="no command that a step takes"):
+        apply(Strange(), drafted())
