@@ -23,7 +23,7 @@ def test_the_readme_example_runs(capsys: pytest.CaptureFixture[str], tmp_path: P
     runpy.run_path(str(script))
     shown = capsys.readouterr().out
     assert "'id': 7" in shown
-    assert "payments+refunds" in shown
+    assert "payments refunds by payments.id: 1 row" in shown
 
 
 def test_the_quickstart_shows_that_the_migration_pays(capsys: pytest.CaptureFixture[str]) -> None:
