@@ -26,7 +26,7 @@ from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun
-from midstream.state.sorted_run import SortedRun, purge_run
+from midstream.state.sorted_run import SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec, is_table
 from midstream.state.store.base import ChunkStore, store_chunk
 
@@ -210,8 +210,11 @@ class Lane:
         if spec.id not in self._joins:
             self._check(self._bounds is not None, "states are loaded after the lane is bound")
             listing = self._before.states[spec.id]
-            state = JoinState.load(spec, listing, self.bounds(spec.id), self._store)
-            if spec.lineage is not None and listing.lineage != spec.lineage.digest:
+            bounds = self.bounds(spec.id)
+            if spec.lineage is None or listing.lineage == spec.lineage.digest:
+                state = JoinState.load(spec, listing, bounds, self._store)
+            else:
+                state = JoinState.load(spec, listing, before_relived(bounds), self._store)
                 state = self._relived(state, spec.lineage)
             self._joins[spec.id] = state
         return self._joins[spec.id]
@@ -221,9 +224,11 @@ class Lane:
         assert state.spec.base is not None
         rows, label, runs = self.rows(state.spec.base), state.spec.base.label, []
         for run in state.old:
-            held = run.combinations
+            # What is left in a chunk of combinations that died may be of rows that are gone.
+            there = run.take(rows.holds(run.combinations.refs[label]))
+            held = there.combinations
             bits = np.asarray(rows.fetch(LINEAGE, held.refs[label]).to_numpy(zero_copy_only=False))
-            lived = SortedRun(run.codes, replace(held, valid_to=lineage.ends(held.valid_from, bits)))
+            lived = SortedRun(there.codes, replace(held, valid_to=lineage.ends(held.valid_from, bits)))
             runs.append(purge_run(lived, self.bounds(state.spec.id)))
         dropped = sum(map(len, state.old)) - sum(map(len, runs))
         return JoinState(state.spec, runs, state.purged + dropped, state.left_out)

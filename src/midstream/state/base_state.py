@@ -17,7 +17,7 @@ from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import NUMBER, BaseRows, RowRun, numbered, united
-from midstream.state.sorted_run import is_dead
+from midstream.state.sorted_run import before_relived, is_dead
 from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore, store_chunk
 
@@ -58,12 +58,13 @@ class BaseState:
         Only the front is cut, so that row numbers stay consecutive and a row is found by subtraction. Where the lineage
         has changed since, rows get their bits for the filters that are new in this `step`.
         """
-        refs = list(listing.chunks)
-        while refs and is_dead(refs[0], dict(bounds)):
+        changed = spec.lineage is not None and listing.lineage != spec.lineage.digest
+        refs, over = list(listing.chunks), before_relived(bounds) if changed else bounds
+        while refs and is_dead(refs[0], over):
             refs.pop(0)
         runs = [RowRun(ref.first, store.get(ref), ref) for ref in refs]
         state = BaseState(spec, runs, listing.next_row, listing.live)
-        if spec.lineage is not None and listing.lineage != spec.lineage.digest:
+        if spec.lineage is not None and changed:
             state.old, state.relived = [state._relived(run, spec.lineage, step) for run in runs], True
         return state
 

@@ -120,6 +120,15 @@ class BaseRows:
             return _take(self._whole[name], self._position(refs))
         return self._fetch_by_run(name, refs)
 
+    def holds(self, refs: Words) -> npt.NDArray[np.bool_]:
+        """For each of these numbers whether there is a row of it."""
+        if self._numbers is not None:
+            at = np.searchsorted(self._numbers, refs)
+            return np.append(self._numbers, -1)[at] == refs
+        run = np.searchsorted(self._starts, refs, "right") - 1
+        ends = np.append(self._starts + self._sizes, -1)
+        return np.asarray(refs < ends[run], np.bool_)
+
     def _column(self, run: RowRun, name: str) -> pa.Array:
         """The column of a run; NULLs where its rows were stored before any query read that column."""
         if name in run.batch.schema.names:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
+from midstream.model.window import EVENT_TIME
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
@@ -70,6 +71,15 @@ def purge_run(run: SortedRun, bounds: Mapping[str, int]) -> SortedRun:
 def is_dead(ref: ChunkRef, bounds: Mapping[str, int]) -> bool:
     """Whether every row of a chunk is past its lifetime on some clock."""
     return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
+
+
+def before_relived(bounds: Mapping[str, int]) -> dict[str, int]:
+    """The bounds by which combinations may be purged whose lifetimes are about to be reckoned anew: none in event time.
+
+    How long they lived so far says nothing of a step's queries: one that has just come may want what another held that
+    has just gone, and that waited for a slower stream.
+    """
+    return {clock: bound for clock, bound in bounds.items() if clock != EVENT_TIME}
 
 
 def to_batch(run: SortedRun) -> pa.RecordBatch:
