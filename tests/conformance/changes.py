@@ -49,7 +49,7 @@ def through_changes(rng: Random, drawn: Drawn, trips: Mapping[str, Trip], tell: 
     refused = [action for action, _ in found.refused]
     for name in trips:
         if any(isinstance(a, Move) and a.query == name and a not in refused for a in case.actions):
-            tell(name, features(name, drawn.spec("main"), found))
+            tell(name, features(name, found))
 
 
 def check(case: Case) -> Run:
@@ -63,11 +63,11 @@ def check(case: Case) -> Run:
 
 def changing(rng: Random, drawn: Drawn, trips: Mapping[str, Trip]) -> Case:
     """A case in which all queries change at the same steps, mostly soon after their migrations have begun."""
-    spec, steps = drawn.spec("main"), drawn.case.steps
+    spec, steps = counted(rng, drawn.spec("main")), drawn.case.steps
     begun = [move.step for one in trips.values() for move in one.moves]
     variants: dict[int, QuerySpec] = {}
     for _ in range(rng.choice((1, 2, 3))):
-        at = min(rng.choice(begun) + rng.choice((0, 1, 1, 2, 3)), len(steps) - 1)
+        at = min(rng.choice(begun) + rng.choice((0, 1, 1, 1, 2)), len(steps) - 1)
         variants[at] = variant(rng, spec)
     actions: list[Action] = list(disturbances(rng, len(steps)))
     for name, one in trips.items():
@@ -79,6 +79,19 @@ def changing(rng: Random, drawn: Drawn, trips: Mapping[str, Trip]) -> Case:
     first = {Add: 0, Move: rng.choice((1, 2)), Change: rng.choice((1, 2))}
     ordered = sorted(actions, key=lambda action: (action.step, first.get(type(action), 3)))
     return Case(drawn.case.streams, steps, tuple(ordered), rng.choice(MODES), rng.choice((1, 1, 1, 2)))
+
+
+def counted(rng: Random, spec: QuerySpec) -> QuerySpec:
+    """The query, in four of ten cases with some windows of rows in place of windows in time."""
+    if rng.random() < 0.6:
+        return spec
+    return replace(
+        spec,
+        sources=tuple(
+            replace(source, range=None, rows=rng.choice(COUNTS)) if rng.random() < 0.6 else source
+            for source in spec.sources
+        ),
+    )
 
 
 def variant(rng: Random, spec: QuerySpec) -> QuerySpec:
@@ -110,15 +123,15 @@ def asked(spec: QuerySpec, plan: str) -> Asked:
     return Asked(spec, plan, Want((spec.aliases, ties), windows, filters, plan))
 
 
-def features(name: str, spec: QuerySpec, found: Run) -> list[str]:
+def features(name: str, found: Run) -> list[str]:
     """What the changes of a query were like."""
     events = found.engine.events
     changed = [e.step for e in events if isinstance(e, QueryChanged) and e.query == name]
     under_way = {e.step for e in events if isinstance(e, MigrationProgressed) and e.query == name}
-    counted = any(source.rows is not None for source in spec.sources)
+    sources = next(segment.asked.spec.sources for segment in found.segments if segment.query == name)
     told = {
         "changed": changed,
-        "changed amid": any(step - 1 in under_way for step in changed),
-        "changed rows": changed and counted,
+        "changed amid": any({step - 1, step} & under_way for step in changed),
+        "changed rows": changed and any(source.rows is not None for source in sources),
     }
     return [feature for feature, is_so in told.items() if is_so]

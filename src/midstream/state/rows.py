@@ -124,7 +124,7 @@ class BaseRows:
         """For each of these numbers whether there is a row of it."""
         if self._numbers is not None:
             at = np.searchsorted(self._numbers, refs)
-            return np.append(self._numbers, -1)[at] == refs
+            return np.asarray(np.append(self._numbers, -1)[at] == refs, np.bool_)
         run = np.searchsorted(self._starts, refs, "right") - 1
         ends = np.append(self._starts + self._sizes, -1)
         return np.asarray(refs < ends[run], np.bool_)
