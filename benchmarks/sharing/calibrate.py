@@ -4,7 +4,8 @@ The same queries over the same rows, the chain cut at more or fewer of their win
 and what each row that passes it adds. Results are few, steps are short, and the chain has lived longer than its longest
 window, so that chunks lie as they do in the long run. What it costs to place a result among the windows inside its
 slice is measured by itself: two ages, and a search among the windows for each. Each time is the processor's, the least
-of several, for whatever disturbs it only adds. Prints what `src/midstream/sharing/unit_costs.py` says by default.
+of several, for whatever disturbs it only adds. Prints what
+`MEASURED` in `src/midstream/sharing/recut.py` says by default.
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ def _query(
         sql=entry.sql,
         plan=entry.plan,
         since=entry.since,
-        joined=entry.joined,
+        joined=entry.entered,
         sees=entry.sees,
         exact_from=entry.exact_from,
         lanes=lanes_of(entry.group, manifest.lanes),

@@ -33,7 +33,7 @@ def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
         "delivery": _delivery(view),
         "plan": chain.plan,
         "timed": view.timed(),
-        "windows": len({tuple(wanted.size for wanted in entry.wants.values()) for entry in view.members.values()}),
+        "windows": len({tuple(demand.size for demand in entry.demands.values()) for entry in view.members.values()}),
         "queries": {
             name: {"reads": view.read_as(entry), "sees": entry.sees, "exact_from": entry.exact_from}
             for name, entry in view.members.items()
@@ -44,7 +44,7 @@ def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
     }
     if not value["timed"]:
         value["slices"][0]["to"] = None  # Rows are counted, by each source's own window.
-    if unit.answers.choices:
+    if unit.answers.joins:
         value["joins"] = _joins(view, analyze)
     if analyze:
         rows = {state.id: state.rows for state in view.report.states if state.group == unit.group}
@@ -73,22 +73,22 @@ def _slices(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
 
 
 def _lineage(view: ChainView, label: str) -> dict[str, Any]:
-    """The filters on a source, whichever chain's queries put them, by bit."""
+    """The filters on a source, whichever chain's queries have them, by bit."""
     manifest, lineage = view.manifest, view.unit.answers.lineages[label]
-    holding = manifest.chains[view.name].holdings[label]
+    source = manifest.chains[view.name].sources[label]
     readers: dict[str, int] = {}
     for entry in manifest.queries.values():
-        for wanted in entry.wants.values():
-            if wanted.holding == holding:
-                readers[wanted.filter] = readers.get(wanted.filter, 0) + 1
+        for demand in entry.demands.values():
+            if demand.source == source:
+                readers[demand.filter] = readers.get(demand.filter, 0) + 1
     every = not scheme(manifest.sharing).filtered
     filters = [
         {
             "bit": one.bit,
-            "filter": conjunction(one.conditions) or None,
+            "filter": conjunction(lineage.conditions_of(one)) or None,
             "window": one.size,
             "since": one.since,
-            "queries": sum(readers.values()) if every else readers.get(one.text(), 0),
+            "queries": sum(readers.values()) if every else readers.get(one.text, 0),
         }
         for one in sorted(lineage.filters, key=lambda one: one.bit)
     ]
@@ -96,13 +96,13 @@ def _lineage(view: ChainView, label: str) -> dict[str, Any]:
 
 
 def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
-    """The joins of push-down: one for each choice of parts, with the queries that want it."""
+    """The joins over partitioned streams: one for each set of partitions, with the queries that read it."""
     answers, roots = view.unit.answers, view.boxes[0].operators()
     found = []
-    for choice, root in zip(answers.choices, roots, strict=True):
-        parts = {label: _part(answers.lineages[label], word) for label, word in choice.words.items()}
-        windows = {label: max(m.want.sizes[label] for m in choice.members) for label in choice.words}
-        value = {"parts": parts, "windows": windows, "queries": [member.name for member in choice.members]}
+    for join, root in zip(answers.joins, roots, strict=True):
+        parts = {label: _part(answers.lineages[label], word) for label, word in join.words.items()}
+        windows = {label: max(m.demands[label].size for m in join.members) for label in join.words}
+        value = {"parts": parts, "windows": windows, "queries": [member.name for member in join.members]}
         if analyze:
             value["counters"] = encode(view.counted(root.id))
         found.append(value)
@@ -111,15 +111,18 @@ def _joins(view: ChainView, analyze: bool) -> list[dict[str, Any]]:
 
 def _part(lineage: Lineage, word: int) -> dict[str, list[str]]:
     """Of the filters that not all rows pass, those that a part's rows pass, and those they do not."""
-    passes = [conjunction(f.conditions) for f in lineage.filters if f.conditions and f.mask & word]
-    return {"passes": passes, "fails": [conjunction(f.conditions) for f in lineage.filters if not f.mask & word]}
+    texts = {f.mask: conjunction(lineage.conditions_of(f)) for f in lineage.filters}
+    return {
+        "passes": [text for mask, text in texts.items() if text and mask & word],
+        "fails": [text for mask, text in texts.items() if not mask & word],
+    }
 
 
 def _delivery(view: ChainView) -> str:
     """How results reach queries: by `slice`, by `router`, by a join for each choice of `parts`, or as they `come`."""
     answers = view.unit.answers
-    if answers.choices:
+    if answers.joins:
         return "parts"
-    if answers.plain:
+    if answers.single:
         return "come"
     return "router" if answers.delivery == "router" else "slice"

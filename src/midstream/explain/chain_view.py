@@ -44,12 +44,12 @@ class ChainView:
         """By label and text of a filter: its conjuncts, how it is read, and the widest window of its queries."""
         found: dict[str, dict[str, tuple[frozenset[str], str, int]]] = {label: {} for label in self.labels}
         for entry in self.members.values():
-            for label, wanted in entry.wants.items():
-                known = found[label].get(wanted.filter)
-                if known is None or known[2] < wanted.size:
+            for label, demand in entry.demands.items():
+                known = found[label].get(demand.filter)
+                if known is None or known[2] < demand.size:
                     conditions = shape_in(self.manifest, entry.sql).filters[label]
                     parts = frozenset(condition.text() for condition in conditions)
-                    found[label][wanted.filter] = parts, conjunction(conditions), wanted.size
+                    found[label][demand.filter] = parts, conjunction(conditions), demand.size
         return found
 
     @cached_property
@@ -72,7 +72,7 @@ class ChainView:
 
     def kind(self, label: str) -> str:
         """What the windows on a source are measured in."""
-        return self.manifest.holdings[self.manifest.chains[self.name].holdings[label]].kind
+        return self.manifest.shared_sources[self.manifest.chains[self.name].sources[label]].kind
 
     def beyond(self, age: int) -> dict[str, list[str] | None]:
         """By label the filters whose disjunction rows older than this pass; None where all rows do."""
@@ -99,14 +99,14 @@ class ChainView:
     def read_as(self, entry: QueryEntry) -> dict[str, dict[str, Any]]:
         """By label the window and the filter of a query."""
         return {
-            label: {"window": wanted.size, "filter": self.filters[label][wanted.filter][1] or None}
-            for label, wanted in sorted(entry.wants.items())
+            label: {"window": demand.size, "filter": self.filters[label][demand.filter][1] or None}
+            for label, demand in sorted(entry.demands.items())
         }
 
 
 def widest(entry: QueryEntry) -> int:
     """The widest of a query's windows."""
-    return max(wanted.size for wanted in entry.wants.values())
+    return max(demand.size for demand in entry.demands.values())
 
 
 def _disjunction(held: Mapping[str, tuple[frozenset[str], str, int]], age: int) -> list[str] | None:

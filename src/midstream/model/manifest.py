@@ -12,8 +12,8 @@ from typing import Any
 from midstream.model.codec import Complete
 from midstream.model.command import Command
 from midstream.model.counters import Counters
-from midstream.model.holding import Chain, Holding, Wanted
 from midstream.model.schema import StreamSchema
+from midstream.model.sharing import Chain, Demand, SharedSource
 
 FORMAT_VERSION = 3
 """Of manifests, chunks and events, as they are written."""
@@ -95,10 +95,10 @@ class QueryEntry:
     `plan` is the plan the query moves to; `migrations` has those under way by their mark, with what they cost so far.
     `operator` is the user's operator on top, or the one the query moves to.
 
-    A query that shares states runs in a `chain`; `wants` says by label what it wants of them. It joined its chain, as
-    it is now, in step `joined`, and `sees` what the chain held then: "all", rows from an event time on, or "new" ones;
-    from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or that
-    nobody can tell). A query that is `apart` has states of its own even where another's are equal. `spread` has for
+    A query that shares states runs in a `chain`; `demands` says by label what it reads of them. It entered its chain,
+    as it is now, in step `entered`, and `sees` what the chain kept then: "all", rows from an event time on, or "new"
+    ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
+    cannot be told). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by.
     """
 
@@ -111,21 +111,21 @@ class QueryEntry:
     migrations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     operator: Mapping[str, Any] | None = None
     chain: str = ""
-    wants: Mapping[str, Wanted] = field(default_factory=dict)
-    joined: int = 0
+    demands: Mapping[str, Demand] = field(default_factory=dict)
+    entered: int = 0
     sees: str | int = "all"
     exact_from: int | None = None
-    apart: bool = False
+    private: bool = False
     spread: tuple[tuple[str, str], ...] = ()
 
     @property
     def shares(self) -> bool:
         """Whether the query runs in a chain."""
-        return bool(self.wants)
+        return bool(self.demands)
 
     def unit(self, name: str) -> str:
         """What runs the query of this name: its chain, or itself."""
-        return self.chain if self.wants else name
+        return self.chain if self.demands else name
 
     def counted(self, counters: Counters) -> QueryEntry:
         """The entry with other counters; every step does this for every query, and `replace` takes its time."""
@@ -138,7 +138,7 @@ class QueryEntry:
 class Manifest(Complete):
     """The job after `step` steps.
 
-    `chains` and `holdings` say who shares what; `reshared` is the step since which it is shared by the present mode.
+    `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
     """
 
     job: str = ""
@@ -150,7 +150,7 @@ class Manifest(Complete):
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
     queries: Mapping[str, QueryEntry] = field(default_factory=dict)
     chains: Mapping[str, Chain] = field(default_factory=dict)
-    holdings: Mapping[str, Holding] = field(default_factory=dict)
+    shared_sources: Mapping[str, SharedSource] = field(default_factory=dict)
     reshared: int = 0
     lane_states: Mapping[str, LaneState] = field(default_factory=dict)
     operators: Mapping[str, Counters] = field(default_factory=dict)

@@ -8,8 +8,9 @@ from functools import cached_property
 
 from midstream.language.expression import Expression
 from midstream.language.query import Query
+from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME, row_clock
-from midstream.operators.need import Need, Want, need_of, wanted_text
+from midstream.operators.need import Need, demand_text, need_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.signature import Signature, signature
 from midstream.runtime.operator import Operator
@@ -23,8 +24,8 @@ class Binding:
 
     `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
     lane's input that feeds it. `keeps` says that base rows are kept where no join needs them. Where the query stands
-    for several that share states, `lineages` has for each source how long its rows live and `wants` what those want;
-    `columns` is by label then.
+    for several that share states, `lineages` has for each source how long its rows live and `demands` what each query
+    reads; `columns` is by label then.
     """
 
     query: Query
@@ -33,7 +34,7 @@ class Binding:
     inputs: Mapping[str, str]
     keeps: bool = False
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
-    wants: tuple[Want, ...] = ()
+    demands: tuple[Demands, ...] = ()
 
     def signature(self, labels: Iterable[str]) -> Signature:
         """The signature of the state over these sources."""
@@ -42,18 +43,18 @@ class Binding:
             counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
             wanted = None
             if self.lineages:
-                wanted = " ".join(f"{a}@{self.lineages[a].founded}" for a in sorted(inside))
+                wanted = " ".join(f"{a}@{self.lineages[a].since}" for a in sorted(inside))
                 if len(inside) > 1:
-                    wanted += f" {wanted_text(self.wants, inside, self.lineages)}{self._kept(inside)}"
+                    wanted += f" {demand_text(self.demands, inside)}{self._kept(inside)}"
             self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
         return self._signatures[inside]
 
     def _kept(self, inside: frozenset[str]) -> str:
-        """For whom rows are kept below, where that is for longer than this query wants their combinations.
+        """For which queries rows are kept below, where that is for longer than this one's windows say.
 
         Such combinations must not outlive the rows that they are made of.
         """
-        if need_of(self.wants, inside, self.lineages) is None:
+        if need_of(self.demands, inside, self.lineages) is None:
             return ""
         return " of " + " ".join(self.lineages[label].digest for label in sorted(inside))
 
@@ -89,7 +90,7 @@ class Binding:
 
     def need(self, labels: Iterable[str]) -> Need | None:
         """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
-        return need_of(self.wants, frozenset(labels), self.lineages) if self.lineages else None
+        return need_of(self.demands, frozenset(labels), self.lineages) if self.lineages else None
 
     def _rows(self, label: str) -> RowsSpec:
         source, sign = self.query.source(label), self.signature((label,))

@@ -1,8 +1,9 @@
-"""What queries that share a plan want of its combinations.
+"""What queries that share a plan need of its joins: how far back they probe, and which of their output is kept.
 
-Base rows live as long as any query wants them, so a combination may live longer than anybody wants it: its rows pass
-the filters of different queries, or are kept for other plans. Where that can be, the join keeps of its output what some
-query of the plan wants, for as long as it does, so that states above it hold no row too many (Wang Theorem 6).
+A base row is kept for the widest window among the queries whose filters it passes, so a combination may be kept that no
+query selects: its rows pass the filters of different queries, or are kept for other plans. Where that can be, a join
+keeps of its output what some query of the plan selects, for as long as that query's windows say, so that states above
+it hold no row too many (Wang Theorem 6).
 """
 
 from __future__ import annotations
@@ -14,120 +15,140 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lineage import BEFORE, LINEAGE, Lineage, later
+from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import RowsSpec
 
 
 @dataclass(frozen=True)
-class Want:
-    """A query's filter (by its bit) and window on each source."""
-
-    bits: Mapping[str, int]
-    sizes: Mapping[str, int]
-
-    def within(self, labels: Iterable[str]) -> Want:
-        """The want of these sources only."""
-        return Want({a: self.bits[a] for a in labels}, {a: self.sizes[a] for a in labels})
-
-
-@dataclass(frozen=True)
 class Need:
-    """The wants of the queries above a join, none covered by another, over the join's sources."""
+    """The demands of the queries above a join on its sources, none covered by another."""
 
-    wants: tuple[Want, ...]
+    demands: tuple[Demands, ...]
     lineages: Mapping[str, Lineage]
 
     @cached_property
-    def reach(self) -> int | None:
+    def widest(self) -> int | None:
         """The widest window of all, in event time; None where windows count rows."""
         if any(lineage.kind != "range" for lineage in self.lineages.values()):
             return None
-        return max(size for want in self.wants for size in want.sizes.values())
+        return max(one.size for demands in self.demands for one in demands.values())
 
-    def steps(self, label: str) -> tuple[tuple[int, int], ...]:
-        """For each filter on a source, by its bit, the widest window of the queries that put it."""
+    def ranges(self, label: str) -> tuple[tuple[int, int], ...]:
+        """For each filter on a source, by its bit, the widest window of the queries that have it."""
         widest: dict[int, int] = {}
-        for want in self.wants:
-            bit = want.bits[label]
-            widest[bit] = max(widest.get(bit, 0), *want.sizes.values())
+        for demands in self.demands:
+            bit = self.lineages[label].bit(demands[label].filter)
+            widest[bit] = max(widest.get(bit, 0), *(one.size for one in demands.values()))
         return tuple(sorted(widest.items()))
 
     def keep(self, lane: Lane, rows: Mapping[str, RowsSpec], found: Combinations) -> Combinations:
-        """The combinations that somebody wants, each living as long as the last who does."""
-        marks = {a: column(lane, rows[a], LINEAGE, found) for a in self.lineages}
+        """The combinations that some query selects, each valid until the last of those queries no longer does."""
+        words = {a: column(lane, rows[a], LINEAGE, found) for a in self.lineages}
         times = {a: column(lane, rows[a], _clock_column(li), found) for a, li in self.lineages.items()}
-        best: dict[str, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.valid_to}
-        for want in self.wants:
-            held = np.ones(len(found), np.bool_)
-            for label, bit in want.bits.items():
-                held &= (marks[label] >> bit) & 1 != 0
-            ends = self._ends(want, times, found)
-            for clock in best:
-                held &= found.valid_from[clock] <= ends[clock]
+        last: dict[str, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.valid_to}
+        for demands in self.demands:
+            selected = np.ones(len(found), np.bool_)
+            for label, one in demands.items():
+                selected &= (words[label] >> self.lineages[label].bit(one.filter)) & 1 != 0
+            ends = self._ends(demands, times, found)
+            for clock in last:
+                selected &= found.valid_from[clock] <= ends[clock]
             for clock, end in ends.items():
-                best[clock] = np.where(held, np.maximum(best[clock], end), best[clock])
+                last[clock] = np.where(selected, np.maximum(last[clock], end), last[clock])
         # Rows may have been given up earlier than their windows say.
-        until = {clock: np.minimum(best[clock], found.valid_to[clock]) for clock in best}
+        valid_to = {clock: np.minimum(last[clock], found.valid_to[clock]) for clock in last}
         kept = np.ones(len(found), np.bool_)
-        for clock, end in until.items():
+        for clock, end in valid_to.items():
             kept &= found.valid_from[clock] <= end
-        wanted = Combinations(found.refs, found.valid_from, until)
-        return wanted if kept.all() else wanted.take(kept)
+        limited = Combinations(found.refs, found.valid_from, valid_to)
+        return limited if kept.all() else limited.take(kept)
 
-    def _ends(self, want: Want, times: Mapping[str, Words], found: Combinations) -> dict[str, Words]:
+    def _ends(self, demands: Demands, times: Mapping[str, Words], found: Combinations) -> dict[str, Words]:
         ends = {clock: np.full(len(found), FOREVER, np.int64) for clock in found.valid_to}
         for label, lineage in self.lineages.items():
-            reach = want.sizes[label] if lineage.kind == "range" else want.sizes[label] - 1
-            here = times[label]
-            own = later(here, reach)
+            size = demands[label].size if lineage.kind == "range" else demands[label].size - 1
+            own = later(times[label], size)
             ends[lineage.clock] = np.minimum(ends[lineage.clock], own)
         return ends
 
 
-def need_of(wants: Sequence[Want], labels: frozenset[str], lineages: Mapping[str, Lineage]) -> Need | None:
-    """The need over these sources; None where every row lives as long as the one want that covers all others says."""
-    maximal = greatest(want.within(sorted(labels)) for want in wants)
-    if len(maximal) == 1 and all(
-        len(lineages[a].filters) == 1 and lineages[a].filters[0].size == maximal[0].sizes[a] for a in labels
+class ProbeRange:
+    """The new rows of one side of a join, by how far back each of them probes the other.
+
+    In the dissertation's chain a row goes on to the next slice only if it passes the filter of a query that reads there
+    (Wang §7.4.1). In sets: a new row probes the chunks that are young enough for some query whose filters it passes,
+    and no older ones; filters prune probes, not only results.
+    """
+
+    def __init__(self, lane: Lane, rows: Mapping[str, RowsSpec], need: Need, run: SortedRun) -> None:
+        self.run, self._chosen = run, dict[int, SortedRun]()
+        label, *others = run.combinations.labels
+        ranges = () if others or not len(run) else need.ranges(label)
+        self._sizes = sorted({size for _, size in ranges})
+        if len(self._sizes) > 1:
+            words = column(lane, rows[label], LINEAGE, run.combinations)
+            self._widest = np.zeros(len(run), np.int64)
+            for bit, size in ranges:
+                self._widest = np.maximum(self._widest, np.where((words >> bit) & 1 != 0, size, 0))
+
+    def probing(self, age: int) -> SortedRun:
+        """The rows that some query joins with rows of this age, which is within the widest window of all."""
+        if len(self._sizes) < 2 or age <= self._sizes[0]:
+            return self.run
+        return self._within(next(size for size in self._sizes if size >= age))
+
+    def _within(self, size: int) -> SortedRun:
+        if size not in self._chosen:
+            at = np.flatnonzero(self._widest >= size)
+            codes = None if self.run.codes is None else self.run.codes[at]
+            self._chosen[size] = SortedRun(codes, self.run.combinations.take(at))
+        return self._chosen[size]
+
+
+def need_of(demands: Sequence[Demands], labels: frozenset[str], lineages: Mapping[str, Lineage]) -> Need | None:
+    """The need over these sources; None where every row is kept for as long as the one query says that covers all."""
+    needed = maximal(demands, labels)
+    if len(needed) == 1 and all(
+        len(lineages[a].filters) == 1 and lineages[a].filters[0].size == needed[0][a].size for a in labels
     ):
         return None
-    return Need(maximal, {a: lineages[a] for a in sorted(labels)})
+    return Need(needed, {a: lineages[a] for a in sorted(labels)})
 
 
-def greatest(wants: Iterable[Want]) -> tuple[Want, ...]:
-    """The wants that no other covers, in a fixed order."""
-    by_bits: dict[tuple[tuple[str, int], ...], set[tuple[tuple[str, int], ...]]] = {}
-    for want in wants:
-        by_bits.setdefault(tuple(sorted(want.bits.items())), set()).add(tuple(sorted(want.sizes.items())))
-    found = []
-    for bits in sorted(by_bits):
-        for sizes in sorted(_maximal(by_bits[bits])):
-            found.append(Want(dict(bits), dict(sizes)))
-    return tuple(found)
+def maximal(demands: Iterable[Demands], labels: frozenset[str]) -> tuple[Demands, ...]:
+    """The demands on these sources that no other covers, which is one of the same filters and wider windows."""
+    by_filters: dict[tuple[str, ...], dict[tuple[int, ...], Demands]] = {}
+    ordered = sorted(labels)
+    for one in demands:
+        filters, sizes = tuple(one[a].filter for a in ordered), tuple(one[a].size for a in ordered)
+        by_filters.setdefault(filters, {}).setdefault(sizes, {a: one[a] for a in ordered})
+    return tuple(
+        by_filters[filters][sizes] for filters in sorted(by_filters) for sizes in sorted(_widest(by_filters[filters]))
+    )
 
 
-def _maximal(sizes: set[tuple[tuple[str, int], ...]]) -> list[tuple[tuple[str, int], ...]]:
-    table = np.array([[size for _, size in one] for one in sorted(sizes)], np.int64)
+def _widest(sizes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    table = np.array(sorted(sizes), np.int64)
     order = np.lexsort(table.T[::-1])[::-1]
     kept: list[npt.NDArray[np.int64]] = []
     for row in table[order]:
         if not any((other >= row).all() for other in kept):
             kept.append(row)
-    labels = [label for label, _ in next(iter(sizes))]
-    return [tuple(zip(labels, map(int, row), strict=True)) for row in kept]
+    return [tuple(map(int, row)) for row in kept]
 
 
-def wanted_text(wants: Sequence[Want], labels: frozenset[str], lineages: Mapping[str, Lineage]) -> str:
-    """What is wanted of these sources, as signatures tell states apart by it."""
-    texts = {a: {f.bit: f.text() for f in lineages[a].filters} for a in labels}
+def demand_text(demands: Sequence[Demands], labels: frozenset[str]) -> str:
+    """What queries need of these sources, as signatures tell states apart by it."""
     return " or ".join(
         sorted(
-            ", ".join(f"{a}[{want.sizes[a]}]{{{texts[a][want.bits[a]]}}}" for a in sorted(labels))
-            for want in greatest(w.within(sorted(labels)) for w in wants)
+            ", ".join(f"{a}[{one[a].size}]{{{one[a].filter}}}" for a in sorted(labels))
+            for one in maximal(demands, labels)
         )
     )
 

@@ -49,7 +49,7 @@ class SourceOperator(Operator):
     def filters(self) -> int:
         """How many filters each row is tested by."""
         lineage = self.spec.lineage
-        return int(bool(self.selection)) if lineage is None else sum(bool(f.conditions) for f in lineage.filters)
+        return int(bool(self.selection)) if lineage is None else sum(bool(f.conjuncts) for f in lineage.filters)
 
     @override
     def advance(self, lane: Lane) -> Combinations:
@@ -87,7 +87,7 @@ def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBa
     """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
     words = np.zeros(arrived.num_rows, np.int64)
     for one in lineage.filters:
-        words |= one.mask if not one.conditions else np.where(all_hold(one.conditions, arrived), one.mask, 0)
+        words |= one.mask if not one.conjuncts else np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
     marked = arrived.append_column(LINEAGE, pa.array(words, pa.int64()))
     marked = marked.append_column(ARRIVED, pa.array(np.full(arrived.num_rows, step, np.int64)))
     return marked if words.all() else marked.filter(pa.array(words != 0))
@@ -96,5 +96,5 @@ def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBa
 def _shared_text(lineage: Lineage) -> str:
     """What of a source is kept for whom, in words."""
     windows = [f"[{window_text(lineage.kind, f.size)}]" for f in lineage.filters]
-    wheres = [f" where {conjunction(f.conditions)}" if f.conditions else "" for f in lineage.filters]
+    wheres = [f" where {conjunction(lineage.conditions_of(f))}" if f.conjuncts else "" for f in lineage.filters]
     return " " + ", or ".join(window + where for window, where in zip(windows, wheres, strict=True))

@@ -18,8 +18,7 @@ from midstream.model.counters import Counters, in_slice
 from midstream.model.window import EVENT_TIME
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
-from midstream.operators.need import Need
-from midstream.operators.reach import Reaching
+from midstream.operators.need import Need, ProbeRange
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -72,7 +71,7 @@ class WindowJoin(Operator):
         new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
         pairs = [(new_left, run) for run in right.old] + [(run, new_right) for run in left.old]
-        pairs = [*self._in_reach(lane, new_left, new_right, pairs), (new_left, new_right)]
+        pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]
         found = self._matched(lane, pairs)
         if self.sliced:
             lane.note(self.id, [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)])
@@ -81,19 +80,19 @@ class WindowJoin(Operator):
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return self.needed(lane, concatenate([f for f in found if len(f)] or found[-1:]))
 
-    def _in_reach(
+    def _in_range(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
     ) -> list[tuple[SortedRun, SortedRun]]:
         """The pairs whose rows can be in one window of the plan's queries; base rows may live longer for others."""
-        if self.need is None or self.need.reach is None:
+        if self.need is None or self.need.widest is None:
             return pairs
-        left = Reaching(lane, self.rows, self.need, new_left)
-        right = Reaching(lane, self.rows, self.need, new_right)
+        left = ProbeRange(lane, self.rows, self.need, new_left)
+        right = ProbeRange(lane, self.rows, self.need, new_right)
         kept = []
         for one, other in pairs:
             age = ages_of(one, other, EVENT_TIME)[0]
-            if age <= self.need.reach:
-                kept.append((left.back_to(age), other) if one is new_left else (one, right.back_to(age)))
+            if age <= self.need.widest:
+                kept.append((left.probing(age), other) if one is new_left else (one, right.probing(age)))
         return kept
 
     @property

@@ -16,11 +16,9 @@ from midstream.model.counters import Counters
 from midstream.operators.need import need_of
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.ladder import Ladder, climb, ladders
-from midstream.sharing.member import Member
-from midstream.sharing.partition import Choice
-from midstream.sharing.results import Pieces, Results, in_order, table_of
-from midstream.sharing.router import merged, routed, within
+from midstream.sharing.delivery import NestedWindows, by_prefix, by_router, merged, nested_windows, within_windows
+from midstream.sharing.partition import PartitionJoin
+from midstream.sharing.results import AgeRuns, Member, Results, in_order, table_of
 from midstream.sharing.schemes.base import Delivery
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import Lineage
@@ -28,70 +26,73 @@ from midstream.state.specs import RowsSpec
 
 
 @dataclass(frozen=True)
-class Answers:
-    """How the results of a chain are given to its members."""
+class ChainAnswers:
+    """What a chain answers: each member's part of its results.
+
+    Where the scheme partitions the streams, `joins` are those whose results are merged; otherwise there is none.
+    """
 
     chain: str
     rows: Mapping[str, RowsSpec]
     lineages: Mapping[str, Lineage]
     members: tuple[Member, ...]
     delivery: Delivery = "prefix"
-    choices: tuple[Choice, ...] = ()
+    joins: tuple[PartitionJoin, ...] = ()
 
     @cached_property
-    def ladders(self) -> tuple[Ladder, ...]:
+    def nested(self) -> tuple[NestedWindows, ...]:
         """The members by filter, and by nested windows."""
-        return tuple(ladders(self.members))
+        return tuple(nested_windows(self.members))
 
     @cached_property
-    def plain(self) -> bool:
+    def single(self) -> bool:
         """Whether one member is all there is, so that what the chain finds is its answer."""
         if len(self.members) != 1:
             return False
-        want, filters = self.members[0].want, self.members[0].filters
-        if any(filters[a] and not self.lineages[a].filters[0].conditions for a in filters):
+        demands, filters = self.members[0].demands, self.members[0].filters
+        if any(filters[a] and not self.lineages[a].filters[0].conjuncts for a in filters):
             return False
-        return need_of([want], frozenset(want.sizes), self.lineages) is None
+        return need_of([demands], frozenset(demands), self.lineages) is None
 
-    def give(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
-        """Each member's part of the step's answer, in order of time.
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
+        """Each member's part of the step's results, in order of time.
 
-        `pieces` say of runs of results, as many as there are, between which ages they are.
+        `age_runs` say of runs of results, as many as there are, between which ages they are.
         """
-        if self.choices:
+        if self.joins:
             return self._merged(lane, deltas)
         (found,) = deltas
-        if self.plain and (not len(found) or self._sees_all(lane, self.members[0], found)):
+        if self.single and (not len(found) or self._sees_all(lane, self.members[0], found)):
             return {member.name: member.result_operator.emit(lane, (found,)) for member in self.members}
         if not len(found):
             return self._nothing(lane, found)
-        results = in_order(lane, self.rows, self.lineages, found, pieces)
-        given: dict[str, Answer] = {}
+        results = in_order(lane, self.rows, self.lineages, found, age_runs)
+        answers: dict[str, Answer] = {}
         if self.delivery == "router":
             for member in self.members:
-                given[member.name] = routed(results, member)
+                answers[member.name] = by_router(results, member)
         else:
-            for ladder in self.ladders:
-                given.update(climb(results, ladder))
-        return self._counted(lane, given, len(found), results.decided)
+            for nested in self.nested:
+                answers.update(by_prefix(results, nested))
+        return self._counted(lane, answers, len(found), results.decided)
 
     def _merged(self, lane: Lane, deltas: Sequence[Combinations]) -> dict[str, Answer]:
-        """What the joins of all parts give, to each member by a router, and merged."""
-        pieces: dict[str, list[Answer]] = {member.name: [] for member in self.members}
+        """What the joins of all partitions find, to each member by a router, and merged."""
+        parts: dict[str, list[Answer]] = {member.name: [] for member in self.members}
         decided = 0
-        for choice, found in zip(self.choices, deltas, strict=True):
+        for join, found in zip(self.joins, deltas, strict=True):
             results = in_order(lane, self.rows, self.lineages, found, ())
-            for member in choice.members:
-                pieces[member.name].append(table_of(results, member, within(results, member)))
+            for member in join.members:
+                parts[member.name].append(table_of(results, member, within_windows(results, member)))
             decided += results.decided
-        given = {name: merged(answers) for name, answers in pieces.items()}
-        return self._counted(lane, given, sum(map(len, deltas)), decided)
+        answers = {name: merged(own) for name, own in parts.items()}
+        return self._counted(lane, answers, sum(map(len, deltas)), decided)
 
-    def _counted(self, lane: Lane, given: dict[str, Answer], found: int, decided: int) -> dict[str, Answer]:
-        rows_out = sum(len(answer.times) for answer in given.values())
+    def _counted(self, lane: Lane, answers: dict[str, Answer], found: int, decided: int) -> dict[str, Answer]:
+        rows_out = sum(len(answer.times) for answer in answers.values())
         lane.count(f"route {self.chain}", Counters(predicates=decided))
         lane.count(f"union {self.chain}", Counters(rows_in=found, rows_out=rows_out))
-        return given
+        return answers
 
     @property
     def operators(self) -> tuple[str, ...]:
@@ -99,7 +100,7 @@ class Answers:
         return (f"route {self.chain}", f"union {self.chain}")
 
     def _nothing(self, lane: Lane, found: Combinations) -> dict[str, Answer]:
-        """No rows for anybody; members of one select list get one table."""
+        """No rows for any member; those of one select list get one table."""
         empty: dict[str, Answer] = {}
         for member in self.members:
             if member.outputs not in empty:

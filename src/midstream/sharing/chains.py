@@ -1,4 +1,4 @@
-"""Chains by name: who is in one, where it moves, when two become one. Pure."""
+"""Chains by name: which queries are in one, how one moves or splits, when two become one. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from midstream.model.errors import QueryError, StrategyError
-from midstream.model.holding import Holding
 from midstream.model.manifest import Manifest
+from midstream.model.sharing import SharedSource
 from midstream.sharing.discovery import scheme, schemes
 from midstream.sharing.partition import MOST_JOINS
 from midstream.sharing.shape import canonical_plan, own_plan
@@ -20,10 +20,10 @@ def check_parts(manifest: Manifest, name: str) -> None:
     """Raise where the scheme would need too many joins for a chain that reads what a query reads."""
     if not scheme(manifest.sharing).partitions:
         return
-    touched = {wanted.holding for wanted in manifest.queries[name].wants.values()}
-    chains = [chain for chain in manifest.chains.values() if touched & set(chain.holdings.values())]
+    touched = {demand.source for demand in manifest.queries[name].demands.values()}
+    chains = [chain for chain in manifest.chains.values() if touched & set(chain.sources.values())]
     joins = max(
-        prod(1 << _closed(manifest.holdings[holding]) for holding in chain.holdings.values()) for chain in chains
+        prod(1 << _tested(manifest.shared_sources[source]) for source in chain.sources.values()) for chain in chains
     )
     if joins > MOST_JOINS:
         raise QueryError(
@@ -33,18 +33,18 @@ def check_parts(manifest: Manifest, name: str) -> None:
         )
 
 
-def _closed(holding: Holding) -> int:
+def _tested(source: SharedSource) -> int:
     """How many filters of a source some of its rows pass and some do not."""
-    return sum(bool(text) or held.blind for text, held in holding.filters.items())
+    return sum(bool(text) or one.future_only for text, one in source.filters.items())
 
 
 def check_whole(manifest: Manifest, name: str) -> None:
-    """Raise where the joins of a query's chain are in parts: strategies move the state of one plan."""
+    """Raise where a query's chain runs as several joins: strategies move the state of one plan."""
     entry = manifest.queries[name]
     if not scheme(manifest.sharing).partitions or not entry.shares:
         return
-    held = [manifest.holdings[wanted.holding] for wanted in entry.wants.values()]
-    if any(any(holding.filters) for holding in held):
+    sources = [manifest.shared_sources[demand.source] for demand in entry.demands.values()]
+    if any(any(source.filters) for source in sources):
         raise StrategyError(
             f"{manifest.sharing} runs query {name!r} as several joins, one for each part of its streams",
             place=f"query {name}",
@@ -59,8 +59,8 @@ def _single_join_schemes() -> str:
 def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[Manifest, str]:
     """The manifest with a query on its way to another plan, and the chain that goes there.
 
-    `together` takes all queries of its chain along. Otherwise it leaves them, if there are others: it founds a chain of
-    its own over the same base rows, and takes with it what it wants of the states above them.
+    `together` takes all queries of its chain along. Otherwise it splits from them, if there are others: into a chain of
+    its own over the same base rows, with a copy of what it needs of the states above them.
     """
     entry = manifest.queries[name]
     notation, chain = canonical_plan(manifest, entry.sql, plan), manifest.chains[entry.chain]
@@ -70,10 +70,10 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
         moved = {mate: own_plan(manifest, manifest.queries[mate].sql, notation) for mate in mates}
         queries = {k: replace(v, plan=moved[k]) if k in moved else v for k, v in manifest.queries.items()}
         return replace(manifest, chains=chains, queries=queries), entry.chain
-    founded = new_chain_name(manifest, name)
-    own = replace(chain, plan=notation, founded=manifest.step, origin=chain.plan)
-    left = replace(manifest, chains={**manifest.chains, founded: own})
-    return left.with_query(name, replace(entry, plan=plan, chain=founded)), founded
+    own_name = new_chain_name(manifest, name)
+    own = replace(chain, plan=notation, since=manifest.step, split_from=chain.plan)
+    left = replace(manifest, chains={**manifest.chains, own_name: own})
+    return left.with_query(name, replace(entry, plan=plan, chain=own_name)), own_name
 
 
 def reworded(
@@ -107,16 +107,16 @@ def united(manifest: Manifest) -> Manifest:
 
 
 def renamed(manifest: Manifest, name: str) -> Manifest:
-    """The manifest whose chain gives back the name of a query that is gone: another query may bear it."""
+    """The manifest with another name for a chain whose own is that of a query that has ended: it is free again."""
     given = free_name(manifest, name)
     chains = {given if k == name else k: v for k, v in manifest.chains.items()}
-    chains[given] = replace(chains[given], formerly=name, renamed=manifest.step)
+    chains[given] = replace(chains[given], former_name=name, renamed_in=manifest.step)
     queries = {k: replace(v, chain=given) if v.chain == name else v for k, v in manifest.queries.items()}
     return replace(manifest, chains=chains, queries=queries)
 
 
 def new_chain_name(manifest: Manifest, name: str) -> str:
-    """A name for the chain that a query founds: its own, unless a chain bears it that another query founded."""
+    """A name for the chain that begins with a query: the query's, unless another chain bears it."""
     return name if name not in manifest.chains else free_name(manifest, name)
 
 

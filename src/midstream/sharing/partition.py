@@ -1,7 +1,7 @@
-"""Selection push-down: streams in parts by the filters rows pass, and a join for each choice of parts (Wang §4.2).
+"""Selection push-down: streams partitioned by the filters rows pass, and a join for each set of partitions (Wang §4.2).
 
-Base rows are held once, as in every scheme; a part is a look at their lineage. What the joins keep is theirs alone:
-"the state memory B_1 cannot be saved", so a part is held once for each choice it is in.
+Base rows are kept once, as in every scheme; a partition is the rows of one lineage. What the joins keep is theirs
+alone: "the state memory B_1 cannot be saved", so a partition is kept once for each join it is in.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from midstream.operators.source import SourceOperator
 from midstream.plan.tree import Join, Leaf, Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.sharing.member import Member
+from midstream.sharing.results import Member
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.specs import RowsSpec, StateSpec
 
 MOST_JOINS = 64
-"""Choices of parts, each with a join of its own; their number doubles with each filter."""
+"""Of a chain whose streams are partitioned; their number doubles with each filter."""
 
 
 @dataclass(frozen=True)
-class PartOperator(Operator):
-    """The rows of a source that pass these filters and no others, for as long as a query of the join wants them."""
+class PartitionOperator(Operator):
+    """The rows of a source that pass these filters and no others, for the widest window of the join's queries."""
 
     source: SourceOperator
     lineage: Lineage
@@ -43,7 +43,7 @@ class PartOperator(Operator):
     @override
     @cached_property
     def id(self) -> str:
-        return f"part {part_text(self.lineage, self.word)} {self.size} {self.source.id}"
+        return f"part {partition_text(self.lineage, self.word)} {self.size} {self.source.id}"
 
     @override
     def children(self) -> tuple[Operator, ...]:
@@ -63,7 +63,7 @@ class PartOperator(Operator):
 
     @override
     def describe(self) -> str:
-        passed = [f.text() or "all rows" for f in self.lineage.filters if f.mask & self.word]
+        passed = [f.text or "all rows" for f in self.lineage.filters if f.mask & self.word]
         return f"part of {self.source.spec.label} that passes {', '.join(passed)} for {self.size}"
 
     def _chosen(self, lane: Lane, rows: Combinations) -> Combinations:
@@ -71,16 +71,16 @@ class PartOperator(Operator):
         words = column(lane, self.source.spec, LINEAGE, rows) & every
         chosen = rows.take(words == self.word)
         clock = self.lineage.clock
-        reach = self.size if self.lineage.kind == "range" else self.size - 1
+        size = self.size if self.lineage.kind == "range" else self.size - 1
         here = chosen.valid_from[clock]
         # No longer than the base rows themselves, of which older ones may be gone for a window that grew.
-        ends = np.minimum(later(here, reach), chosen.valid_to[clock])
+        ends = np.minimum(later(here, size), chosen.valid_to[clock])
         return Combinations(chosen.refs, chosen.valid_from, {**chosen.valid_to, clock: ends})
 
 
 @dataclass(frozen=True)
-class PartBinding(Binding):
-    """How the join of one choice of parts is compiled: over the shared base rows, with states of its own."""
+class PartitionBinding(Binding):
+    """How the join of one set of partitions is compiled: over the shared base rows, with states of its own."""
 
     base: Binding | None = None
     words: Mapping[str, int] | None = None
@@ -97,62 +97,66 @@ class PartBinding(Binding):
         window = self.query.source(label).window
         assert window is not None
         lineage = self.base.lineages[label]
-        return PartOperator(self.signature((label,)), self.rows(), source, lineage, self.words[label], window.size)
+        return PartitionOperator(self.signature((label,)), self.rows(), source, lineage, self.words[label], window.size)
 
 
 @dataclass(frozen=True)
-class Choice:
-    """A part of each source, and the members that want what they join to."""
+class PartitionJoin:
+    """A join of one partition of each source, by its lineage, and the members whose filters all of them pass."""
 
     words: Mapping[str, int]
     members: tuple[Member, ...]
 
-    def binding(self, base: Binding) -> PartBinding:
-        """How its join is compiled."""
-        told = ((a, base.lineages[a], word) for a, word in sorted(self.words.items()))
-        scope = "; ".join(f"{a}@{lineage.founded} {part_text(lineage, word)}" for a, lineage, word in told)
-        return PartBinding(
+    def binding(self, base: Binding) -> PartitionBinding:
+        """How it is compiled."""
+        parts = ((a, base.lineages[a], word) for a, word in sorted(self.words.items()))
+        scope = "; ".join(f"{a}@{lineage.since} {partition_text(lineage, word)}" for a, lineage, word in parts)
+        return PartitionBinding(
             self.query(base.query), f"{base.scope} {scope}", base.columns, base.inputs, base=base, words=self.words
         )
 
-    def query(self, carrier: Query) -> Query:
+    def query(self, representative: Query) -> Query:
         """The join with the widest windows among its members."""
-        widest = {a: max(m.want.sizes[a] for m in self.members) for a in self.words}
-        sources = tuple(replace(s, window=s.window and Window(s.window.kind, widest[s.alias])) for s in carrier.sources)
-        return replace(carrier, sources=sources)
+        widest = {a: max(m.demands[a].size for m in self.members) for a in self.words}
+        sources = (
+            replace(s, window=s.window and Window(s.window.kind, widest[s.alias])) for s in representative.sources
+        )
+        return replace(representative, sources=tuple(sources))
 
 
-def part_text(lineage: Lineage, word: int) -> str:
-    """What tells a part from others: the filters its rows pass and those they do not, and since when they are asked."""
-    told = ((f"{{{f.text()}}}@{f.since}", "passes" if f.mask & word else "fails") for f in lineage.filters)
-    return ", ".join(f"{how} {text}" for text, how in sorted(told))
+def partition_text(lineage: Lineage, word: int) -> str:
+    """What tells a partition from others: the filters its rows pass or fail, and since when they are tested."""
+    tests = ((f"{{{f.text}}}@{f.since}", "passes" if f.mask & word else "fails") for f in lineage.filters)
+    return ", ".join(f"{how} {text}" for text, how in sorted(tests))
 
 
-def choices(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple[Choice, ...]:
-    """The choices of parts that some member wants."""
+def partition_joins(members: Sequence[Member], lineages: Mapping[str, Lineage]) -> tuple[PartitionJoin, ...]:
+    """A join for each set of partitions that some member reads."""
     found = []
-    for words in product(*(tuple(words_of(lineage)) for lineage in lineages.values())):
+    for words in product(*(tuple(partitions_of(lineage)) for lineage in lineages.values())):
         chosen = dict(zip(lineages, words, strict=True))
-        takers = tuple(m for m in members if all(chosen[a] >> bit & 1 for a, bit in m.want.bits.items()))
-        if takers:
-            found.append(Choice(chosen, takers))
+        readers = tuple(
+            m for m in members if all(chosen[a] >> lineages[a].bit(d.filter) & 1 for a, d in m.demands.items())
+        )
+        if readers:
+            found.append(PartitionJoin(chosen, readers))
     return tuple(found)
 
 
-def words_of(lineage: Lineage) -> Iterator[int]:
+def partitions_of(lineage: Lineage) -> Iterator[int]:
     """The lineages that a row may have: the filter that all rows pass, with any others.
 
-    Rows from before a filter that is blind to them do not pass it, even if all others do; none are from before the
-    filter for which rows were first held.
+    Rows from before a filter that is for future rows only do not pass it, even if all others do; none are from before
+    the filter for which rows were first kept.
     """
-    closed = [f.mask for f in lineage.filters if f.conditions or (f.blind and f.since > lineage.founded)]
-    open_ = sum(f.mask for f in lineage.filters) - sum(closed)
-    for passed in product((False, True), repeat=len(closed)):
-        word = open_ + sum(mask for mask, holds in zip(closed, passed, strict=True) if holds)
+    tested = [f.mask for f in lineage.filters if f.conjuncts or (f.future_only and f.since > lineage.since)]
+    always = sum(f.mask for f in lineage.filters) - sum(tested)
+    for passed in product((False, True), repeat=len(tested)):
+        word = always + sum(mask for mask, holds in zip(tested, passed, strict=True) if holds)
         if word:
             yield word
 
 
-def can_part(plan: Plan) -> bool:
-    """Whether a plan is a tree of joins, whose leaves can be parts."""
-    return isinstance(plan, Leaf) or (isinstance(plan, Join) and can_part(plan.left) and can_part(plan.right))
+def can_partition(plan: Plan) -> bool:
+    """Whether a plan is a tree of joins, whose leaves can be partitions."""
+    return isinstance(plan, Leaf) or (isinstance(plan, Join) and can_partition(plan.left) and can_partition(plan.right))

@@ -9,19 +9,25 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters, operator_name
 from midstream.model.events import ChainChanged, Event
-from midstream.model.holding import Chain
 from midstream.model.manifest import Manifest
-from midstream.sharing.costs.chain import ChainLoad
+from midstream.model.sharing import Chain
+from midstream.sharing.costs.chain import ChainLoad, UnitCosts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.schemes.base import Figures
-from midstream.sharing.unit_costs import MEASURED
 
 STEPS_BETWEEN, MANY = 8, 100
 """Steps after which the statistics are looked at again; as many more for each so many queries."""
 
+MEASURED = UnitCosts(probe=0.0, purge=20e-9, route=58e-9, filter=0.0, union=0.0, operator=0.0, boundary=90e-6)
+"""What the operations of a chain cost in this engine, in seconds; only their proportions matter to where it is cut.
+
+Measured by `python -m benchmarks.sharing.calibrate`, which prints this line anew for the machine it runs on. Probing,
+filters and unions cost the same wherever the cuts are: in sets they are done once for the whole chain.
+"""
+
 
 def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest:
-    """The manifest with each chain cut as its scheme wants; `changed` says that queries have come, gone or changed."""
+    """The manifest with each chain cut as the scheme says; `changed`: queries were added, dropped or changed."""
     # Weighing N windows takes N squared, so of many it is done less often.
     between = STEPS_BETWEEN * (1 + len(manifest.queries) // MANY)
     if not manifest.chains or not (changed or manifest.step % between == 0):
@@ -31,7 +37,7 @@ def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest
     queries = dict.fromkeys(chains, 0)
     for entry in manifest.queries.values():
         if entry.shares:
-            windows[entry.chain].update(wanted.size for wanted in entry.wants.values())
+            windows[entry.chain].update(demand.size for demand in entry.demands.values())
             queries[entry.chain] += 1
     for name, chain in manifest.chains.items():
         sizes = sorted(size for size in windows[name] if size > 0)
@@ -50,8 +56,8 @@ def recut(manifest: Manifest, events: list[Event], *, changed: bool) -> Manifest
 def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None:
     """What has flowed through a chain, for a microsecond of event time; None while nothing has."""
     chain = manifest.chains[name]
-    rates = [_rate(manifest, chain, label) for label in chain.holdings]
-    steps = manifest.step - max(chain.founded, chain.renamed)  # Its counters go by its name.
+    rates = [_rate(manifest, chain, label) for label in chain.sources]
+    steps = manifest.step - max(chain.since, chain.renamed_in)  # Its counters go by its name.
     found = manifest.operators.get(operator_name(f"{chain.group}.", f"union {name}"), Counters()).rows_in
     arrived = [manifest.progress[stream].rows for stream in chain.streams if stream in manifest.progress]
     if steps < 1 or not found or not all(rates) or not all(arrived):
@@ -66,8 +72,8 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
 
 def _rate(manifest: Manifest, chain: Chain, label: str) -> float:
     """The rows of a source for a microsecond, by what is alive of them."""
-    holding = manifest.holdings[chain.holdings[label]]
-    widest = max(held.size for held in holding.filters.values())
+    source = manifest.shared_sources[chain.sources[label]]
+    widest = max(one.size for one in source.filters.values())
     live = 0
     for lane, state in manifest.lane_states.items():
         if lane.rpartition(".")[0] == chain.group:
@@ -76,4 +82,4 @@ def _rate(manifest: Manifest, chain: Chain, label: str) -> float:
 
 
 def _is_timed(manifest: Manifest, chain: Chain) -> bool:
-    return all(manifest.holdings[holding].kind == "range" for holding in chain.holdings.values())
+    return all(manifest.shared_sources[source].kind == "range" for source in chain.sources.values())

@@ -1,17 +1,19 @@
-"""The results of a chain in a step, with what is asked of their rows fetched once."""
+"""The results of a chain in a step, and the queries that they are for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from midstream.language.expression import Expression
+from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column
 from midstream.runtime.lane import Lane
-from midstream.runtime.result_operator import Answer, with_time
-from midstream.sharing.member import Member
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.base_state import TIME, count_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import stable_sort
@@ -20,15 +22,34 @@ from midstream.state.specs import RowsSpec
 
 Mask = npt.NDArray[np.bool_]
 
-Pieces = Sequence[tuple[int, tuple[int, int]]]
+AgeRuns = Sequence[tuple[int, tuple[int, int]]]
 """Runs of results: how many, and between which ages all of them are."""
 
 
-class Results:
-    """The results of a step in order of time.
+@dataclass(frozen=True)
+class Member:
+    """A query of a chain: what it reads of each source, what it may see of the past, and its select list.
 
-    `pieces` and `piece` say between which ages each result is, where that is known. `decided` counts the tests of a
-    result against a window or a filter.
+    Results from `past` on have no rows that it does not see (None: they always may). `filters` are its conditions by
+    label, for a router that evaluates them; `outputs` tells select lists apart.
+    """
+
+    name: str
+    since: int
+    demands: Demands
+    entered: int
+    sees: str | int
+    past: int | None
+    filters: Mapping[str, tuple[Expression, ...]]
+    result_operator: ResultOperator
+    outputs: str
+
+
+class Results:
+    """The results of a step in order of time, with internal columns of their rows, each fetched once.
+
+    `age_runs`, and for each result its run's place in them (`run`), say between which ages it is, where that is known.
+    `decided` counts the tests of a result against a window or a filter.
     """
 
     def __init__(
@@ -37,11 +58,11 @@ class Results:
         rows: Mapping[str, RowsSpec],
         lineages: Mapping[str, Lineage],
         found: Combinations,
-        pieces: Pieces = (),
-        piece: Words | None = None,
+        age_runs: AgeRuns = (),
+        run: Words | None = None,
     ) -> None:
         self.lane, self.rows, self.lineages, self.found = lane, rows, lineages, found
-        self.pieces, self.piece, self.decided = pieces, piece, 0
+        self.age_runs, self.run, self.decided = age_runs, run, 0
         self._columns: dict[tuple[str, str], Words] = {}
         self._ages: dict[str, Words] = {}
 
@@ -51,12 +72,12 @@ class Results:
             self._columns[label, name] = column(self.lane, self.rows[label], name, self.found)
         return self._columns[label, name]
 
-    def passed(self, bits: Mapping[str, int]) -> Mask | None:
+    def passed(self, filters: Mapping[str, str]) -> Mask | None:
         """The results whose rows pass these filters; None for all of them."""
         mask: Mask | None = None
-        for label, bit in bits.items():
+        for label, text in filters.items():
             if len(self.lineages[label].filters) > 1:
-                here = (self.column(label, LINEAGE) >> bit) & 1 != 0
+                here = (self.column(label, LINEAGE) >> self.lineages[label].bit(text)) & 1 != 0
                 mask = here if mask is None else mask & here
         return None if mask is None or bool(mask.all()) else mask
 
@@ -72,27 +93,27 @@ class Results:
     def levels(self, sizes: Sequence[Mapping[str, int]]) -> Words:
         """The first of nested windows that each result is within, by its place; the number of windows if none.
 
-        Results of a chunk that is in one slice as a whole are placed by their chunk: a route that was determined before
+        Results of chunks that lie in one slice as a whole are placed by their run: a route that was determined before
         (Wang §5.3), without a look at the result.
         """
         ends = {label: np.array([size[label] for size in sizes], np.int64) for label in sizes[0]}
         one = next(iter(ends.values()))
-        if self.piece is None or not all(np.array_equal(one, other) for other in ends.values()):
+        if self.run is None or not all(np.array_equal(one, other) for other in ends.values()):
             self.decided += len(self.found)
             return _placed(ends, {label: self.age(label) for label in ends})
-        least = np.searchsorted(one, [low for _, (low, _) in self.pieces], "left")
-        greatest = np.searchsorted(one, [high for _, (_, high) in self.pieces], "left")
-        levels = least[self.piece]
-        open_ = np.flatnonzero((least != greatest)[self.piece])
-        if len(open_):
-            self.decided += len(open_)
-            part = self if len(open_) == len(levels) else self.part(open_)
-            levels[open_] = _placed(ends, {label: part.age(label) for label in ends})
+        least = np.searchsorted(one, [low for _, (low, _) in self.age_runs], "left")
+        greatest = np.searchsorted(one, [high for _, (_, high) in self.age_runs], "left")
+        levels = least[self.run]
+        undecided = np.flatnonzero((least != greatest)[self.run])
+        if len(undecided):
+            self.decided += len(undecided)
+            some = self if len(undecided) == len(levels) else self.at(undecided)
+            levels[undecided] = _placed(ends, {label: some.age(label) for label in ends})
         return levels
 
-    def part(self, at: Words) -> Results:
+    def at(self, places: Words) -> Results:
         """The results at these places."""
-        return Results(self.lane, self.rows, self.lineages, self.found.take(at))
+        return Results(self.lane, self.rows, self.lineages, self.found.take(places))
 
     def seen_by(self, member: Member) -> Mask | None:
         """The results of rows that a member sees; None for all."""
@@ -105,24 +126,24 @@ class Results:
             if isinstance(member.sees, int):
                 here = self.column(label, TIME) >= member.sees
             else:
-                here = self.column(label, ARRIVED) >= member.joined
+                here = self.column(label, ARRIVED) >= member.entered
             if not here.all():
                 mask = here if mask is None else mask & here
         return mask
 
 
 def in_order(
-    lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations, pieces: Pieces
+    lane: Lane, rows: Mapping[str, RowsSpec], lineages: Mapping[str, Lineage], found: Combinations, age_runs: AgeRuns
 ) -> Results:
     """The results in order of time."""
-    piece: Words | None = None
-    if pieces and sum(count for count, _ in pieces) == len(found):
-        piece = np.repeat(np.arange(len(pieces)), [count for count, _ in pieces])
+    run: Words | None = None
+    if age_runs and sum(count for count, _ in age_runs) == len(found):
+        run = np.repeat(np.arange(len(age_runs)), [count for count, _ in age_runs])
     times = found.valid_from[EVENT_TIME]
     if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
         order = stable_sort(times)[0]
-        found, piece = found.take(order), None if piece is None else piece[order]
-    return Results(lane, rows, lineages, found, pieces, piece)
+        found, run = found.take(order), None if run is None else run[order]
+    return Results(lane, rows, lineages, found, age_runs, run)
 
 
 def _placed(ends: Mapping[str, Words], ages: Mapping[str, Words]) -> Words:

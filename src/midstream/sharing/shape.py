@@ -1,4 +1,4 @@
-"""What of a query matters to sharing: which chain it fits into, and what it wants of each source."""
+"""What of a query matters to sharing: which chain it fits into, and what it reads of each source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCOPE = "shared"
 
 @dataclass(frozen=True)
 class Shape:
-    """A query as the user wrote it, and canonical, and by label its filter, the size of its window, what it reads.
+    """A query as the user wrote it, and canonical, and by label its filter, the size of its window, its columns.
 
     `family` tells which queries it can share joins with: equal but for windows, filters and select lists. Two queries
     share a node of a tree where its signature, without window and filter, is equal.
@@ -36,7 +36,7 @@ class Shape:
     filters: Mapping[str, tuple[Expression, ...]]
     texts: Mapping[str, str]
     sizes: Mapping[str, int]
-    reads: Mapping[str, tuple[str, ...]]
+    columns: Mapping[str, tuple[str, ...]]
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -75,18 +75,18 @@ def shape_of(user: Query) -> Shape:
         filters,
         {a: filter_text(filters[a]) for a in labels},
         {s.alias: s.window.size for s in query.sources if s.window is not None},
-        {a: tuple(sorted({*stored_columns(query, a), *_asked(filters[a], a)})) for a in labels},
+        {a: tuple(sorted({*stored_columns(query, a), *_columns(filters[a], a)})) for a in labels},
     )
 
 
 def base_signature(query: Query, labels: tuple[str, ...]) -> Signature:
-    """The signature of the shared state over these sources, for whoever wants it."""
+    """The signature of the shared state over these sources, whichever queries read it."""
     counted = sorted({s.stream for s in query.sources if s.window is not None and s.window.kind == "rows"})
     clocks = "".join(f" {row_clock(stream)}" for stream in counted)
     return signature(query, labels, SCOPE + clocks, "")
 
 
-def carrier(shapes: Mapping[str, Shape]) -> Query:
+def representative(shapes: Mapping[str, Shape]) -> Query:
     """The query that stands for all: their join, with the widest window on each source and no filter."""
     first = next(iter(shapes.values()))
     widest = {a: max(shape.sizes[a] for shape in shapes.values()) for a in first.query.aliases}
@@ -94,7 +94,7 @@ def carrier(shapes: Mapping[str, Shape]) -> Query:
     return replace(first.query, text="", sources=sources, outputs=(), selections=())
 
 
-def _asked(conditions: tuple[Expression, ...], label: str) -> set[str]:
+def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
     return {c.name for condition in conditions for c in condition.columns() if c.alias == label}
 
 

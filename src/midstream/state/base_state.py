@@ -172,15 +172,15 @@ class BaseState:
 
 
 def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
-    """Rows held from before with their bits for the filters that are new in this step.
+    """Rows kept from before with their bits for the filters that are new in this step.
 
     A filter that reads a column which the rows do not have lets none of them pass.
     """
     words = _words(batch, LINEAGE) & sum(f.mask for f in lineage.filters if f.since != step)
     for one in lineage.filters:
-        columns = {c.name for condition in one.conditions for c in condition.columns()}
-        if one.since == step and not one.blind and columns <= set(batch.schema.names):
-            words = words | np.where(all_hold(one.conditions, batch), one.mask, 0)
+        columns = {c.name for condition in lineage.conditions_of(one) for c in condition.columns()}
+        if one.since == step and not one.future_only and columns <= set(batch.schema.names):
+            words = words | np.where(all_hold(lineage.conditions_of(one), batch), one.mask, 0)
     at = batch.schema.get_field_index(LINEAGE)
     return batch.set_column(at, LINEAGE, pa.array(words, pa.int64()))
 

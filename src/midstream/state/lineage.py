@@ -9,13 +9,14 @@ distinct filter, so that filters need not be nested and a query's final filter i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from midstream.language.expression import Expression
+from midstream.model.sharing import ALWAYS, SourceFilter
 from midstream.model.window import EVENT_TIME, FOREVER, row_clock
 from midstream.plan.signature import digest
 
@@ -31,32 +32,7 @@ MOST_FILTERS = 62
 """Distinct filters of one source that a word has bits for."""
 
 BEFORE = -(2**63)
-"""When rows ended that no query wants."""
-
-
-@dataclass(frozen=True)
-class Filter:
-    """A filter that queries put on a source, and the widest of their windows.
-
-    `since` is the step it was first asked in; `floor` the event time from which on rows are held for it: a window that
-    grew cannot bring back what was gone by then. `blind`: of rows from before that step none counts.
-    """
-
-    bit: int
-    conditions: tuple[Expression, ...]
-    size: int
-    since: int = 0
-    floor: int = BEFORE
-    blind: bool = False
-
-    @property
-    def mask(self) -> int:
-        """The filter's bit as a word."""
-        return 1 << self.bit
-
-    def text(self) -> str:
-        """The conditions in order, which tell filters apart."""
-        return filter_text(self.conditions)
+"""The end of a row that passes no filter: before all time."""
 
 
 def filter_text(conditions: tuple[Expression, ...]) -> str:
@@ -72,24 +48,40 @@ def filter_text(conditions: tuple[Expression, ...]) -> str:
 class Lineage:
     """The filters on a source, in falling order of window, and the `cuts` between its slices (ages, ascending).
 
-    Its rows have been held since step `founded`.
+    `conditions` are those of each filter, by its text. The source's rows are kept since step `since`.
 
-    >>> lineage = Lineage((Filter(0, (), 30), Filter(1, (), 10)), "A", "range")
+    >>> filters = SourceFilter(0, (), 30, since=0), SourceFilter(1, ("A.k > 1",), 10, since=0)
+    >>> lineage = Lineage(filters, "A", "range")
     >>> lineage.ends({"ts": np.array([100, 100])}, np.array([1, 2]))["ts"].tolist()
     [130, 110]
+    >>> lineage.bit("A.k > 1")
+    1
     """
 
-    filters: tuple[Filter, ...]
+    filters: tuple[SourceFilter, ...]
     stream: str
     kind: str
     cuts: tuple[int, ...] = ()
-    founded: int = 0
+    since: int = 0
+    conditions: Mapping[str, tuple[Expression, ...]] = field(default_factory=dict, compare=False)
 
     @cached_property
     def digest(self) -> str:
-        """What lifetimes were reckoned by: they change where it changes."""
-        told = (f"{f.bit} {f.text()} {f.size} {f.floor} {f.since} {f.blind}" for f in self.filters)
-        return digest("|".join(told))
+        """Of what lifetimes depend on: they are reckoned anew where it changes."""
+        texts = (f"{f.bit} {f.text} {f.size} {f.kept_from} {f.since} {f.future_only}" for f in self.filters)
+        return digest("|".join(texts))
+
+    def bit(self, text: str) -> int:
+        """The place of a filter's bit in the rows' lineage."""
+        return self._bits[text]
+
+    @cached_property
+    def _bits(self) -> Mapping[str, int]:
+        return {one.text: one.bit for one in self.filters}
+
+    def conditions_of(self, one: SourceFilter) -> tuple[Expression, ...]:
+        """What a filter's conjuncts say; none for the filter that every row passes."""
+        return self.conditions[one.text] if one.conjuncts else ()
 
     @property
     def clock(self) -> str:
@@ -97,17 +89,17 @@ class Lineage:
         return EVENT_TIME if self.kind == "range" else row_clock(self.stream)
 
     def ends(self, now: Mapping[str, Words], bits: Words) -> dict[str, Words]:
-        """The last moment of each row on each clock; one that no query wants any more has passed it long ago."""
+        """The last moment of each row on each clock; of one that passes no filter, before all time."""
         count = len(bits)
         ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}
         here = now[self.clock]
         found = np.full(count, BEFORE, np.int64)
         for one in reversed(self.filters):
-            held = (bits & one.mask) != 0
-            if one.floor != BEFORE and self.kind == "range":
-                held &= here >= one.floor
+            passed = (bits & one.mask) != 0
+            if one.kept_from != ALWAYS and self.kind == "range":
+                passed &= here >= one.kept_from
             own = later(here, one.size if self.kind == "range" else one.size - 1)
-            found = own if held.all() else np.where(held, own, found)
+            found = own if passed.all() else np.where(passed, own, found)
         ends[self.clock] = found
         return ends
 

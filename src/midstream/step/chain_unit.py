@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from typing_extensions import override
@@ -11,9 +11,9 @@ from typing_extensions import override
 from midstream.language.expression import Expression
 from midstream.migration.base import Strategy
 from midstream.model.manifest import Manifest
+from midstream.model.sharing import Demands
 from midstream.operators.binding import Binding
 from midstream.operators.compile import compile_plan
-from midstream.operators.need import Want
 from midstream.operators.project import ProjectOperator
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import canonical
@@ -22,15 +22,13 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.lane_key import lane_key
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.answers import Answers
+from midstream.sharing.answers import ChainAnswers
+from midstream.sharing.coverage import lineage_of
 from midstream.sharing.discovery import scheme
-from midstream.sharing.lineages import lineage_of
-from midstream.sharing.member import Member
-from midstream.sharing.partition import can_part, choices
-from midstream.sharing.results import Pieces
-from midstream.sharing.shape import SCOPE, Shape, carrier, shape_in
+from midstream.sharing.partition import can_partition, partition_joins
+from midstream.sharing.results import AgeRuns, Member
+from midstream.sharing.shape import SCOPE, Shape, representative, shape_in
 from midstream.state.combinations import Combinations
-from midstream.state.lineage import Lineage
 from midstream.state.specs import RowsSpec
 from midstream.step.draft import MigrationStart
 from midstream.step.held import held_id
@@ -41,10 +39,10 @@ from midstream.step.unit import Selection, Unit
 class ChainUnit(Unit):
     """Queries that run by one plan over shared states; `query` stands for all of them, whose answers `answers` gives.
 
-    Where push-down has parted the streams, a plan has a join for each choice of parts, and strategies do not move them.
+    Where the scheme partitions the streams, a plan is a join for each set of partitions, and strategies do not move it.
     """
 
-    answers: Answers
+    answers: ChainAnswers
 
     @override
     @property
@@ -60,7 +58,7 @@ class ChainUnit(Unit):
     def selections(self) -> Iterator[Selection]:
         for lineage in self.answers.lineages.values():
             for one in lineage.filters:
-                yield Selection(lineage.stream, one.conditions)
+                yield Selection(lineage.stream, lineage.conditions_of(one))
 
     @override
     def parse(self, notation: str) -> Plan:
@@ -68,8 +66,8 @@ class ChainUnit(Unit):
 
     @override
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
-        if self.answers.choices:
-            return tuple(compile_plan(choice.binding(self.binding), plan) for choice in self.answers.choices)
+        if self.answers.joins:
+            return tuple(compile_plan(join.binding(self.binding), plan) for join in self.answers.joins)
         return (compile_plan(self.binding, plan),)
 
     @override
@@ -83,8 +81,8 @@ class ChainUnit(Unit):
         pass  # A query with a user's operator on top runs by itself.
 
     @override
-    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
-        return self.answers.give(lane, deltas, pieces)
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
+        return self.answers.answer(lane, deltas, age_runs)
 
     @override
     @property
@@ -99,7 +97,7 @@ class ChainUnit(Unit):
     @override
     @property
     def migrates(self) -> bool:
-        return not self.answers.choices
+        return not self.answers.joins
 
 
 def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
@@ -112,9 +110,9 @@ def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
     columns: dict[str, set[str]] = {}
     conditions: dict[tuple[str, str], tuple[Expression, ...]] = {}
     for name, shape in shapes.items():
-        for label, wanted in manifest.queries[name].wants.items():
-            columns.setdefault(wanted.holding, set()).update(shape.reads[label])
-            conditions[wanted.holding, wanted.filter] = shape.filters[label]
+        for label, demand in manifest.queries[name].demands.items():
+            columns.setdefault(demand.source, set()).update(shape.columns[label])
+            conditions[demand.source, demand.filter] = shape.filters[label]
     stored = {base: tuple(sorted(read)) for base, read in columns.items()}
     return [
         _chain_unit(manifest, chain, {name: shapes[name] for name in held}, stored, conditions)
@@ -129,39 +127,39 @@ def _chain_unit(
     columns: Mapping[str, tuple[str, ...]],
     conditions: Mapping[tuple[str, str], tuple[Expression, ...]],
 ) -> ChainUnit:
-    chain, query = manifest.chains[name], carrier(shapes)
+    chain, query = manifest.chains[name], representative(shapes)
     lineages = {
-        label: lineage_of(manifest, holding, chain, {text: conditions[holding, text] for text in
-                          manifest.holdings[holding].filters if (holding, text) in conditions})
-        for label, holding in chain.holdings.items()
+        label: lineage_of(manifest, source, chain, {text: conditions[source, text] for text in
+                          manifest.shared_sources[source].filters if (source, text) in conditions})
+        for label, source in chain.sources.items()
     }  # fmt: skip
-    kept = {label: columns[holding] for label, holding in chain.holdings.items()}
-    wants = {member: _want(manifest, member, lineages) for member in shapes}
+    kept = {label: columns[source] for label, source in chain.sources.items()}
+    demands = {member: _demands(manifest, member) for member in shapes}
     binding = Binding(
-        query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(wants.values())
+        query, SCOPE, kept, {s.stream: s.stream for s in query.sources}, False, lineages, tuple(demands.values())
     )
     rows = binding.rows()
-    members = tuple(_member(manifest, member, shape, wants[member], rows) for member, shape in shapes.items())
+    members = tuple(_member(manifest, member, shape, demands[member], rows) for member, shape in shapes.items())
     chosen = scheme(manifest.sharing)
-    parted = chosen.partitions and can_part(parse_plan(chain.plan, query))
-    parts = choices(members, lineages) if parted else ()
-    answers = Answers(name, rows, lineages, members, chosen.delivery, parts if len(parts) > 1 else ())
-    came = chain.origin if chain.founded == manifest.step and chain.origin else chain.plan
-    return ChainUnit(name, came, chain.founded, chain.group, query, binding, answers, formerly=chain.formerly)
+    partitioned = chosen.partitions and can_partition(parse_plan(chain.plan, query))
+    joins = partition_joins(members, lineages) if partitioned else ()
+    answers = ChainAnswers(name, rows, lineages, members, chosen.delivery, joins if len(joins) > 1 else ())
+    plan = chain.split_from if chain.since == manifest.step and chain.split_from else chain.plan
+    return ChainUnit(name, plan, chain.since, chain.group, query, binding, answers, formerly=chain.former_name)
 
 
-def _want(manifest: Manifest, name: str, lineages: Mapping[str, Lineage]) -> Want:
-    wants = manifest.queries[name].wants
-    bits = {label: manifest.holdings[w.holding].filters[w.filter].bit for label, w in wants.items()}
-    if not scheme(manifest.sharing).filtered:
-        bits = {label: lineage.filters[0].bit for label, lineage in lineages.items()}
-    return Want(bits, {label: w.size for label, w in wants.items()})
+def _demands(manifest: Manifest, name: str) -> Demands:
+    """What a query reads of rows that are kept; where they are kept by no lineage, filters are left to the router."""
+    demands = manifest.queries[name].demands
+    if scheme(manifest.sharing).filtered:
+        return demands
+    return {label: replace(demand, filter="") for label, demand in demands.items()}
 
 
-def _member(manifest: Manifest, name: str, shape: Shape, want: Want, rows: Mapping[str, RowsSpec]) -> Member:
+def _member(manifest: Manifest, name: str, shape: Shape, demands: Demands, rows: Mapping[str, RowsSpec]) -> Member:
     entry = manifest.queries[name]
     outputs = ", ".join(f"{o.name}: {o.expression.text()}" for o in shape.query.outputs)
     ranged = all(shape.kind(label) == "range" for label in shape.sizes)
     past = entry.exact_from if ranged else None
     result_operator = ProjectOperator(shape.query, rows, ())
-    return Member(name, entry.since, want, entry.joined, entry.sees, past, shape.filters, result_operator, outputs)
+    return Member(name, entry.since, demands, entry.entered, entry.sees, past, shape.filters, result_operator, outputs)

@@ -76,7 +76,7 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             draft = attempt
     current = draft.manifest
     if draft.reworded:
-        current = settled(current, [w for entry in current.queries.values() for w in entry.wants.values()])
+        current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     return StepPlan(current, manifest.lanes, draft.migrations, tuple(draft.events), changed)

@@ -93,14 +93,13 @@ def _units(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) 
 
 
 def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
-    """Everything about chains and holdings that a program depends on."""
+    """Everything about chains and shared sources that a program depends on."""
     chains = {name: chain for name, chain in manifest.chains.items() if chain.group == group}
-    used = {holding for chain in chains.values() for holding in chain.holdings.values()}
-    held = [f"{name} {manifest.holdings[name]}" for name in sorted(used)]
+    used = {source for chain in chains.values() for source in chain.sources.values()}
     return (
         str(manifest.reshared),
-        *held,
-        *(f"{name} {chain} {chain.founded == manifest.step}" for name, chain in chains.items()),
+        *(f"{name} {manifest.shared_sources[name]}" for name in sorted(used)),
+        *(f"{name} {chain} {chain.since == manifest.step}" for name, chain in chains.items()),
     )
 
 
@@ -124,7 +123,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
 def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
     """Everything about a query that a program depends on, but for what it shares."""
     own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
-    return (*own, entry.chain, entry.joined, entry.sees, entry.exact_from, entry.apart)
+    return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:
@@ -132,7 +131,7 @@ def _text(operator: Mapping[str, Any] | None) -> str:
 
 
 def _scope(name: str, entry: QueryEntry, query: Query) -> str:
-    return f"{entry.since} {name}" if entry.apart or is_ordered(query) else f"{entry.since}"
+    return f"{entry.since} {name}" if entry.private or is_ordered(query) else f"{entry.since}"
 
 
 def _inputs(name: str, query: Query) -> dict[str, str]:

@@ -26,7 +26,7 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.lane_key import is_ordered, lane_key
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer, ResultOperator
-from midstream.sharing.results import Pieces
+from midstream.sharing.results import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
 from midstream.step.draft import MigrationStart
@@ -73,7 +73,7 @@ class QueryUnit(Unit):
         return (compile_plan(self.binding, plan),)
 
     @override
-    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
         return {self.name: self.result_operator.emit(lane, deltas)}
 
     @override

@@ -18,7 +18,7 @@ from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.results import Pieces
+from midstream.sharing.results import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
 from midstream.step.draft import MigrationStart
@@ -78,10 +78,10 @@ class Unit(ABC):
         """The roots of the operators of a plan over labels."""
 
     @abstractmethod
-    def answer(self, lane: Lane, deltas: Sequence[Combinations], pieces: Pieces = ()) -> dict[str, Answer]:
+    def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
         """The step's part of each query's answer, from the deltas of the roots.
 
-        `pieces` say of runs of results, as many as there are, between which ages they are.
+        `age_runs` say of runs of results, as many as there are, between which ages they are.
         """
 
     @property

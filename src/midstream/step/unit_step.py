@@ -105,8 +105,8 @@ class UnitStep:
     def answer(self) -> dict[str, Answer]:
         """The step's part of each query's answer: without what is held back, with what is held back no longer."""
         unit, lane = self.unit, self.lane
-        pieces = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
-        found, withheld = unit.answer(lane, self._deltas, pieces), self.box.withheld(lane)
+        age_runs = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
+        found, withheld = unit.answer(lane, self._deltas, age_runs), self.box.withheld(lane)
         if withheld is not None:
             for query, answer in unit.answer(lane, (withheld,)).items():
                 hold_back(lane, unit.held_tables[query], answer)

@@ -20,6 +20,8 @@ from midstream.engine import Engine
 from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
+from midstream.model.manifest import DEFAULT_SHARING
+from midstream.sharing.discovery import schemes
 from midstream.testing.drawn_join import SCHEMA, STEP, DrawnJoin, Family, Oracle, draw_rows
 from midstream.testing.installed import installed, located
 
@@ -81,7 +83,8 @@ def _course(strategy: str, rng: Random) -> int:
     """One query on its way through several plans; how many migrations the strategy began."""
     family = Family.draw(rng)
     join = family.join(rng)
-    engine = Engine(lanes=rng.choice((1, 1, 2)), sharing=rng.choice(("auto", "off")))
+    alone = (name for name, found in schemes().items() if not found.shares)
+    engine = Engine(lanes=rng.choice((1, 1, 2)), sharing=rng.choice((DEFAULT_SHARING, *alone)))
     for name in join.streams:
         engine.create_stream(name, "u BIGINT, k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts", lateness=STEP)
     engine.add_query(QUERY, join.cql(), plan=plans(rng, join.streams))

@@ -52,7 +52,7 @@ class AddQuery(StepCommand):
             draft.manifest = unshared(manifest, name, entry)
             if name in manifest.chains and name in draft.migrations:
                 # The chain that bore the query's name has given it up, its migrations go on under its new one.
-                chain = next(k for k, other in draft.manifest.chains.items() if other.formerly == name)
+                chain = next(k for k, other in draft.manifest.chains.items() if other.former_name == name)
                 draft.migrations[chain] = draft.migrations.pop(name)
         draft.changed = True
         entry = draft.manifest.queries[name]

@@ -1,0 +1,99 @@
+"""What queries share: base rows of sources, filters on them, and the chains that run by one plan. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+ALWAYS = -(2**63)
+"""The event time from which on rows are kept that were kept from the beginning."""
+
+
+@dataclass(frozen=True)
+class SourceFilter:
+    """A filter on a shared source, and the widest window of the queries that have it.
+
+    `bit` is its place in the rows' lineage, `conjuncts` are its conditions as texts, in order; `since` is the step from
+    which on rows are tested by it. From the event time `complete_from` on every row that passes it was kept while it
+    was young enough; from `kept_from` on rows are kept for it still, for a window that grew cannot bring back what was
+    purged by then. `future_only` says that rows from before that step do not count. Of a window that counts rows,
+    `rows_kept` is how many rows have been kept all along, however wide it has grown since.
+    """
+
+    bit: int
+    conjuncts: tuple[str, ...]
+    size: int
+    since: int
+    complete_from: int = ALWAYS
+    kept_from: int = ALWAYS
+    future_only: bool = False
+    rows_kept: int = 0
+
+    @property
+    def mask(self) -> int:
+        """The filter's bit as a word."""
+        return 1 << self.bit
+
+    @property
+    def text(self) -> str:
+        """Its conditions as one text, by which filters are told apart: equal texts are one filter.
+
+        >>> SourceFilter(0, ("A.k > 1", "A.v < 9"), 5, since=0).text
+        'A.k > 1 and A.v < 9'
+        """
+        return " and ".join(self.conjuncts)
+
+
+@dataclass(frozen=True)
+class SharedSource:
+    """The base rows of a source that queries share: its filters by their text, its columns by the time they begin.
+
+    Rows are kept since step `since`; once no query reads them any more, another source begins with none. Rows whose
+    lifetime ended by the event time `purged_to` may be gone, whoever reads them now.
+    """
+
+    stream: str
+    kind: str
+    since: int
+    purged_to: int = ALWAYS
+    filters: Mapping[str, SourceFilter] = field(default_factory=dict)
+    columns: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Demand:
+    """What a query reads of a shared source: the rows that pass a filter (by its text) within a window of a size.
+
+    `source` is the name of the shared source, `columns` are those that the query reads.
+    """
+
+    source: str
+    filter: str
+    size: int
+    columns: tuple[str, ...] = ()
+
+
+Demands = Mapping[str, Demand]
+"""What one query reads of each of its sources, by label."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Queries that run by one plan over shared states.
+
+    `family` tells what joins by what, `plan` is in terms of labels, `sources` names the shared sources by label. `cuts`
+    are the ages between its slices. It runs since step `since`; where it split from another chain then, `split_from` is
+    the plan of that. `former_name` is the name it had as long as the query ran that it is named after, until it was
+    renamed in step `renamed_in`.
+    """
+
+    family: str
+    group: str
+    plan: str
+    streams: tuple[str, ...]
+    sources: Mapping[str, str]
+    cuts: tuple[int, ...] = ()
+    since: int = 0
+    split_from: str = ""
+    former_name: str = ""
+    renamed_in: int = 0
