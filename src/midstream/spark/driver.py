@@ -7,7 +7,8 @@ when its manifest is published; the sinks follow, and are filled again if that w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -16,12 +17,12 @@ from pyspark.sql import DataFrame
 from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.errors import CheckpointError, InternalError, MidstreamError, fault_located
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
 from midstream.spark.crash_points import CrashPoint
-from midstream.spark.gather import Gathered, Setting, TaskFailed, run_step, setting_of
+from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
 from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, differences
@@ -41,6 +42,12 @@ counted.
 """
 
 STEPS_BETWEEN_TIDYINGS = 16
+
+
+REPORT = (
+    "report it, with the traceback; then start the job again, and where the step fails again and again, drop the query "
+    "and add it anew"
+)
 
 
 class OtherColumns(Exception):
@@ -72,7 +79,11 @@ class Driver:
         self._rows_before = 0
 
     def fold(self, batch: DataFrame, number: int) -> None:
-        """Do a step, or only end it where its manifest stands already."""
+        """Do a step, or only end it where its manifest stands already.
+
+        A step that fails fails whole: until its manifest is published nothing of it counts. What fails by no fault of
+        the user's, or of Spark's, is an `InternalError`, which says what to report.
+        """
         if number == self.manifest.step:
             self._deliver()
             return
@@ -83,13 +94,14 @@ class Driver:
                 remedy="restore the folder that was lost, or begin with another checkpoint",
             )
         self._prepare(batch)
-        plan = self._plan()
-        if not self._carries(plan):
-            raise OtherColumns
-        self._crash.reach("before_job", number)
-        gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
-        self._crash.reach("after_chunks", number)
-        self._commit(plan, gathered)
+        with _reported(number):
+            plan = self._plan()
+            if not self._carries(plan):
+                raise OtherColumns
+            self._crash.reach("before_job", number)
+            gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
+            self._crash.reach("after_chunks", number)
+            self._commit(plan, gathered)
         self._deliver()
 
     def queries_to_come(self) -> list[Query]:
@@ -119,7 +131,8 @@ class Driver:
         given = self.folders.commands.after(self.manifest.last_command)
         own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
         last = max([self.manifest.last_command, *(number for number, _ in given)])
-        plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last)
+        with fault_located(lambda: "the commands"):
+            plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last)
         return replace(plan, manifest=self.outputs.named(plan.manifest))
 
     def _carries(self, plan: StepPlan) -> bool:
@@ -143,12 +156,13 @@ class Driver:
         assert self.layout is not None
         parallelism = batch.sparkSession.sparkContext.defaultParallelism
         filtered = self._rows_before >= FILTER_FROM
-        self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
+        with fault_located(lambda: "the exchange"):
+            self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
         writes = Writes(self.folders.store, self.outputs.stage(plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return run_step(self.manifest, plan, batch, self._setting, writes)
-            except (MidstreamError, TaskFailed):
+            except MidstreamError:
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
                 if attempt == ATTEMPTS or self._stopping():
@@ -157,7 +171,8 @@ class Driver:
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
         step = plan.manifest.step
-        after, events = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+        with fault_located(lambda: "the conclusion"):
+            after, events = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         after = replace(after, published=published)
         self.folders.write_events(step, events)
@@ -175,6 +190,14 @@ class Driver:
         self._crash.reach("after_sink", step)
         if step % STEPS_BETWEEN_TIDYINGS == 0:
             self.folders.tidy(step)
+
+
+@contextmanager
+def _reported(step: int) -> Iterator[None]:
+    try:
+        yield
+    except InternalError as error:
+        raise InternalError(error.message, place=f"step {step}, {error.place}", remedy=REPORT) from error.__cause__
 
 
 def partitions_of(batch: DataFrame) -> int:

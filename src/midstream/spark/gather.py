@@ -30,8 +30,8 @@ from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
 
-class TaskFailed(Exception):
-    """A task of a step met a mistake of this package; its text is the traceback in the worker."""
+class FaultInWorker(Exception):
+    """What went wrong in a task, as the cause of the error it is told by: the traceback in the Python worker."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,10 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) ->
 
 
 def _raise(report: Mapping[str, Any]) -> None:
-    if "failed" in report:
-        raise TaskFailed(report["failed"])
     if "error" in report:
         name, message, place, remedy = report["error"]
         kind: type[MidstreamError] = getattr(errors, name, MidstreamError)
-        raise kind(message, place=place, remedy=remedy)
+        raise kind(message, place=place, remedy=remedy) from FaultInWorker(report["traceback"])
 
 
 def _told(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:

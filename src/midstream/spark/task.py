@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import MidstreamError, fault_located
 from midstream.runtime.lane import StepClock
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen
@@ -69,12 +69,13 @@ class StepTask:
 
         context = TaskContext.get()
         assert context is not None
+        partition = context.partitionId()
         try:
-            report = self._run(context.partitionId(), batches)
-        except MidstreamError as error:  # A user's mistake stays one when it is done again.
-            report = {"error": [type(error).__name__, error.message, error.place, error.remedy]}
-        except Exception:  # So does a mistake of ours; Spark would try four times and fill the log.
-            report = {"failed": traceback.format_exc()}
+            with fault_located(lambda: f"partition {partition}"):
+                report = self._run(partition, batches)
+        except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
+            told = [type(error).__name__, error.message, error.place, error.remedy]
+            report = {"error": told, "traceback": traceback.format_exc()}
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
     def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
