@@ -7,7 +7,9 @@ silent; events in bursts that arrive up to 13 minutes after their time.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -31,33 +33,43 @@ OFTEN = {"moving_state": 1, "hybmig": 3, "jisc": 3, "gpt": 3, "ghm": 3, "paralle
 """How often a strategy is drawn; all others once."""
 
 
+@dataclass(frozen=True)
+class Busy:
+    """Steps in which much is done at once."""
+
+    rng: Random
+    steps: tuple[int, ...]
+
+    def step(self, since: int, until: int) -> int:
+        """A step of this range, mostly a busy one."""
+        inside = [step for step in self.steps if since <= step < until]
+        return self.rng.choice(inside) if inside and self.rng.random() < 0.6 else self.rng.randrange(since, until)
+
+
 def everything(seed: int) -> Case:
     """The case of a number."""
     rng = Random(seed)
     names = "ABCD"[: rng.choice((2, 3, 3, 3, 4))]
-    of = _family(rng, names)
+    families = [_family(rng, names)]
+    if len(names) > 2 and rng.random() < 0.4:
+        families.append(_family(rng, "".join(rng.sample(names, rng.randrange(2, len(names))))))
     streams, sequence = _rows(rng, names)
     cuts = tuple(rng.randrange(101) for _ in range(rng.choice((4, 6, 8, 11))))
     steps = cut(streams, sequence, cuts, bare=rng.random() < 0.5)
+    busy = Busy(rng, tuple(rng.randrange(len(steps)) for _ in range(3)))
     actions: list[Action] = []
     for number in range(rng.choice((1, 2, 3, 3, 4, 5))):
-        actions += _life(rng, of, f"q{number}", len(steps))
+        actions += _life(rng, rng.choice(families), f"q{number}", len(steps), busy)
     sharing = rng.choice(MODES)
     for _ in range(rng.choice((0, 0, 1, 2))):
-        actions.append(Reshare(rng.randrange(len(steps)), rng.choice(MODES)))
+        actions.append(Reshare(busy.step(0, len(steps)), rng.choice(MODES)))
     for _ in range(rng.choice((0, 0, 1, 2))):
-        actions.append(Rescale(rng.randrange(len(steps)), rng.choice((1, 2, 3))))
+        actions.append(Rescale(busy.step(0, len(steps)), rng.choice((1, 2, 3))))
     for _ in range(rng.choice((0, 0, 1, 2))):
-        actions.append(Restart(rng.randrange(len(steps)), rng.random() < 0.5))
-    ordered = sorted(actions, key=lambda action: (action.step, isinstance(action, Reshare | Rescale | Restart)))
-    return Case(streams, steps, tuple(_shuffled_ends(rng, ordered)), sharing, rng.choice((1, 1, 2, 3)))
-
-
-def _shuffled_ends(rng: Random, actions: list[Action]) -> list[Action]:
-    """Sometimes what concerns all comes before what concerns one query."""
-    if rng.random() < 0.5:
-        return actions
-    return sorted(actions, key=lambda action: (action.step, not isinstance(action, Reshare | Rescale | Restart)))
+        actions.append(Restart(busy.step(0, len(steps)), rng.random() < 0.5))
+    turns: dict[tuple[int, object], float] = defaultdict(rng.random)
+    ordered = sorted(actions, key=lambda action: (action.step, turns[action.step, getattr(action, "query", action)]))
+    return Case(streams, steps, tuple(ordered), sharing, rng.choice((1, 1, 2, 3)))
 
 
 def _family(rng: Random, names: str) -> Family:
@@ -120,23 +132,23 @@ def _values(rng: Random, keys: int, unique: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _life(rng: Random, of: Family, name: str, steps: int) -> list[Action]:
+def _life(rng: Random, of: Family, name: str, steps: int, busy: Busy) -> list[Action]:
     """A query that comes, changes and moves several times, perhaps in one step, and perhaps goes and comes back."""
-    since = 0 if rng.random() < 0.6 else rng.randrange(steps)
-    until = steps if rng.random() < 0.75 else rng.randrange(since + 1, steps + 1)
+    since = 0 if rng.random() < 0.6 else busy.step(0, steps)
+    until = steps if rng.random() < 0.75 or since + 1 == steps else busy.step(since + 1, steps)
     asked, manner = of.member(rng)
     assert asked.want is not None
     found: list[Action] = [Add(since, name, asked, rng.random() < 0.9)]
     inner: list[Action] = []
     for _ in range(rng.choice((0, 1, 2, 3))):
-        inner.append(Change(rng.randrange(since, until), name, of.member(rng, manner, asked.want.plan)[0]))
+        inner.append(Change(busy.step(since, until), name, of.member(rng, manner, asked.want.plan)[0]))
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
-        inner.append(_move(rng, of, name, manner, rng.randrange(since, until)))
+        inner.append(_move(rng, of, name, manner, busy.step(since, until)))
     found += sorted(inner, key=lambda action: action.step)
     if until < steps:
         found.append(Drop(until, name))
         if rng.random() < 0.5:
-            found.append(Add(rng.randrange(until, steps), name, of.member(rng)[0], rng.random() < 0.9))
+            found.append(Add(busy.step(until, steps), name, of.member(rng)[0], rng.random() < 0.9))
     return found
 
 
