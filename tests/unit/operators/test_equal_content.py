@@ -28,6 +28,9 @@ QUERIES = {
     "all": asked("ABCD", 1),
     "some": asked("ABCD", 3, "A.n > 0", "C.n > 0"),
 }
+BEGIN = 3
+"""The step before which migrations begin: so many old rows that some of their combinations are needed by nobody."""
+
 LEFT, RIGHT = "(((A B) C) D)", "((A (B C)) D)"
 FORMS = {
     "tree": LEFT,
@@ -94,12 +97,12 @@ def test_while_a_migration_is_under_way_and_after(strategy: str) -> None:
 def test_of_a_state_that_is_lost_while_a_migration_is_under_way(strategy: str) -> None:
     """It is computed again from what lies below, through the plans in transition."""
     move = Move(strategy, "tree", "other tree", {"budget": 2} if strategy == "ghm" else {})
-    found = run(FORMS[move.old], move, loses=3)
+    found = run(FORMS[move.old], move, lost_before=BEGIN + 1)
     rebuilt = 0
     for step, content in enumerate(found):
         for state in content.keys() & known()[step].keys():
             assert content[state] == known()[step][state], f"{state} in step {step}"
-            rebuilt += step == 3 and len(content[state])
+            rebuilt += step == BEGIN + 1 and len(content[state])
     assert rebuilt
 
 
@@ -118,16 +121,16 @@ def undisturbed(form: str) -> list[Content]:
     return run(FORMS[form])
 
 
-def run(plan: str, move: Move | None = None, loses: int | None = None) -> list[Content]:
-    """The states after each step; a migration begins with the third, and states are lost before the step `loses`."""
+def run(plan: str, move: Move | None = None, lost_before: int | None = None) -> list[Content]:
+    """The states after each step; a migration begins before one, and before one states are lost."""
     engine = start(STREAMS)
     for name, query in QUERIES.items():
         engine.add_query(name, query.spec.cql(), plan=plan)
     found = []
     for number, step in enumerate(STEPS):
-        if move is not None and number == 2:
+        if move is not None and number == BEGIN:
             engine.migrate("all", FORMS[move.new], move.strategy, together=True, **move.options)
-        if number == loses:
+        if number == lost_before:
             for lane, state in found[-1].keys() & known()[number - 1].keys():
                 for chunk in engine.manifest.lane_states[lane].states[state].chunks:
                     engine._store._chunks.pop(chunk.name)
