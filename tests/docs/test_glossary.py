@@ -9,6 +9,9 @@ from functools import cache
 from tests.docs.pages import ROOT
 from tests.test_architecture import MODULES, Module
 
+FEWER = 20
+"""By so many words at least the glossary is to be shorter than what a reader had to learn before."""
+
 APART = ("lab", "demo", "cli")
 """Rooms that nobody needs to know in order to read the others."""
 
@@ -104,3 +107,6 @@ def test_nothing_bears_the_name_of_a_retired_word() -> None:
     before = words_before()
     taken = defined() - {name for where in table("Words").values() for name in names(where)}
     assert {word: before[word] for word in table("Retired words") if before[word] in taken} == {}
+
+def test_there_are_fewer_words_than_before() -> None:
+    assert len(table("Words")) <= len(words_before()) - FEWER
