@@ -1,0 +1,55 @@
+"""Chains move, split, become one, and are checked for what the scheme needs of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from midstream.model.errors import QueryError, StrategyError
+from midstream.sharing.chains import check_parts, check_whole, free_name, members, move, renamed, united
+from tests.unit.sharing.manifests import at, begun, text, with_queries
+
+
+def test_a_query_alone_takes_its_chain_along() -> None:
+    moved, name = move(with_queries(begun(), q=text(5)), "q", "(B A)", together=False)
+    assert name == "q" and moved.chains["q"].plan == moved.queries["q"].plan == "(B A)"
+
+
+def test_a_query_among_others_splits_from_them_unless_they_go_together() -> None:
+    both = at(with_queries(begun(), q=text(5), r=text(9)), 4, 100)
+    split, name = move(both, "r", "(B A)", together=False)
+    assert (members(split, "q"), members(split, name)) == (["q"], ["r"])
+    assert (split.chains[name].split_from, split.chains[name].since) == ("(A B)", 4)
+    assert split.chains[name].sources == split.chains["q"].sources
+    together, same = move(both, "r", "(B A)", together=True)
+    assert same == "q" and {e.plan for e in together.queries.values()} == {"(B A)"}
+
+
+def test_chains_that_have_come_to_one_plan_are_one_once_no_migration_is_under_way() -> None:
+    both = with_queries(begun(), q=text(5), r=text(9))
+    split, name = move(both, "r", "(B A)", together=False)
+    back = replace(split, chains={**split.chains, name: replace(split.chains[name], plan="(A B)")})
+    assert members(united(back), "q") == ["q", "r"] and set(united(back).chains) == {"q"}
+    busy = back.with_query("r", replace(back.queries["r"], migrations={"m": {}}))
+    assert united(busy) is busy
+    assert united(split) is split
+
+
+def test_a_renamed_chain_keeps_its_queries() -> None:
+    other = renamed(with_queries(begun(), q=text(5), r=text(9)), "q")
+    assert set(other.chains) == {"q.1"} and members(other, "q.1") == ["q", "r"]
+    assert free_name(other, "q") == "q.2"
+
+
+def test_a_scheme_that_partitions_refuses_too_many_joins_and_plans_that_move() -> None:
+    filters = [f"{a}.v > {n}" for n in range(4) for a in "AB"]
+    many = with_queries(begun(), **{f"q{n}": text(5, where) for n, where in enumerate(filters)})
+    check_parts(many, "q0")
+    check_whole(many, "q0")
+    partitioned = replace(many, sharing="push_down")
+    with pytest.raises(QueryError, match=r"push_down would need \d+ joins.*64 are the most.*mem_opt"):
+        check_parts(partitioned, "q0")
+    with pytest.raises(StrategyError, match=r"push_down runs query 'q0' as several joins.*mem_opt"):
+        check_whole(partitioned, "q0")
+    check_whole(replace(with_queries(begun(), q=text(5)), sharing="push_down"), "q")
