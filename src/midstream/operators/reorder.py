@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.operators.number import number
+from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME
 
@@ -49,6 +49,6 @@ def release(
         released[stream] = ready.take(pa.array(order))
         counts[stream] = lane.taken_from(state)
         lane.queue(state, waiting.filter(pc.invert(due)), counts[stream] + ready.num_rows)
-    numbered = number(released, {stream: counts[stream] for stream in counted})
+    numbered = with_arrival_numbers(released, {stream: counts[stream] for stream in counted})
     for stream, name in inputs.items():
         lane.feed(name, numbered[stream], counts[stream])

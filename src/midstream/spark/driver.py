@@ -107,7 +107,7 @@ class Driver:
     def queries_to_come(self) -> list[Query]:
         """Every query that runs, is declared or waits in the command log, for the columns they read."""
         entries = [entry.sql for entry in self.manifest.queries.values()]
-        entries += [wish.sql for wish in self.declared.queries.values()]
+        entries += [query.sql for query in self.declared.queries.values()]
         waiting = self.folders.commands.after(self.manifest.last_command)
         entries += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
         return list(self._parsed(entries))
@@ -144,7 +144,7 @@ class Driver:
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
     def _is_nothing(self, batch: DataFrame, plan: StepPlan) -> bool:
-        """Whether there is nothing to do: the sources brought no partition, and nothing was asked or decided."""
+        """Whether there is nothing to do: no partition from the sources, no command and no decision."""
         return not plan.events and partitions_of(batch) == 0
 
     def _idle(self) -> Gathered:

@@ -28,15 +28,15 @@ from midstream.step.program import Program
 
 @dataclass(frozen=True)
 class Group:
-    """A lane group as the exchange sees it: its lanes, the streams it reads, and its key (None: one lane for all
-    rows).
+    """A lane group as the exchange sees it: its lanes, the streams it reads, its key (None: one lane for all rows), and
+    for each stream the condition that its rows must pass, in SQL.
     """
 
     name: str
     lanes: int
     streams: frozenset[str]
     keys: Mapping[str, Expression] | None
-    wanted: Mapping[str, str | None]
+    filters: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ class Exchange:
         return TagFormat.of(len(self.layout.streams))
 
     @property
-    def filters(self) -> bool:
+    def has_filters(self) -> bool:
         """Whether rows are left out before the shuffle, so that they must be counted on the way."""
-        return any(wanted is not None for group in self.groups for wanted in group.wanted.values())
+        return any(text is not None for group in self.groups for text in group.filters.values())
 
     def lanes(self, partition: int) -> list[tuple[int, int]]:
         """The lanes of a partition, as (group number, lane)."""
@@ -88,15 +88,15 @@ class Exchange:
 
     def _total(self) -> bool:
         """Whether every row has a tag, where there is one group."""
-        return not self.filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
+        return not self.has_filters and all(any(s in g.streams for g in self.groups) for s in self.layout.streams)
 
     def _tag(self, number: int, group: Group, watermarks: Mapping[str, int]) -> str:
         reading = [s for s in self.layout.streams if s in group.streams]
         packed, mark = self.tags.sql(number, self._slot(number, group)), watermark_of(self.layout.streams, watermarks)
-        if all(group.wanted.get(s) is None for s in reading):
+        if all(group.filters.get(s) is None for s in reading):
             return self._case(reading, packed)
         branches = " ".join(
-            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.wanted.get(s), mark)} THEN {packed}" for s in reading
+            f"WHEN {STREAM} = {self._number(s)}Y AND {_kept(group.filters.get(s), mark)} THEN {packed}" for s in reading
         )
         return f"CASE {branches} END"
 
@@ -163,8 +163,8 @@ class Exchange:
         return lambda column: self.layout.slots[stream][column.name]
 
 
-def wanted_rows(program: Program, layout: StepLayout) -> dict[str, str | None]:
-    """For each stream of a program what Spark can check of its selections; None where every row is wanted."""
+def row_filters(program: Program, layout: StepLayout) -> dict[str, str | None]:
+    """For each stream of a program what Spark can check of its selections; None where every row must come."""
     found: dict[str, list[str | None]] = {}
     for selection in (one for unit in program.units for one in unit.selections()):
         stream, own = selection.stream, selection.conditions
@@ -208,9 +208,9 @@ def _hashed(text: str) -> str:
     return f"CASE WHEN ({text}) IS NULL THEN xxhash64({TIME}) ELSE xxhash64({text}) END"
 
 
-def _kept(wanted: str | None, watermark: str) -> str:
+def _kept(passing: str | None, watermark: str) -> str:
     """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
-    return "TRUE" if wanted is None else f"(({wanted}) OR {TIME} IS NULL OR {TIME} < {watermark})"
+    return "TRUE" if passing is None else f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark})"
 
 
 def _slot_column(group: int) -> str:

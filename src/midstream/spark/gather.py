@@ -17,10 +17,10 @@ from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import StepClock
 from midstream.runtime.watermark import Seen, watermarks
-from midstream.spark.exchange import Exchange, Group, wanted_rows
+from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
 from midstream.spark.outputs import OutputFile
-from midstream.spark.prepass import glance, look, number, seen_at_a_glance
+from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.step.admission.lanes import counted_streams
@@ -31,7 +31,7 @@ from midstream.step.program import Program
 
 
 class FaultInWorker(Exception):
-    """What went wrong in a task, as the cause of the error it is told by: the traceback in the Python worker."""
+    """What went wrong in a task, as the cause of the error raised for it: the traceback in the Python worker."""
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class Setting:
     exchange: Exchange
     programs: Mapping[str, Program]
     counted: tuple[str, ...]
-    asks: bool
+    needs_watermarks: bool
 
 
 def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
-    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out what no query
-    wants.
+    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out rows that
+    pass no query's filters.
     """
     manifest = plan.manifest
     queries = tuple((n, e.sql, e.since, e.group) for n, e in sorted(manifest.queries.items()))
@@ -77,16 +77,16 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     clock = StepClock(plan.manifest.step, marks, marks, counts)
     seen: dict[str, Seen] | None = None
     observation = None
-    cached = batch.persist() if setting.asks or setting.counted else None
+    cached = batch.persist() if setting.needs_watermarks or setting.counted else None
     try:
-        if setting.asks:
-            seen = look(batch, streams, marks)
+        if setting.needs_watermarks:
+            seen = tally(batch, streams, marks)
             clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
         if setting.counted:
-            batch = number(batch, streams, {s: counts[s] for s in setting.counted}, marks)
-        if exchange.filters and seen is None:
+            batch = with_arrival_numbers(batch, streams, {s: counts[s] for s in setting.counted}, marks)
+        if exchange.has_filters and seen is None:
             observation = Observation()
-            batch = batch.observe(observation, *glance(streams))
+            batch = batch.observe(observation, *filtered_tallies(streams))
         spread = exchange.apply(batch, marks, setting.counted)
         rows = spread.mapInArrow(_task(plan, setting, clock, writes), "result string").collect()
     finally:
@@ -95,16 +95,16 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     reports = [json.loads(row[0]) for row in rows]
     for report in reports:
         _raise(report)
-    told = _told(streams, reports)
+    by_tasks = _seen_by_tasks(streams, reports)
     if observation is not None:
-        seen = seen_at_a_glance(observation.get, told, marks)
-    return _gathered(setting, reports, told if seen is None else seen)
+        seen = seen_before_filters(observation.get, by_tasks, marks)
+    return _gathered(setting, reports, by_tasks if seen is None else seen)
 
 
 def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
     (stage,) = program.stages
-    return Group(name, plan.lanes(name), streams, stage.lane_key, wanted_rows(program, layout) if filtered else {})
+    return Group(name, plan.lanes(name), streams, stage.lane_key, row_filters(program, layout) if filtered else {})
 
 
 def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
@@ -134,19 +134,19 @@ def _raise(report: Mapping[str, Any]) -> None:
         raise kind(message, place=place, remedy=remedy) from FaultInWorker(report["traceback"])
 
 
-def _told(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
+def _seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]]) -> dict[str, Seen]:
     """What the tasks saw of each stream."""
-    told = {name: Seen() for name in streams}
+    by_tasks = {name: Seen() for name in streams}
     for report in reports:
         for name, values in report["seen"].items():
-            told[name] = told[name] + Seen(*values)
-    return told
+            by_tasks[name] = by_tasks[name] + Seen(*values)
+    return by_tasks
 
 
 def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
     outputs = {lane: decode(LaneOutput, value) for report in reports for lane, value in report["lanes"].items()}
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
-    if setting.exchange.filters:
+    if setting.exchange.has_filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
     return Gathered(outputs, seen, files)
 

@@ -19,15 +19,14 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.spark.feed import Feed
+from midstream.spark.feed import Feed, align
 from midstream.spark.folders import Folders
 from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, with_streams
 from midstream.spark.run import Run
-from midstream.spark.ship import ship
+from midstream.spark.session import ship
 from midstream.spark.sinks import Sink, SinkFunction, as_sink, local_path
 from midstream.spark.sources import JobStream, job_stream
-from midstream.spark.spark_log import align
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator

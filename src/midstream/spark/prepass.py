@@ -1,6 +1,6 @@
 """What must be known of a whole batch before its rows are spread: watermarks after it, and arrival numbers.
 
-Costs a Spark job of its own, so only steps with a query that asks about instants or counts rows have one.
+Costs a Spark job of its own, so only steps with a query that is evaluated at instants or counts rows have one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,25 @@ def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
     return f"get(array({', '.join(marks)}), {STREAM})"
 
 
-def glance(streams: Sequence[str]) -> list[SparkColumn]:
-    """Aggregates that cost little: of each stream the greatest time, and how many rows have a time."""
+def filtered_tallies(streams: Sequence[str]) -> list[SparkColumn]:
+    """Aggregates that cost little, for steps whose rows are filtered.
+
+    They are of each stream the greatest time, and how many rows have a time.
+    """
     own = [f"CASE WHEN {STREAM} = {number}Y THEN {TIME} END" for number in range(len(streams))]
     greatest = [F.expr(f"max({times})").alias(f"greatest{n}") for n, times in enumerate(own)]
     return greatest + [F.expr(f"count({times})").alias(f"timed{n}") for n, times in enumerate(own)]
 
 
-def seen_at_a_glance(
-    values: Mapping[str, int | None], told: Mapping[str, Seen], watermarks: Mapping[str, int]
+def seen_before_filters(
+    values: Mapping[str, int | None], by_tasks: Mapping[str, Seen], watermarks: Mapping[str, int]
 ) -> dict[str, Seen]:
-    """What the aggregates of `glance` found, where `told` has all late and unreadable rows but not all others."""
+    """What the aggregates of `filtered_tallies` found.
+
+    `by_tasks` has all late rows and dead letters, but of the others only those that passed the filters.
+    """
     found = {}
-    for number, (name, known) in enumerate(told.items()):
+    for number, (name, known) in enumerate(by_tasks.items()):
         greatest, timed = values[f"greatest{number}"], values[f"timed{number}"] or 0
         entered = greatest is not None and greatest >= watermarks[name]
         found[name] = replace(known, greatest=greatest if entered else None, rows=timed - known.late)
@@ -72,14 +78,14 @@ def tallied(streams: Iterable[str], values: Mapping[str, int | None]) -> dict[st
     }
 
 
-def look(batch: DataFrame, streams: Sequence[str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+def tally(batch: DataFrame, streams: Sequence[str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
     """Count a batch."""
     row = batch.select(*tallies(streams, watermarks)).head()
     assert isinstance(row, Row)
     return tallied(streams, row.asDict())
 
 
-def number(
+def with_arrival_numbers(
     batch: DataFrame, streams: Sequence[str], counts: Mapping[str, int], watermarks: Mapping[str, int]
 ) -> DataFrame:
     """Add to every row how many rows of each counted stream have arrived, itself included.

@@ -55,30 +55,30 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
     for name in sorted(last["queries"].keys() - declared.queries.keys()):
         if name in manifest.queries:
             found.append(DropQuery(name))
-    for name, wish in declared.queries.items():
-        found += _query(manifest, name, wish, last["queries"].get(name))
+    for name, query in declared.queries.items():
+        found += _query(manifest, name, query, last["queries"].get(name))
     return tuple(found)
 
 
-def _query(manifest: Manifest, name: str, wish: AddQuery, last: Mapping[str, Any] | None) -> list[Command]:
+def _query(manifest: Manifest, name: str, declared: AddQuery, last: Mapping[str, Any] | None) -> list[Command]:
     running = manifest.queries.get(name)
     if running is None:
-        dropped_by_command = last is not None and last["sql"] == wish.sql
-        return [] if dropped_by_command else [wish]
-    if (running.operator is None) != (wish.operator is None):
-        return [DropQuery(name), wish]
+        dropped_by_command = last is not None and last["sql"] == declared.sql
+        return [] if dropped_by_command else [declared]
+    if (running.operator is None) != (declared.operator is None):
+        return [DropQuery(name), declared]
     found: list[Command] = []
-    if running.sql != wish.sql and (last is None or last["sql"] != wish.sql):
-        change = ChangeQuery(name, wish.sql)
+    if running.sql != declared.sql and (last is None or last["sql"] != declared.sql):
+        change = ChangeQuery(name, declared.sql)
         if not _is_possible(manifest, change):
-            return [DropQuery(name), wish]
+            return [DropQuery(name), declared]
         found.append(change)
-    if wish.operator != running.operator and (last is None or last.get("operator") != wish.operator):
-        found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, wish.operator))
-    if wish.plan is None or (last is not None and last["plan"] == wish.plan):
+    if declared.operator != running.operator and (last is None or last.get("operator") != declared.operator):
+        found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, declared.operator))
+    if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return found
-    query = parse_query(wish.sql, manifest.streams)
-    plan = parse_plan(wish.plan, query).notation()
+    query = parse_query(declared.sql, manifest.streams)
+    plan = parse_plan(declared.plan, query).notation()
     return found if plan == running.plan else [*found, Migrate(name, plan, STRATEGY)]
 
 

@@ -1,17 +1,31 @@
-"""Spark sessions as this package likes them, and the settings a job's own queries run under."""
+"""Spark sessions as this package likes them, the settings a job's own queries run under, and the package itself.
+
+It sends itself to the executors, so that a cluster needs nothing but Python, numpy, pyarrow and sqlglot.
+"""
 
 from __future__ import annotations
 
+import atexit
+import hashlib
 import os
+import shutil
 import sys
+import tempfile
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+import midstream
+
 TASK_ATTEMPTS = 4
+
+_SHIPPED: set[tuple[str, str]] = set()
 
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _LOGGING = Path(__file__).parent / "log4j2.properties"
@@ -73,10 +87,10 @@ def _quiet() -> dict[str, str]:
 
 
 @contextmanager
-def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+def settings(session: SparkSession, values: Mapping[str, str]) -> Iterator[None]:
     """Have a session under other settings for a while; a query that is started meanwhile keeps them for its life."""
-    before = {key: session.conf.get(key, None) for key in wanted}
-    for key, value in wanted.items():
+    before = {key: session.conf.get(key, None) for key in values}
+    for key, value in values.items():
         session.conf.set(key, value)
     try:
         yield
@@ -86,3 +100,28 @@ def settings(session: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]
                 session.conf.unset(key)
             else:
                 session.conf.set(key, old)
+
+
+def ship(context: SparkContext) -> None:
+    """Make the package importable in the Python workers of a Spark application; once is enough."""
+    archive = _archive()
+    mark = (str(context.applicationId), archive)
+    if mark not in _SHIPPED:
+        context.addPyFile(archive)
+        _SHIPPED.add(mark)
+
+
+@cache
+def _archive() -> str:
+    """A zip of the package's sources; its name says what is in it, so that no worker takes an old one for a new one."""
+    package = Path(midstream.__file__).parent
+    sources = [path for path in sorted(package.rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
+    content = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in sources}
+    digest = hashlib.sha256(b"\0".join(name.encode() + b"\0" + data for name, data in content.items())).hexdigest()[:12]
+    folder = tempfile.mkdtemp(prefix="midstream-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    target = os.path.join(folder, f"midstream-{digest}.zip")
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in content.items():
+            archive.writestr(name, data)
+    return target

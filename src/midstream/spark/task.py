@@ -74,8 +74,8 @@ class StepTask:
             with fault_located(lambda: f"partition {partition}"):
                 report = self._run(partition, batches)
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
-            told = [type(error).__name__, error.message, error.place, error.remedy]
-            report = {"error": told, "traceback": traceback.format_exc()}
+            error_json = [type(error).__name__, error.message, error.place, error.remedy]
+            report = {"error": error_json, "traceback": traceback.format_exc()}
         yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
     def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:

@@ -53,7 +53,7 @@ class StreamSlots:
 
 @dataclass(frozen=True)
 class Share:
-    """The rows of one stream in one lane, as they came."""
+    """The rows of one stream in one lane, as the exchange brought them."""
 
     stream: StreamSlots
     rows: pa.RecordBatch
@@ -113,7 +113,7 @@ def shares(
 
 
 def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of a slot as the declared type; a timestamp told by its microseconds costs nothing."""
+    """Values of a slot as the declared type; a timestamp that comes as its microseconds costs nothing."""
     if values.type == kind:
         return values
     if (pt.is_timestamp(kind) or pt.is_date(kind)) and pt.is_int64(values.type):

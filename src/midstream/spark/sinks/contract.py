@@ -1,7 +1,7 @@
-"""The contract of sinks: what a job asks of the place where a query's results go, and when.
+"""The contract of sinks: what a job requires of the place where a query's results go, and when.
 
 A step's results are staged by its tasks, where no reader of the sink looks. Then the step's manifest is published, and
-with that the step is done; only after that is the sink told to commit. Whatever cuts this short, the restarted job
+with that the step is done; only after that does the sink commit. Whatever cuts this short, the restarted job
 stages or commits again: so results are neither lost nor doubled in a sink whose `commit` may be repeated.
 """
 

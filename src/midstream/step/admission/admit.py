@@ -21,7 +21,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Judged:
-    """Some rows of a stream told apart; `entering` is None where all enter, `late` and `dead` where none is."""
+    """Some rows of a stream, classified; `entering` is None where all enter, `late` and `dead` where none is."""
 
     entering: Mask | None
     late: Mask | None
@@ -30,7 +30,7 @@ class Judged:
 
 
 def judge(times: pa.Array, watermark: int) -> Judged:
-    """Tell rows apart by their event times and the watermark of their stream at the beginning of the step.
+    """Classify rows by their event times and the watermark of their stream at the beginning of the step.
 
     A row without an event time cannot be read; one from before the watermark is late; all others enter.
 

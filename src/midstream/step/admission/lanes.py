@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from midstream.operators.number import number
+from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
@@ -35,10 +35,10 @@ def counted_streams(plan: StepPlan) -> tuple[str, ...]:
 
 
 def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa.RecordBatch]:
-    """The step's rows with their arrival numbers, where a ROWS window asks for them."""
+    """The step's rows with their arrival numbers, where a ROWS window counts them."""
     progress = plan.manifest.progress
     counts = {s: progress[s].rows if s in progress else 0 for s in counted_streams(plan)}
-    return number(rows, counts)
+    return with_arrival_numbers(rows, counts)
 
 
 def spread(

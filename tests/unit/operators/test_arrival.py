@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.operators.number import number
+from midstream.operators.arrival import with_arrival_numbers
 from midstream.state.base_state import TIME, count_column
 
 
@@ -19,7 +19,7 @@ def batch(times: list[int]) -> pa.RecordBatch:
 def test_against_a_loop(times: list[list[int]], first: int, second: int) -> None:
     names = "ABC"[: len(times)]
     counts = dict(zip(names, (first, second), strict=False))
-    found = number({name: batch(drawn) for name, drawn in zip(names, times, strict=True)}, counts)
+    found = with_arrival_numbers({name: batch(drawn) for name, drawn in zip(names, times, strict=True)}, counts)
     arrivals = sorted((ts, stream, position) for stream, drawn in enumerate(times) for position, ts in enumerate(drawn))
     seen = dict(counts)
     for ts, stream, position in arrivals:
@@ -31,4 +31,4 @@ def test_against_a_loop(times: list[list[int]], first: int, second: int) -> None
 
 def test_without_counts_rows_are_left_alone() -> None:
     rows = {"A": batch([1])}
-    assert number(rows, {}) == rows
+    assert with_arrival_numbers(rows, {}) == rows

@@ -10,7 +10,7 @@ import pyarrow as pa
 from midstream.state.base_state import TIME, count_column
 
 
-def number(batches: Mapping[str, pa.RecordBatch], counts: Mapping[str, int]) -> dict[str, pa.RecordBatch]:
+def with_arrival_numbers(batches: Mapping[str, pa.RecordBatch], counts: Mapping[str, int]) -> dict[str, pa.RecordBatch]:
     """Add to every row how many rows of each counted stream have arrived, the row itself included.
 
     A step's rows arrive in the order (time, stream, position); the order of `batches` is that of the streams. `counts`
