@@ -49,7 +49,7 @@ def changes(monkeypatch: pytest.MonkeyPatch) -> list[Command]:
         asked.append(command)
         return manifest
 
-    monkeypatch.setattr(reconcile, "take", granted)
+    monkeypatch.setattr(reconcile, "taken", granted)
     return asked
 
 
@@ -91,7 +91,7 @@ def test_what_cannot_be_changed_is_dropped_and_begun_anew(monkeypatch: pytest.Mo
     def refused(*_: object) -> Manifest:
         raise QueryError("no member of a chain")
 
-    monkeypatch.setattr(reconcile, "take", refused)
+    monkeypatch.setattr(reconcile, "taken", refused)
     new = declared(q=WIDER)
     assert differences(running(declared(q=SQL)), new) == (DropQuery("q"), new.queries["q"])
 
