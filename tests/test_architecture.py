@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -154,6 +154,17 @@ def test_circles_are_found() -> None:
     assert circles({"a": {"b"}, "b": {"a"}, "c": {"d"}, "d": {"c"}, "e": {"a", "c"}}) == [{"a", "b"}, {"c", "d"}]
 
 
+def test_no_two_classes_bear_one_name() -> None:
+    """Private ones aside: they are read where they stand."""
+    assert not shared_names((str(m.relative), m.tree) for m in MODULES), "rename one of them"
+
+
+def test_classes_of_one_name_are_found() -> None:
+    one, other = ast.parse("class A: ...\nclass _P: ..."), ast.parse("class B:\n    class A: ...\nclass _P: ...")
+    assert shared_names([("one.py", one)]) == {}
+    assert shared_names([("one.py", one), ("other.py", other)]) == {"A": ["one.py", "other.py"]}
+
+
 def test_no_file_is_too_long() -> None:
     lengths = {str(m.relative): len(m.path.read_text(encoding="utf-8").splitlines()) for m in MODULES}
     assert not {path: lines for path, lines in lengths.items() if lines > MOST_LINES}, "take it apart"
@@ -217,6 +228,16 @@ def circles(imports: Mapping[str, set[str]]) -> list[set[str]]:
         for name in sorted(imports)
         if name == min(circle := {other for other in reach[name] if name in reach.get(other, ())}, default=None)
     ]
+
+
+def shared_names(trees: Iterable[tuple[str, ast.Module]]) -> dict[str, list[str]]:
+    """The public class names that are defined more than once, and where."""
+    places: dict[str, list[str]] = {}
+    for path, tree in trees:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(path)
+    return {name: paths for name, paths in places.items() if len(paths) > 1}
 
 
 def importers(packages: set[str], rooms: set[str]) -> list[str]:

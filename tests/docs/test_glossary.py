@@ -108,5 +108,6 @@ def test_nothing_bears_the_name_of_a_retired_word() -> None:
     taken = defined() - {name for where in table("Words").values() for name in names(where)}
     assert {word: before[word] for word in table("Retired words") if before[word] in taken} == {}
 
+
 def test_there_are_fewer_words_than_before() -> None:
     assert len(table("Words")) <= len(words_before()) - FEWER

@@ -17,7 +17,7 @@ from midstream.spark.sinks import FileSink, FunctionSink, Sink, StagedStep, Stag
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 
 
-class Output(NamedTuple):
+class JobOutput(NamedTuple):
     """One of `RESULTS` of a query, or of `LATE` and `DEAD_LETTERS` of a stream."""
 
     kind: str
@@ -69,7 +69,7 @@ class Outputs:
         entries = {n: replace(e, sink=self._results(n, e.sink).to_json()) for n, e in manifest.queries.items()}
         return replace(manifest, queries=entries)
 
-    def stage(self, manifest: Manifest) -> dict[Output, Staging]:
+    def stage(self, manifest: Manifest) -> dict[JobOutput, Staging]:
         """Where the tasks of a step write each output; nothing is there yet."""
         found = {}
         for output, sink in self._all(manifest):
@@ -80,9 +80,9 @@ class Outputs:
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again."""
-        by_output: dict[Output, list[str]] = {}
+        by_output: dict[JobOutput, list[str]] = {}
         for kind, name, file, _ in manifest.published.get("files", ()):
-            by_output.setdefault(Output(kind, name), []).append(file)
+            by_output.setdefault(JobOutput(kind, name), []).append(file)
         for output, files in by_output.items():
             sink = self._sink(output, manifest)
             staging = self._staging(output, sink, manifest.step)
@@ -94,12 +94,12 @@ class Outputs:
         for output, sink in self._all(manifest):
             sink.forget_after(output.name, manifest.step)
 
-    def _all(self, manifest: Manifest) -> Iterator[tuple[Output, Sink]]:
-        kinds = [Output(RESULTS, query) for query in manifest.queries]
-        kinds += [Output(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams]
+    def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
+        kinds = [JobOutput(RESULTS, query) for query in manifest.queries]
+        kinds += [JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams]
         yield from ((output, self._sink(output, manifest)) for output in kinds)
 
-    def _sink(self, output: Output, manifest: Manifest) -> Sink:
+    def _sink(self, output: JobOutput, manifest: Manifest) -> Sink:
         if output.kind == RESULTS:
             return self._results(output.name, manifest.queries[output.name].sink)
         return FileSink(self.folders.rejected(output.kind, output.name))
@@ -115,5 +115,5 @@ class Outputs:
             )
         return found
 
-    def _staging(self, output: Output, sink: Sink, step: int) -> Staging:
+    def _staging(self, output: JobOutput, sink: Sink, step: int) -> Staging:
         return sink.stage(step, self.folders.scratch(output.name))

@@ -21,7 +21,7 @@ from midstream.runtime.lane import StepClock
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen
 from midstream.spark.crash_points import CrashPoint
-from midstream.spark.outputs import DEAD_LETTERS, LATE, RESULTS, Output, OutputFile
+from midstream.spark.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
 from midstream.spark.sinks import Staging
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
@@ -41,7 +41,7 @@ class Writes:
     """Where the tasks of a step write: the store of chunks, and the staging of each output."""
 
     store: str
-    staging: Mapping[Output, Staging]
+    staging: Mapping[JobOutput, Staging]
     crash: CrashPoint
 
 
@@ -132,9 +132,9 @@ class TaskReport:
         self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
         if task.counting[stream.name] == group:
             if judged.late is not None:
-                self._put(Output(LATE, stream.name), f"rows{len(self.files)}", share.late(judged.late, watermark))
+                self._put(JobOutput(LATE, stream.name), f"rows{len(self.files)}", share.late(judged.late, watermark))
             if judged.dead is not None:
-                self._put(Output(DEAD_LETTERS, stream.name), f"rows{len(self.files)}", share.dead(judged.dead))
+                self._put(JobOutput(DEAD_LETTERS, stream.name), f"rows{len(self.files)}", share.dead(judged.dead))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
         return judged.entering
 
@@ -142,7 +142,7 @@ class TaskReport:
         """Write a lane's results and note its state."""
         name = lane_name(self.task.groups[group], lane)
         for query, answer in output.results.items():
-            self._put(Output(RESULTS, query), name, answer.table)
+            self._put(JobOutput(RESULTS, query), name, answer.table)
         self.lanes[name] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class TaskReport:
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         return {"lanes": self.lanes, "files": self.files, "seen": seen, "entered": self.entered}
 
-    def _put(self, output: Output, stem: str, table: pa.Table) -> None:
+    def _put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
         if table.num_rows:
             file = self.task.writes.staging[output].write(f"{stem}-{self.token}", table)
             self.files.append(OutputFile(*output, file, table.num_rows))
