@@ -41,12 +41,12 @@ class Binding:
         inside = frozenset(labels)
         if inside not in self._signatures:
             counted = "".join(f" {clock}" for clock in self.clocks if clock != EVENT_TIME)
-            wanted = None
+            needed = None
             if self.lineages:
-                wanted = " ".join(f"{a}@{self.lineages[a].since}" for a in sorted(inside))
+                needed = " ".join(f"{a}@{self.lineages[a].since}" for a in sorted(inside))
                 if len(inside) > 1:
-                    wanted += f" {demand_text(self.demands, inside)}{self._kept(inside)}"
-            self._signatures[inside] = signature(self.query, inside, self.scope + counted, wanted)
+                    needed += f" {demand_text(self.demands, inside)}{self._kept(inside)}"
+            self._signatures[inside] = signature(self.query, inside, self.scope + counted, needed)
         return self._signatures[inside]
 
     def _kept(self, inside: frozenset[str]) -> str:
@@ -89,7 +89,7 @@ class Binding:
         return compile_source(self, label)
 
     def need(self, labels: Iterable[str]) -> Need | None:
-        """What the queries want of the combinations of these sources, where lifetimes do not say it already."""
+        """What the queries need of the combinations of these sources, where lifetimes do not say it already."""
         return need_of(self.demands, frozenset(labels), self.lineages) if self.lineages else None
 
     def _rows(self, label: str) -> RowsSpec:

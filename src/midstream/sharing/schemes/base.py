@@ -44,7 +44,7 @@ class Figures:
 
 
 class Scheme(ABC):
-    """One way of sharing; found by discovery, known to nobody by name.
+    """One way of sharing; found by discovery; no other file knows its name.
 
     A scheme decides before a step where chains are cut, from what it is given alone, so that a step that is done again
     decides the same. Whatever it decides, every answer is the same; `midstream.testing.check_scheme` holds it to that.

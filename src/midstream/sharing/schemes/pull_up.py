@@ -1,6 +1,6 @@
 """Selection pull-up: the join with the largest window, and a router (Wang §4.1).
 
-Every row is kept for the widest window, whatever filters say; each result is held against the window and the filter of
+Every row is kept for the widest window, whatever filters say; each result is compared with the window and the filter of
 each query. The baseline, as [HFAE03] and [CDN02] have it.
 """
 

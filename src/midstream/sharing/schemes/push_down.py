@@ -1,8 +1,8 @@
-"""Selection push-down: the streams are partitioned by the filters, one join for each pair of parts (Wang §4.2).
+"""Selection push-down: the streams are partitioned by the filters, one join for each pair of partitions (Wang §4.2).
 
-A part is the rows that pass the same filters; the join of two parts has the widest window among the queries that want
-both, a router behind it, and an order-preserving union merges what the joins give. Each join keeps states of its own,
-so rows of one part are held once for each part they meet.
+A partition is the rows that pass the same filters; the join of two partitions has the widest window among the queries
+that read both, a router behind it, and an order-preserving union merges what the joins give. Each join keeps states of
+its own, so rows of one partition are kept once for each partition they are joined with.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from midstream.sharing.schemes.base import Figures, Scheme
 
 
 class PushDown(Scheme):
-    """No slices; parts of the streams instead."""
+    """No slices; partitions of the streams instead."""
 
     name = "push_down"
     delivery = "partition"
