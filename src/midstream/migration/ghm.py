@@ -18,6 +18,7 @@ from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
@@ -53,7 +54,7 @@ class GHM(Lasting):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        new = apart(whole, f"{name}+/", task.units)
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
         return GHMTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
 
     @override
@@ -67,7 +68,7 @@ class GHMTransition(Transition):
 
     @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:
-        return tuple((unit, queue_of(unit, f"{self.name}=/")) for unit in self.inputs())
+        return tuple((unit, queue_of(unit, ViewName(self.name, ViewKind.QUEUE))) for unit in self.inputs())
 
     @override
     def enter(self, lane: Lane) -> None:
@@ -107,7 +108,7 @@ class GHMTransition(Transition):
 
     def _feed(self, queue: Queue, count: int, lane: Lane) -> int:
         pieces = queue.take(count)
-        feed(self.new, f"{self.name}+/", pieces, lane)
+        feed(self.new, ViewName(self.name, ViewKind.NEW), pieces, lane)
         return sum(map(len, pieces.values()))
 
     def waiting(self, lane: Lane) -> int:

@@ -15,6 +15,7 @@ from midstream.migration.under_way.replay import feed, old_rows
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
@@ -38,7 +39,7 @@ class GMS(Lasting):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        new = apart(whole, f"{name}+/", task.units)
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
         return GMSTransition(whole.signature, whole.rows, name, task, None, new, whole, options)
 
     @override
@@ -53,7 +54,9 @@ class GMSTransition(Transition):
     @override
     def enter(self, lane: Lane) -> None:
         begin_empty(self, lane)
-        feed(self.new, f"{self.name}+/", {unit.id: old_rows(unit, lane) for unit in self.inputs()}, lane)
+        feed(
+            self.new, ViewName(self.name, ViewKind.NEW), {unit.id: old_rows(unit, lane) for unit in self.inputs()}, lane
+        )
 
     @override
     def is_idle(self) -> bool:

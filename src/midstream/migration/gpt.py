@@ -13,6 +13,7 @@ from midstream.migration.under_way.lasting import Lasting
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations
@@ -33,7 +34,7 @@ class GPT(Lasting):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        new = apart(whole, f"{name}+/", task.units)
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
         return GPTTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
 
     @override
@@ -72,5 +73,5 @@ def begin_empty(transition: Transition, lane: Lane) -> None:
     """Put an empty state wherever the new plan has one of its own."""
     for operator in transition.new.walk():
         for _, spec in operator.states():
-            if spec.signature.view.startswith(f"{transition.name}+/"):
+            if spec.signature.is_within(ViewName(transition.name, ViewKind.NEW)):
                 lane.put(JoinState(spec, []))

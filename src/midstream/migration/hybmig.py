@@ -20,6 +20,7 @@ from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.codec import decode, encode
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.decompose import Sources
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.plan.tree import Leaf, joins
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -68,8 +69,10 @@ class HybMig(Lasting):
             whole.rows,
             name,
             task,
-            old.in_view(View(f"{name}-/", joins, joins - {old.labels})) if _is_plain(old, joins) else old,
-            whole.in_view(View(f"{name}+/", states | {whole.labels}, states)),
+            old.in_view(View(ViewName(name, ViewKind.OLD), joins, joins - {old.labels}))
+            if _is_plain(old, joins)
+            else old,
+            whole.in_view(View(ViewName(name, ViewKind.NEW), states | {whole.labels}, states)),
             whole,
             options,
             joins,
@@ -102,17 +105,21 @@ class HybMigTransition(Transition):
         assert self.old is not None
         for op in self.old.walk():
             for _, spec in op.states():
-                if spec.signature.view.startswith(f"{self.name}-/"):
+                if spec.signature.is_within(ViewName(self.name, ViewKind.OLD)):
                     lane.share(replace(spec, signature=spec.signature.whole()), spec)
         for op in self.new.walk():
             for _, spec in op.states():
-                if spec.signature.view.startswith(f"{self.name}+/"):
+                if spec.signature.is_within(ViewName(self.name, ViewKind.NEW)):
                     lane.put(JoinState(spec, []))
 
     @cached_property
     def background(self) -> Background | None:
         """Who fills the missing states, if there is a budget."""
-        return Background(self.id, self.new, f"{self.name}~/") if BACKGROUND.of(self.options) else None
+        return (
+            Background(self.id, self.new, ViewName(self.name, ViewKind.BACKGROUND))
+            if BACKGROUND.of(self.options)
+            else None
+        )
 
     @override
     def states(self) -> tuple[tuple[Operator, StateSpec], ...]:

@@ -24,6 +24,7 @@ from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -55,7 +56,7 @@ class JISC(Lasting):
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
         states = inner(whole, task.units)
-        new = whole.in_view(View(f"{name}+/", states | {whole.labels}, states)) if states else whole
+        new = whole.in_view(View(ViewName(name, ViewKind.NEW), states | {whole.labels}, states)) if states else whole
         return JISCTransition(whole.signature, whole.rows, name, task, None, new, whole, options)
 
     @override
@@ -64,8 +65,9 @@ class JISC(Lasting):
         if isinstance(old, MigratingBox) and isinstance(box, MigratingBox):
             placed = {p.name for p in old.mixture.placed}
             running = [t for name, t in old.transitions().items() if name in placed and isinstance(t, JISCTransition)]
+            begun_now = {p.name for p in box.mixture.placed if p.mark == mark}
             for transition in box.transitions().values():
-                if isinstance(transition, JISCTransition) and transition.name.startswith(f"{mark}:"):
+                if isinstance(transition, JISCTransition) and transition.name in begun_now:
                     transition.inherit(running, lane)
         return box
 

@@ -20,6 +20,7 @@ from midstream.migration.under_way.transition import Transition, apart, inner
 from midstream.operators.match import keyed
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
@@ -64,7 +65,7 @@ class ParallelTrack(Lasting):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        new = apart(whole, f"{name}+/", task.units)
+        new = apart(whole, ViewName(name, ViewKind.NEW), task.units)
         return ParallelTransition(whole.signature, whole.rows, name, task, old, new, whole, options)
 
     @override

@@ -94,7 +94,7 @@ class MultiJoinOperator(Operator):
             replace(route, hops=tuple(replace(hop, state=view.state(hop.state)) for hop in route.hops))
             for route in self.routes
         )
-        return replace(self, signature=replace(self.signature, view=f"{view.name}{self.signature.view}"), routes=routes)
+        return replace(self, signature=self.signature.within(view.name), routes=routes)
 
     @override
     def describe(self) -> str:

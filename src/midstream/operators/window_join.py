@@ -134,7 +134,7 @@ class WindowJoin(Operator):
         left, right = (c.in_view(view) if view.covers(c.labels) else c for c in self.children())
         return replace(
             self,
-            signature=replace(self.signature, view=f"{view.name}{self.signature.view}"),
+            signature=self.signature.within(view.name),
             left=left,
             right=right,
             left_state=view.state(self.left_state),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.query import (
@@ -26,26 +27,65 @@ from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 
+class ViewKind(Enum):
+    """What the states of a view are for."""
+
+    NEW = "+"
+    """The new plan, while it lacks old combinations."""
+
+    OLD = "-"
+    """The old plan, where it leaves out what the new plan makes."""
+
+    QUEUE = "="
+    """Rows that wait to be fed to the new plan."""
+
+    BACKGROUND = "~"
+    """Combinations that are completed in the background."""
+
+
+@dataclass(frozen=True)
+class ViewName:
+    """States that a transition, by its name, has for itself, and what for.
+
+    >>> str(ViewName("q.12.0:A+B", ViewKind.NEW))
+    'q.12.0:A+B+/'
+    """
+
+    transition: str
+    kind: ViewKind
+
+    def __str__(self) -> str:
+        return f"{self.transition}{self.kind.value}/"
+
+
 @dataclass(frozen=True)
 class Signature:
     """What a state holds: its inputs and the predicates between them, as sorted texts.
 
-    `view` names the migration under way that holds only a part of that content, and is empty otherwise.
+    `view` names the migrations under way, the youngest first, that hold only a part of that content.
     """
 
     scope: str
     inputs: tuple[str, ...]
     predicates: tuple[str, ...]
-    view: str = ""
+    view: tuple[ViewName, ...] = ()
 
     def text(self) -> str:
         """The signature in full."""
-        seen = f"|{self.view}" if self.view else ""
+        seen = f"|{''.join(map(str, self.view))}" if self.view else ""
         return f"{self.scope}|{' , '.join(self.inputs)}|{' and '.join(self.predicates)}{seen}"
 
     def whole(self) -> Signature:
         """The signature of the state that holds everything."""
-        return replace(self, view="") if self.view else self
+        return replace(self, view=()) if self.view else self
+
+    def within(self, view: ViewName) -> Signature:
+        """The signature of what a view has of this content."""
+        return replace(self, view=(view, *self.view))
+
+    def is_within(self, view: ViewName) -> bool:
+        """Whether this is directly of a view."""
+        return self.view[:1] == (view,)
 
     def digest(self) -> str:
         """Twelve hexadecimal digits of the signature."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from midstream.plan.signature import ViewName
 from midstream.state.specs import StateSpec
 
 
@@ -14,7 +15,7 @@ class View:
     Base rows are never in a view: they are stored once, for every plan.
     """
 
-    name: str
+    name: ViewName
     operators: frozenset[frozenset[str]]
     states: frozenset[frozenset[str]]
 
@@ -22,7 +23,7 @@ class View:
         """The state under its name in the view."""
         if frozenset(spec.labels) not in self.states:
             return spec
-        return replace(spec, signature=replace(spec.signature, view=f"{self.name}{spec.signature.view}"))
+        return replace(spec, signature=spec.signature.within(self.name))
 
     def covers(self, labels: frozenset[str]) -> bool:
         """Whether the operator over these sources stands apart."""

@@ -79,7 +79,7 @@ def test_it_says_where_and_what_to_report(monkeypatch: pytest.MonkeyPatch) -> No
     for part in (
         "step 1",
         "query 'pairs'",
-        "window_join hash A.k ~ B.k",
+        "window_join hash A.k = B.k",
         "ZeroDivisionError",
         "test_faults.py",
         "report",
@@ -132,7 +132,7 @@ def test_a_fault_that_stays_ends_with_its_query(monkeypatch: pytest.MonkeyPatch)
 def test_a_command_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = engine()
     before = everything(made)
-    monkeypatch.setattr(membership, "seen_of", lambda *_: 1 // 0)
+    monkeypatch.setattr(membership, "visible_past", lambda *_: 1 // 0)
     with pytest.raises(ms.InternalError, match="command add_query"):
         made.add_query("more", WIDER)
     assert everything(made) == before

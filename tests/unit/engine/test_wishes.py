@@ -35,7 +35,7 @@ def test_a_wish_waits_for_the_next_step(
     def granted(manifest: Manifest, *_: object) -> Manifest:
         return manifest
 
-    monkeypatch.setattr("midstream.engine.take", granted)
+    monkeypatch.setattr("midstream.engine.taken", granted)
     engine = ms.Engine()
     wish(engine)
     assert engine.manifest.pending == (command,)

@@ -16,11 +16,14 @@ from midstream.migration.discovery import strategies
 from midstream.migration.under_way.transition import Transition
 from midstream.operators.stairs_join import StairsJoin, routed
 from midstream.operators.window_join import WindowJoin
+from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
 from tests.property.drive import start
 from tests.unit.operators.test_equal_content import FORMS, QUERIES, STEPS, STREAMS
+
+VIEW = ViewName("q.3.0:A+B", ViewKind.NEW)
 
 WAYS = {
     "m_join": ("tree", "orders"),
@@ -108,14 +111,14 @@ def test_in_a_view(seen: list[Operator]) -> None:
         if isinstance(operator, Transition):
             continue
         everything = frozenset(one.labels for one in operator.walk())
-        copied = operator.in_view(View("view/", everything, everything))
+        copied = operator.in_view(View(VIEW, everything, everything))
         assert type(copied) is type(operator)
         for (producer, before), (same, after) in zip(operator.states(), copied.states(), strict=True):
             assert same.labels == producer.labels
             assert replace(after, signature=before.signature) == before
-            assert after.signature == replace(before.signature, view=f"view/{before.signature.view}")
+            assert after.signature == before.signature.within(VIEW)
             renamed += 1
-        back = copied.in_view(View("", everything, everything))
+        back = copied.in_view(View(VIEW, everything, everything))
         kept = {name: value for name, value in values(back).items() if name in ("rows", "on", "need", "spec", "policy")}
         assert kept == {name: value for name, value in values(operator).items() if name in kept}
     assert renamed > len(FORMS)

@@ -11,6 +11,7 @@ from midstream.migration.hybrid.characteristics import CharacteristicsTable, Ent
 from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
+from midstream.plan.signature import ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import concatenate
@@ -35,7 +36,7 @@ class Background:
 
     operator: str
     new: Operator
-    view: str
+    view: ViewName
 
     def work(
         self, lane: Lane, table: CharacteristicsTable, cursor: int | None, budget: int
@@ -56,7 +57,7 @@ class Background:
     def gathering(self, entry: Entry) -> tuple[Operator, StateSpec]:
         """The state in which an entry's combinations gather, and the operator that makes them."""
         producer, spec = self._state(entry)
-        return producer, replace(spec, signature=replace(spec.signature, view=f"{self.view}{spec.signature.view}"))
+        return producer, replace(spec, signature=spec.signature.within(self.view))
 
     def _pieces(
         self, lane: Lane, table: CharacteristicsTable, entry: Entry, cursor: int | None, end: int

@@ -71,7 +71,8 @@ class Lasting(Strategy):
         # What both plans have in common goes on as it is, in transition or not.
         common = [p for p in before.placed if not any(_covers(task, p.task) for task in tasks)]
         running = MigratingBox(PlanInTransition(new, (*common, *placed)), self.maker)
-        own = [t for t in running.transitions().values() if t.name.startswith(f"{mark}:")]
+        begun_now = {p.name for p in placed}
+        own = [t for t in running.transitions().values() if t.name in begun_now]
         for transition in own:
             transition.enter(lane)
         ensure(lane, [s for t in own for s in states_of(t.children())], event=False)

@@ -11,6 +11,7 @@ import numpy as np
 from midstream.migration.under_way.replay import unsorted
 from midstream.model.window import EVENT_TIME
 from midstream.operators.source import SourceOperator
+from midstream.plan.signature import ViewName
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.join_state import JoinState
@@ -18,7 +19,7 @@ from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
 
 
-def queue_of(unit: Operator, view: str) -> StateSpec:
+def queue_of(unit: Operator, view: ViewName) -> StateSpec:
     """The state, under a view's name, in which an input's combinations wait: first come, first out.
 
     Rows of a shared source wait no longer than they live: with its windows and filters their lifetimes change.
@@ -27,7 +28,7 @@ def queue_of(unit: Operator, view: str) -> StateSpec:
     base = unit.spec if isinstance(unit, SourceOperator) else None
     if base is not None and base.lineage is not None:
         base = replace(base, lineage=replace(base.lineage, cuts=()))
-    return replace(spec, signature=replace(spec.signature, view=view), base=base)
+    return replace(spec, signature=spec.signature.within(view), base=base)
 
 
 class Queue:

@@ -8,13 +8,14 @@ from midstream.model.counters import Counters
 from midstream.model.window import EVENT_TIME
 from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
+from midstream.plan.signature import ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.specs import StateSpec
 
 
-def feed(plan: Operator, view: str, pieces: Mapping[str, Combinations], lane: Lane) -> None:
+def feed(plan: Operator, view: ViewName, pieces: Mapping[str, Combinations], lane: Lane) -> None:
     """Run a plan over one more piece of each of its inputs; what it gives is thrown away.
 
     `pieces` are by the ids of the inputs. Afterwards they count as old in the states that the plan has for itself under
@@ -23,7 +24,7 @@ def feed(plan: Operator, view: str, pieces: Mapping[str, Combinations], lane: La
     with lane.replaying(pieces):
         plan.delta(lane)
     for _, spec in states_of([plan]):
-        if spec.signature.view.startswith(view) and (aged := lane.join(spec).age()):
+        if spec.signature.is_within(view) and (aged := lane.join(spec).age()):
             lane.count(f"state {spec.id}", Counters(inserted=aged))
 
 

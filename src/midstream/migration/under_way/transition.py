@@ -18,6 +18,7 @@ from midstream.migration.under_way.task import BegunTask, nodes
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.decompose import Sources
+from midstream.plan.signature import ViewName
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.view import View
@@ -175,7 +176,7 @@ def grafted(operator: Operator, units: Mapping[Sources, Operator], done: dict[in
     return done[id(operator)]
 
 
-def apart(whole: Operator, view: str, units: frozenset[Sources]) -> Operator:
+def apart(whole: Operator, view: ViewName, units: frozenset[Sources]) -> Operator:
     """The plan with states of its own, those of its units included."""
     operators = inner(whole, units) | {whole.labels}
     return whole.in_view(View(view, operators, (operators - {whole.labels}) | units))

@@ -96,7 +96,7 @@ class EddyOperator(Operator):
     def in_view(self, view: View) -> Self:
         return replace(
             self,
-            signature=replace(self.signature, view=f"{view.name}{self.signature.view}"),
+            signature=self.signature.within(view.name),
             stems=tuple(replace(s, indexes=tuple(map(view.state, s.indexes))) for s in self.stems),
         )
 
