@@ -59,7 +59,7 @@ def report(manifest: Manifest) -> Report:
         chains={name: _chain(manifest, name, chains.get(name), queries) for name in manifest.chains},
         migrations=tuple(sorted(migrations, key=lambda one: one.begun)),
         states=tuple(_states(manifest)),
-        by_lane={name: _lane(name, lane.states) for name, lane in manifest.lane_states.items()},
+        by_lane={str(name): _lane(str(name), lane.states) for name, lane in manifest.lane_states.items()},
         last_command=manifest.last_command,
         pending=manifest.pending,
     )
@@ -152,7 +152,7 @@ def _states(manifest: Manifest) -> list[StateReport]:
     listings: dict[tuple[str, str], list[StateListing]] = {}
     for name, lane in manifest.lane_states.items():
         for id, listing in lane.states.items():
-            listings.setdefault((name.rpartition(".")[0], id), []).append(listing)
+            listings.setdefault((name.group, id), []).append(listing)
     found = []
     for (group, id), listed in sorted(listings.items()):
         held = _Held([listed])

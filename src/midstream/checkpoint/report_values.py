@@ -10,8 +10,9 @@ from typing_extensions import override
 
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.counters import Counters, operator_name
+from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
+from midstream.model.ids import CounterKey
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Report(ReportValue):
     A state under several indexes counts once in `state_rows`, and a chunk that several states list once in `chunks` and
     `state_bytes`: so totals may be less than the sums over `states`. `last_command` is the number of the last command
     taken from the job's log; `pending` are those that an engine, which has no log, holds for its next step.
-    `operators` has the counters of each operator of a lane group, by the name that `operator_name` gives.
+    `operators` has the counters of each operator of a lane group.
     """
 
     job: str
@@ -166,7 +167,7 @@ class Report(ReportValue):
     sharing: str
     lanes: int
     counters: Counters
-    operators: Mapping[str, Counters]
+    operators: Mapping[CounterKey, Counters]
     state_rows: int
     state_bytes: int
     chunks: int
@@ -188,7 +189,7 @@ class Report(ReportValue):
 
     def counted(self, group: str, operator: str) -> Counters:
         """What an operator has counted in all lanes of a lane group."""
-        return self.operators.get(operator_name(f"{group}.", operator), Counters())
+        return self.operators.get(CounterKey(group, operator), Counters())
 
     def metrics(self) -> dict[str, Any]:
         """The exact counters of the job and of each query, and the size of the state now, as JSON values."""
@@ -209,7 +210,7 @@ def _json(value: Any) -> Any:
         case Counters():
             return dict(vars(value))
         case Mapping():
-            return {name: _json(item) for name, item in value.items()}
+            return {str(name): _json(item) for name, item in value.items()}
         case list() | tuple():
             return [_json(item) for item in value]
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from midstream.language.expression import infix
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
@@ -77,6 +78,6 @@ def rows_by_slice(manifest: Manifest, chain: ChainUnit, boxes: Sequence[Box]) ->
     return {label: tuple(counts) for label, counts in rows.items()}
 
 
-def lanes_of_group(manifest: Manifest, group: str) -> dict[str, LaneState]:
-    """By name the lanes of a lane group."""
-    return {name: lane for name, lane in manifest.lane_states.items() if name.rpartition(".")[0] == group}
+def lanes_of_group(manifest: Manifest, group: str) -> dict[LaneId, LaneState]:
+    """By id the lanes of a lane group."""
+    return {name: lane for name, lane in manifest.lane_states.items() if name.group == group}

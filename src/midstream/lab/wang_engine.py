@@ -72,7 +72,7 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
             # What has grown too old in a step goes with the next one, even an empty one.
             engine.push({})
             held.append(_state_rows(engine))
-    operators = {name.partition(" ")[2]: counted for name, counted in engine.manifest.operators.items()}
+    operators = {key.operator: counted for key, counted in engine.manifest.operators.items()}
     joins = _sum(operators, "join ")
     return Tally(
         rows={name: progress.rows for name, progress in engine.manifest.progress.items()},

@@ -12,6 +12,7 @@ from typing import Any
 from midstream.model.codec import Complete
 from midstream.model.command import Command
 from midstream.model.counters import Counters
+from midstream.model.ids import CounterKey, LaneId
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 
@@ -152,8 +153,8 @@ class Manifest(Complete):
     chains: Mapping[str, Chain] = field(default_factory=dict)
     shared_sources: Mapping[str, SharedSource] = field(default_factory=dict)
     reshared: int = 0
-    lane_states: Mapping[str, LaneState] = field(default_factory=dict)
-    operators: Mapping[str, Counters] = field(default_factory=dict)
+    lane_states: Mapping[LaneId, LaneState] = field(default_factory=dict)
+    operators: Mapping[CounterKey, Counters] = field(default_factory=dict)
     totals: Counters = Counters()
     last_command: int = 0
     pending: tuple[Command, ...] = ()

@@ -12,7 +12,8 @@ from functools import cached_property
 from math import inf, prod
 
 from midstream.language.query import BandPredicate, EquiPredicate, Query
-from midstream.model.counters import Counters, operator_name
+from midstream.model.counters import Counters
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Window
 from midstream.operators.window_join import WindowJoin
@@ -175,11 +176,11 @@ class Gathering:
         return sum(listing.live for listing in self._listings(state_id))
 
     def _listings(self, state_id: str) -> list[StateListing]:
-        lanes = [s for lane, s in self.manifest.lane_states.items() if lane.rpartition(".")[0] == self.observed.group]
+        lanes = [s for lane, s in self.manifest.lane_states.items() if lane.group == self.observed.group]
         return [lane.states[state_id] for lane in lanes if state_id in lane.states]
 
     def _counters(self, operator: Operator) -> Counters:
-        return self.manifest.operators.get(operator_name(f"{self.observed.group}.", operator.id), Counters())
+        return self.manifest.operators.get(CounterKey(self.observed.group, operator.id), Counters())
 
     def _aliases(self, labels: Iterable[str]) -> Sources:
         back = {label: alias for alias, label in self.names.items()}

@@ -19,6 +19,7 @@ from midstream.language.expression import Column
 from midstream.model.counters import Counters, is_once_more
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.state.base_state import BaseState
@@ -63,7 +64,7 @@ class Lane:
 
     def __init__(
         self,
-        name: str,
+        name: LaneId,
         state: LaneState,
         inputs: Mapping[str, pa.RecordBatch],
         clock: StepClock,

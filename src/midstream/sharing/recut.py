@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midstream.model.counters import Counters, operator_name
+from midstream.model.counters import Counters
 from midstream.model.events import ChainChanged, Event
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
@@ -58,7 +59,7 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
     chain = manifest.chains[name]
     rates = [_rate(manifest, chain, label) for label in chain.sources]
     steps = manifest.step - max(chain.since, chain.renamed_in)  # Its counters go by its name.
-    found = manifest.operators.get(operator_name(f"{chain.group}.", f"union {name}"), Counters()).rows_in
+    found = manifest.operators.get(CounterKey(chain.group, f"union {name}"), Counters()).rows_in
     arrived = [manifest.progress[stream].rows for stream in chain.streams if stream in manifest.progress]
     if steps < 1 or not found or not all(rates) or not all(arrived):
         return None
@@ -76,7 +77,7 @@ def _rate(manifest: Manifest, chain: Chain, label: str) -> float:
     widest = max(one.size for one in source.filters.values())
     live = 0
     for lane, state in manifest.lane_states.items():
-        if lane.rpartition(".")[0] == chain.group:
+        if lane.group == chain.group:
             live += sum(s.live for i, s in state.states.items() if i.startswith(f"{label}.") and i.endswith(".rows"))
     return live / widest if widest else 0.0
 

@@ -148,8 +148,10 @@ class Driver:
         return not plan.events and partitions_of(batch) == 0
 
     def _idle(self) -> Gathered:
-        uses = {"": tuple(self.manifest.operators)}  # Their counters are kept.
-        outputs = {lane: LaneOutput(state, {}, {}, uses) for lane, state in self.manifest.lane_states.items()}
+        outputs = {}
+        for lane, state in self.manifest.lane_states.items():
+            counted = tuple(key.operator for key in self.manifest.operators if key.group == lane.group)
+            outputs[lane] = LaneOutput(state, {}, {}, {"": counted})  # In use, so that their counters are kept.
         return Gathered(outputs, {name: Seen() for name in self.manifest.streams}, ())
 
     def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:

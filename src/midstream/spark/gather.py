@@ -13,6 +13,7 @@ from midstream.model import errors
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
+from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
 from midstream.runtime.lane import StepClock
@@ -38,7 +39,7 @@ class FaultInWorker(Exception):
 class Gathered:
     """What the tasks of a step report."""
 
-    outputs: Mapping[str, LaneOutput]
+    outputs: Mapping[LaneId, LaneOutput]
     seen: Mapping[str, Seen]
     files: tuple[OutputFile, ...]
 
@@ -144,7 +145,8 @@ def _seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]])
 
 
 def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
-    outputs = {lane: decode(LaneOutput, value) for report in reports for lane, value in report["lanes"].items()}
+    lanes = [one for report in reports for one in report["lanes"].items()]
+    outputs = {LaneId.parse(lane): decode(LaneOutput, value) for lane, value in lanes}
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
     if setting.exchange.has_filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
@@ -155,12 +157,12 @@ def _with_rows_left_out(
     setting: Setting,
     reports: Sequence[Mapping[str, Any]],
     seen: Mapping[str, Seen],
-    outputs: Mapping[str, LaneOutput],
-) -> dict[str, LaneOutput]:
+    outputs: Mapping[LaneId, LaneOutput],
+) -> dict[LaneId, LaneOutput]:
     """Count the rows that Spark left out before the shuffle as the sources of their group would have counted them."""
     counted = dict(outputs)
     for at, group in enumerate(setting.exchange.groups):
-        lane = f"{group.name}.0"
+        lane = LaneId(group.name, 0)
         counters = dict(counted[lane].counters)
         for source in _sources(setting.programs[group.name]):
             stream = source.spec.stream

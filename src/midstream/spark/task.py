@@ -17,6 +17,7 @@ import pyarrow as pa
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
+from midstream.model.ids import LaneId
 from midstream.runtime.lane import StepClock
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen
@@ -28,7 +29,6 @@ from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
 from midstream.state.store.files import FileStore
 from midstream.step.admission.admit import Mask, judge
-from midstream.step.admission.lanes import lane_name
 from midstream.step.fold import state_of
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
@@ -95,7 +95,7 @@ class StepTask:
 
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
         name = self.groups[group]
-        program, lane_id, slotted = self.plan.program(name), lane_name(name, lane), name != SINGLE
+        program, lane_id, slotted = self.plan.program(name), LaneId(name, lane), name != SINGLE
         read = {stream for unit in program.units for stream in unit.streams}
         batches = {}
         for stream in self.streams:
@@ -140,10 +140,10 @@ class TaskReport:
 
     def deliver(self, group: int, lane: int, output: LaneOutput) -> None:
         """Write a lane's results and note its state."""
-        name = lane_name(self.task.groups[group], lane)
+        name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
-            self._put(JobOutput(RESULTS, query), name, answer.table)
-        self.lanes[name] = encode(replace(output, results={}))
+            self._put(JobOutput(RESULTS, query), str(name), answer.table)
+        self.lanes[str(name)] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from midstream.language.parse import parsed
-from midstream.model.counters import Counters, is_once_more, operator_id, operator_name
+from midstream.model.counters import Counters, is_once_more
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
+from midstream.model.ids import CounterKey, LaneId
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.runtime.lane import BEGINNING
 from midstream.runtime.watermark import Seen, advance, watermarks
@@ -26,11 +27,11 @@ def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, Stream
 
 
 def conclude(
-    before: Manifest, plan: StepPlan, outputs: Mapping[str, LaneOutput], seen: Mapping[str, Seen]
+    before: Manifest, plan: StepPlan, outputs: Mapping[LaneId, LaneOutput], seen: Mapping[str, Seen]
 ) -> tuple[Manifest, tuple[Event, ...]]:
     """The manifest after the step, and everything that happened in it.
 
-    `before` is the manifest the step began from; `outputs` is by lane name, `<group>.<lane>`.
+    `before` is the manifest the step began from; `outputs` has those of all lanes.
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen)
@@ -49,7 +50,7 @@ def conclude(
     states = {lane: output.state for lane, output in outputs.items()}
     done_in_all = _sum_all(counted)
     totals = manifest.totals + done_in_all
-    used = {operator_name(lane, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
+    used = {CounterKey(lane.group, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
     operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
@@ -90,7 +91,7 @@ def living_rows(states: Mapping[str, StateListing]) -> int:
     return sum(found.values())
 
 
-def _rows_out(manifest: Manifest, outputs: Mapping[str, LaneOutput]) -> dict[str, int]:
+def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
     found = dict.fromkeys(manifest.queries, 0)
     for output in outputs.values():
         for name, rows in output.rows_out.items():
@@ -99,7 +100,7 @@ def _rows_out(manifest: Manifest, outputs: Mapping[str, LaneOutput]) -> dict[str
     return found
 
 
-def _work_of(outputs: Mapping[str, LaneOutput]) -> dict[str, Counters]:
+def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
     """What each unit's operators did in the step: rows in are its sources', results are counted by query."""
     found: dict[str, Counters] = {}
     for output in outputs.values():
@@ -113,13 +114,13 @@ def _work_of(outputs: Mapping[str, LaneOutput]) -> dict[str, Counters]:
     return found
 
 
-def _named(lane: str, counters: Mapping[str, Counters]) -> dict[str, Counters]:
-    return {operator_name(lane, operator): counted for operator, counted in counters.items()}
+def _named(lane: LaneId, counters: Mapping[str, Counters]) -> dict[CounterKey, Counters]:
+    return {CounterKey(lane.group, operator): counted for operator, counted in counters.items()}
 
 
 def _dropped(
-    before: Manifest, outputs: Mapping[str, LaneOutput], counted: Mapping[str, Counters]
-) -> dict[str, Counters]:
+    before: Manifest, outputs: Mapping[LaneId, LaneOutput], counted: Mapping[CounterKey, Counters]
+) -> dict[CounterKey, Counters]:
     """What the old lanes held and the new ones do not, or inserted once more: it counts as purged."""
     held = _living(before.lane_states)
     holds = _living({lane: output.state for lane, output in outputs.items()})
@@ -130,25 +131,25 @@ def _dropped(
     return dropped
 
 
-def _living(lanes: Mapping[str, LaneState]) -> dict[str, int]:
-    """The living rows of each state in all lanes of its group, by the name of the state's counters."""
-    found: dict[str, int] = {}
+def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
+    """The living rows of each state in all lanes of its group, by the key of the state's counters."""
+    found: dict[CounterKey, int] = {}
     for lane, state in lanes.items():
         for state_id, listing in state.states.items():
             if state_id.endswith((".pending", ".held", ".table")):
                 continue
-            name = operator_name(lane, f"state {state_id}")
+            name = CounterKey(lane.group, f"state {state_id}")
             found[name] = found.get(name, 0) + listing.live
     return found
 
 
-def _sum(pieces: Iterable[Mapping[str, Counters]]) -> dict[str, Counters]:
-    total: dict[str, Counters] = {}
+def _sum(pieces: Iterable[Mapping[CounterKey, Counters]]) -> dict[CounterKey, Counters]:
+    total: dict[CounterKey, Counters] = {}
     for piece in pieces:
         for name, counters in piece.items():
             total[name] = total.get(name, Counters()) + counters
     return total
 
 
-def _sum_all(counters: Mapping[str, Counters]) -> Counters:
-    return sum((c for name, c in counters.items() if not is_once_more(operator_id(name))), Counters())
+def _sum_all(counters: Mapping[CounterKey, Counters]) -> Counters:
+    return sum((c for key, c in counters.items() if not is_once_more(key.operator)), Counters())

@@ -11,13 +11,14 @@ import pyarrow as pa
 from midstream.model.command import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.lane import StepClock
 from midstream.runtime.watermark import watermarks
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit
-from midstream.step.admission.lanes import lane_name, numbered, spread
+from midstream.step.admission.lanes import numbered, spread
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
@@ -51,7 +52,7 @@ def step(
     counts = {name: progress.rows for name, progress in manifest.progress.items()}
     clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
-    outputs: dict[str, LaneOutput] = {}
+    outputs: dict[LaneId, LaneOutput] = {}
     for group in plan.groups():
         program = plan.program(group)
         for stage in program.stages:
@@ -68,15 +69,14 @@ def step(
     )
 
 
-def state_of(plan: StepPlan, group: str, lane: str, store: ChunkStore) -> LaneState:
+def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> LaneState:
     """The state a lane begins the step with; taken over from the old lanes where their number changes."""
     states = plan.manifest.lane_states
     old, new = lanes_of(group, plan.lanes_before), plan.lanes(group)
     if old == new:
         return states.get(lane, LaneState())
-    number = int(lane.rpartition(".")[2])
-    former = [states[name] for name in (lane_name(group, i) for i in range(old)) if name in states]
-    return adopt(former, number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
+    former = [states[name] for name in (LaneId(group, i) for i in range(old)) if name in states]
+    return adopt(former, lane.number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
 
 
 def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
@@ -90,7 +90,7 @@ def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
             )
 
 
-def _together(query: str, outputs: Mapping[str, LaneOutput]) -> pa.Table:
+def _together(query: str, outputs: Mapping[LaneId, LaneOutput]) -> pa.Table:
     """The answers of all lanes, in order of time."""
     answers = [o.results[query] for o in outputs.values() if query in o.results]
     if len(answers) == 1:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from midstream.model.counters import Counters
 from midstream.model.errors import fault_located
 from midstream.model.events import Event
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState
 from midstream.runtime.lane import Lane, StepClock
 from midstream.runtime.result_operator import Answer
@@ -41,7 +42,7 @@ class LaneOutput:
 
 def lane_step(
     program: Program,
-    name: str,
+    name: LaneId,
     state: LaneState,
     inputs: Mapping[str, pa.RecordBatch],
     clock: StepClock,

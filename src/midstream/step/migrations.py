@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, MigrationProgressed
+from midstream.model.ids import LaneId
 from midstream.model.manifest import QueryEntry
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
@@ -17,7 +18,7 @@ TOLD = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
 
 
 def account(
-    plan: StepPlan, name: str, entry: QueryEntry, outputs: Mapping[str, LaneOutput]
+    plan: StepPlan, name: str, entry: QueryEntry, outputs: Mapping[LaneId, LaneOutput]
 ) -> tuple[QueryEntry, list[Event]]:
     """The query's entry with the step's work on its migrations counted, and what happened to them.
 

@@ -11,7 +11,7 @@ import pytest
 
 from midstream.checkpoint.report import report
 from midstream.checkpoint.running import running_boxes, state_names
-from midstream.model.counters import is_once_more, operator_id
+from midstream.model.counters import is_once_more
 from midstream.model.manifest import Manifest
 from midstream.step.conclude import state_rows
 from midstream.step.program import unit_of
@@ -206,7 +206,7 @@ def test_slices_add_up(sharing: str, seed: int) -> None:
         chain = made.explain("q3", analyze=True, format="json")["chain"]
         for label, lineage in chain["lineage"].items():
             assert sum(one["rows"][label] for one in chain["slices"]) == lineage["rows"]
-        joins = {k: c for k, c in made.manifest.operators.items() if operator_id(k).startswith("join ")}
+        joins = {k: c for k, c in made.manifest.operators.items() if k.operator.startswith("join ")}
         compared = sum(counters.comparisons for counters in joins.values())
         assert sum(one["comparisons"] for one in chain["slices"]) + chain["elsewhere"] == compared
         if at < 12:
@@ -245,9 +245,9 @@ def test_a_chain_on_its_way_to_another_plan() -> None:
     assert "├─ old plan" in shown and "└─ new plan" in shown
     assert "chain short  mem_opt, 2 queries, 2 windows, 2 slices, plan (A (B C))" in shown
     chain = made.explain("short", analyze=True, format="json")["chain"]
-    joins = {k: c for k, c in made.manifest.operators.items() if operator_id(k).startswith("join ")}
+    joins = {k: c for k, c in made.manifest.operators.items() if k.operator.startswith("join ")}
     by_slice = [one["comparisons"] for one in chain["slices"]]
-    again = {k: c for k, c in made.manifest.operators.items() if is_once_more(operator_id(k))}
+    again = {k: c for k, c in made.manifest.operators.items() if is_once_more(k.operator)}
     assert sum(by_slice) == sum(counters.comparisons for counters in again.values()) > 0
     assert sum(by_slice) + chain["elsewhere"] == sum(counters.comparisons for counters in joins.values())
 

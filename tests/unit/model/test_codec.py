@@ -22,6 +22,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event, RowsLate
+from midstream.model.ids import CounterKey
 from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.operators.user import Standing
@@ -45,7 +46,10 @@ STREAMS = st.builds(
 ROOTS: tuple[type[Any], ...] = (
     Manifest, LaneOutput, Standing, BegunTask, Entry, *Event.kinds.values(), *Command.kinds.values(),
 )  # fmt: skip
-BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {StreamSchema: STREAMS, Any: JSON}
+GROUPS = st.sampled_from(["single", "key-0123456789ab", "key-0123456789ab-1"])
+BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
+    StreamSchema: STREAMS, CounterKey: st.builds(CounterKey, GROUPS, st.text(max_size=4)), Any: JSON,
+}  # fmt: skip
 
 
 def parts(kind: type[Any]) -> Iterator[type[Any]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from midstream.model.counters import Counters, is_once_more, operator_id
+from midstream.model.counters import Counters, is_once_more
 from midstream.model.events import MigrationEnded, StepDone
 from tests.unit.building import both, engine, table
 
@@ -32,7 +32,7 @@ def counted(made: Any) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
     joins: dict[str, int] = {}
     slices: dict[str, dict[int, int]] = {}
     for name, counters in made.manifest.operators.items():
-        id = operator_id(name)
+        id = name.operator
         if is_once_more(id):
             end, _, join = id.removeprefix("slice ").partition(" of ")
             slices.setdefault(join, {})[int(end)] = counters.comparisons

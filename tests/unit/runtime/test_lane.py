@@ -8,6 +8,7 @@ import pytest
 
 from midstream.language.expression import Column
 from midstream.model.counters import Counters
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState
 from midstream.plan.signature import Signature
 from midstream.runtime import checks
@@ -24,7 +25,7 @@ KEY = (Column("A", "k", pa.int64()),)
 
 
 def lane() -> Lane:
-    return Lane("single.0", LaneState(), {"A": ROWS}, StepClock(3, counts={"A": 7}), MemoryStore())
+    return Lane(LaneId("single", 0), LaneState(), {"A": ROWS}, StepClock(3, counts={"A": 7}), MemoryStore())
 
 
 def spec(index: str = "hash") -> StateSpec:

@@ -7,6 +7,7 @@ import pytest
 
 from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled, StateRebuilt
+from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.store.base import store_chunk
@@ -150,11 +151,11 @@ def test_queries_without_a_common_key_stay_in_one_lane() -> None:
     made.add_query("band", "SELECT A.k FROM A, B WHERE A.k < B.k WINDOW 5 SECONDS")
     made.add_query("key", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
     made.push(both("AB", table([1, 2], k=[1, 2])))
-    groups = sorted(name.rpartition(".")[0] for name in made.manifest.lane_states)
+    groups = sorted(lane.group for lane in made.manifest.lane_states)
     assert [group.startswith("key-") for group in groups] == [True] * 3 + [False]
-    chunks = [ref for lane in made.manifest.lane_states["single.0"].states.values() for ref in lane.chunks]
+    chunks = [ref for lane in made.manifest.lane_states[LaneId("single", 0)].states.values() for ref in lane.chunks]
     made.rescale(2)
     made.push()
-    after = [ref for lane in made.manifest.lane_states["single.0"].states.values() for ref in lane.chunks]
+    after = [ref for lane in made.manifest.lane_states[LaneId("single", 0)].states.values() for ref in lane.chunks]
     assert after == chunks, "and are left alone"
     assert len(made.manifest.lane_states) == 3

@@ -10,21 +10,13 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
+from midstream.model.ids import LaneId
 from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
-
-
-def lane_name(group: str, lane: int) -> str:
-    """The name of a lane in a manifest.
-
-    >>> lane_name("single", 0)
-    'single.0'
-    """
-    return f"{group}.{lane}"
 
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
@@ -43,20 +35,20 @@ def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa
 
 def spread(
     plan: StepPlan, group: str, program: Program, stage: Stage, rows: Mapping[str, pa.RecordBatch]
-) -> dict[str, dict[str, pa.RecordBatch]]:
+) -> dict[LaneId, dict[str, pa.RecordBatch]]:
     """For each lane of a group its share of the rows that a stage begins with, by stream."""
     streams = {stream for unit in program.units for stream in unit.streams}
     key = stage.lane_key
     if key is None:
-        return {lane_name(group, 0): {s: rows[s] for s in streams}}
+        return {LaneId(group, 0): {s: rows[s] for s in streams}}
     slotted = {
         s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1))) for s in streams
     }
     lanes = plan.lanes(group)
     if lanes == 1:
-        return {lane_name(group, 0): slotted}
+        return {LaneId(group, 0): slotted}
     owner = {s: np.asarray(slotted[s].column(SLOT).to_numpy()) % lanes for s in streams}
     return {
-        lane_name(group, lane): {s: slotted[s].filter(pa.array(owner[s] == lane)) for s in streams}
+        LaneId(group, lane): {s: slotted[s].filter(pa.array(owner[s] == lane)) for s in streams}
         for lane in range(lanes)
     }

@@ -158,7 +158,9 @@ def test_the_eager_form_equals_moving_state(old: str, new: str) -> None:
 
 
 def moved(made: Any) -> dict[str, int]:
-    counted = {name.split()[-1].split(".")[0]: c.moved for name, c in made.manifest.operators.items() if c.moved}
+    counted = {
+        name.operator.split()[-1].split(".")[0]: c.moved for name, c in made.manifest.operators.items() if c.moved
+    }
     return dict(sorted(counted.items()))
 
 

@@ -1,0 +1,41 @@
+"""Ids are values: what is asked of them is asked of their fields; their text is for files and people."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from midstream.model.ids import CounterKey, LaneId
+
+GROUPS = st.from_regex(r"single|key-[0-9a-f]{12}(-[0-9]+)?", fullmatch=True)
+
+
+@given(st.text(), st.integers(0))
+def test_a_lane_is_read_again_whatever_its_group_is_called(group: str, number: int) -> None:
+    lane = LaneId(group, number)
+    assert LaneId.parse(str(lane)) == lane
+
+
+@given(GROUPS, st.text())
+def test_counters_are_read_again_whatever_the_operator_is_called(group: str, operator: str) -> None:
+    key = CounterKey(group, operator)
+    assert CounterKey.parse(str(key)) == key
+
+
+def test_texts_are_those_of_checkpoints_written_before() -> None:
+    assert str(LaneId("key-0123456789ab", 12)) == "key-0123456789ab.12"
+    assert str(CounterKey("single", "join A B 0123456789ab")) == "single join A B 0123456789ab"
+
+
+def test_lanes_stand_in_order_of_their_numbers() -> None:
+    assert sorted([LaneId("k", 10), LaneId("k", 2), LaneId("a", 30)]) == [
+        LaneId("a", 30),
+        LaneId("k", 2),
+        LaneId("k", 10),
+    ]
+
+
+def test_what_is_no_lane_is_not_read() -> None:
+    with pytest.raises(ValueError, match="invalid literal"):
+        LaneId.parse("single")
