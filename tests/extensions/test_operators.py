@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.operators.forms.base import OperatorForm, form, forms
+import midstream.operators.forms as room
+from midstream.operators.operator_form import OperatorForm, form, forms
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.notation import form_names
 from midstream.runtime.lane import Lane
@@ -25,7 +27,7 @@ MIRRORED = '''
 
 from dataclasses import replace
 
-from midstream.operators.forms.base import OperatorForm
+from midstream.operators.operator_form import OperatorForm
 from midstream.operators.window_join import WindowJoin
 
 
@@ -89,6 +91,20 @@ def test_a_plan_is_run_by_another_packages_operator(mirrored: str, tmp_path: Pat
     assert again.push({"A": row})["q"].num_rows == 1
     assert again.explain("q", format="json")["plan"] == "mirrored((A (B C)))"
     check_operator(type(form(mirrored)), cases=5)
+
+
+def test_a_file_in_the_room_of_forms_is_all_that_a_form_is(tmp_path: Path) -> None:
+    (tmp_path / "mirrored.py").write_text(MIRRORED)
+    room.__path__.append(str(tmp_path))
+    forget()
+    try:
+        engine = joined()
+        engine.add_query("q", SQL, plan="mirrored(((A B) C))")
+        assert engine.explain("q", format="json")["plan"] == "mirrored(((A B) C))"
+    finally:
+        room.__path__.remove(str(tmp_path))
+        sys.modules.pop(f"{room.__name__}.mirrored", None)
+        forget()
 
 
 def test_a_plan_of_an_operator_that_is_not_installed_is_refused() -> None:

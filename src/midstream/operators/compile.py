@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from midstream.operators.binding import Binding, compile_source
 from midstream.operators.eddy.cacq import EddyOperator
 from midstream.operators.eddy.stem import compile_stems
-from midstream.operators.forms.base import form
 from midstream.operators.join_condition import join_condition
 from midstream.operators.multi_join import Hop, MultiJoinOperator, Route
+from midstream.operators.operator_form import form
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 from midstream.runtime.operator import Operator

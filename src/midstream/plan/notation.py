@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import pkgutil
 import re
 from collections.abc import Iterable
 from functools import lru_cache
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 
 from midstream.language.place import place
 from midstream.language.query import Query
 from midstream.language.scope import find_name, suggest
 from midstream.model.errors import PlanError
-from midstream.plan.tree import STAIRS, Eddy, Form, Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")
 _CALL = re.compile(r"\s*([^\s()\[\]:|,\"]+)\s*[(:]")
@@ -24,8 +26,14 @@ _POLICIES = " or ".join(f"eddy:{policy}(A B C)" for policy in Eddy.policies)
 
 @lru_cache(maxsize=1)
 def form_names() -> frozenset[str]:
-    """The words that may stand before a tree: those of other packages are the names of their entry points."""
-    return frozenset({STAIRS, *entry_points(group="midstream.operators").names})
+    """The words that may stand before a tree: names of files in the room of forms, and of other packages' entry points.
+
+    >>> "stairs" in form_names()
+    True
+    """
+    room = find_spec("midstream.operators.forms")
+    own = pkgutil.iter_modules(room.submodule_search_locations if room else None)
+    return frozenset({*(module.name for module in own), *entry_points(group="midstream.operators").names})
 
 
 def parse_plan(text: str, query: Query) -> Plan:
@@ -171,8 +179,7 @@ class _Notation:
         inner = self.tokens[self.at][1] if self.at < len(self.tokens) else len(self.text)
         if self.peek() != "(":
             example = f"such as {name}({default_plan(self.query).notation()})"
-            said = "stairs keep the states of" if name == STAIRS else f"{name} runs"
-            raise self.error(f"{said} a tree of pairs", inner, example)
+            raise self.error(f"{name} runs a tree of pairs", inner, example)
         tree = self.tree()
         self.take(")")
         return Form(name, tree)

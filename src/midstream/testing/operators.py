@@ -18,7 +18,7 @@ import pyarrow as pa
 from midstream.engine import Engine
 from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
-from midstream.operators.forms.base import OperatorForm, forms
+from midstream.operators.operator_form import OperatorForm, forms
 from midstream.plan.notation import form_names
 from midstream.testing.drawn_join import STEP, DrawnJoin, Family, Oracle, draw_rows
 from midstream.testing.installed import installed, located

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from typing_extensions import override
 
-from midstream.operators.forms.base import OperatorForm
+from midstream.operators.operator_form import OperatorForm
 from midstream.operators.stairs_join import routed
 from midstream.runtime.operator import Operator
 
