@@ -101,13 +101,12 @@ def test_rows_that_wait_for_a_new_plan_live_by_the_windows_of_the_step(mode: str
 
 @pytest.mark.parametrize("mode", ["mem_opt", "pull_up"])
 @pytest.mark.parametrize("strategy", ["gpt", "parallel_track", "ghm"])
-@pytest.mark.parametrize("other", [False, True])
-def test_rows_from_before_a_migration_matter_for_longer_where_windows_grow(
-    mode: str, strategy: str, other: bool
-) -> None:
+@pytest.mark.parametrize("who", ["it grows", "another grows", "another comes"])
+def test_rows_from_before_a_migration_matter_for_longer_where_windows_grow(mode: str, strategy: str, who: str) -> None:
     """The window of the query that migrates grows, or that of another one with which it shares its plan."""
-    narrow, wide = (asked("((A B) C)", *(("range", size * SECOND),) * 3) for size in (4, 20))
     moved = "[A: B C | B: A C | C: A B]"
+    windows = [(("range", size * SECOND),) * 3 for size in (4, 20)]
+    narrow, wide = (asked("((A B) C)", *size) for size in windows)
     case = Case(
         STREAMS,
         tuple(
@@ -123,9 +122,10 @@ def test_rows_from_before_a_migration_matter_for_longer_where_windows_grow(
         ),
         (
             Add(0, "q", narrow),
-            *([Add(0, "r", narrow)] if other else []),
+            *([Add(0, "r", narrow)] if who == "another grows" else []),
             Move(1, "q", moved, strategy, {"budget": 0} if strategy == "ghm" else {}, together=True),
-            Change(2, "r" if other else "q", wide),
+            *([Add(2, "r", asked(moved, *windows[1]))] if who == "another comes" else []),
+            *([Change(2, "r" if who == "another grows" else "q", wide)] if who != "another comes" else []),
         ),
         sharing=mode,
     )
