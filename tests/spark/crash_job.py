@@ -54,11 +54,11 @@ def main(root: Path) -> None:
     from midstream.spark.driver import Driver
 
     log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
-    wishes = {1: Migrate("chain", PLANS[1]), 2: Rescale(3)}
+    commands = {1: Migrate("chain", PLANS[1]), 2: Rescale(3)}
 
     def fold(self: Driver, batch: object, number: int) -> None:
-        if number in wishes and wishes[number] not in [command for _, command in log.after(0)]:
-            log.append(wishes[number])
+        if number in commands and commands[number] not in [command for _, command in log.after(0)]:
+            log.append(commands[number])
         original(self, batch, number)  # type: ignore[arg-type]
 
     Driver.fold = fold  # type: ignore[method-assign, assignment]

@@ -157,8 +157,8 @@ def run_case(
     for query in case.queries:
         if query.since > 0 and query.until != query.since:
             sink = {"path": str(place.answers(query.name)), "format": "parquet"}
-            wish = AddQuery(query.name, query.spec.cql(), chosen.get(query.name), sink, history=False)
-            hooks.give(query.since, wish)
+            command = AddQuery(query.name, query.spec.cql(), chosen.get(query.name), sink, history=False)
+            hooks.give(query.since, command)
         if query.until is not None and query.until < len(case.steps) and query.until > query.since:
             hooks.give(query.until, DropQuery(query.name))
     for action in actions:

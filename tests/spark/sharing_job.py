@@ -65,7 +65,7 @@ def the_job(spark: SparkSession, root: Path, sharing: str) -> ms.Job:
     return job(spark, Place(root), STREAMS, queries, plans, CASE.lanes, sharing=sharing)
 
 
-def wishes(root: Path, step: int) -> list[Command]:
+def commands(root: Path, step: int) -> list[Command]:
     """The commands that are given before a step."""
     found: list[Command] = []
     for action in ACTIONS:
@@ -94,9 +94,9 @@ def main(root: Path, sharing: str) -> None:
 
     def fold(self: Driver, batch: DataFrame, number: int) -> None:
         given = [command for _, command in log.after(0)]
-        for wish in wishes(root, number):
-            if wish not in given:
-                log.append(wish)
+        for command in commands(root, number):
+            if command not in given:
+                log.append(command)
         original(self, batch, number)
 
     Driver.fold = fold  # type: ignore[method-assign]

@@ -109,5 +109,5 @@ def test_a_text_that_a_command_changed_gives_way_to_the_scripts_new_one(changes:
 
 
 def test_a_query_without_history_begins_without() -> None:
-    wish = AddQuery("q", SQL, history=False)
-    assert differences(running(declared()), Declared(None, {"q": wish}, "auto")) == (wish,)
+    command = AddQuery("q", SQL, history=False)
+    assert differences(running(declared()), Declared(None, {"q": command}, "auto")) == (command,)

@@ -12,7 +12,7 @@ from tests.oracle.compare import difference
 from tests.sharing.drive import Segment, run
 from tests.sharing.judge import Judge
 from tests.spark.drive import Hooks, Place, finish
-from tests.spark.sharing_job import CASE, case, feed, the_job, wishes
+from tests.spark.sharing_job import CASE, case, commands, feed, the_job
 from tests.spark.test_crashes import run_and_kill
 
 STEPS = len(CASE.steps)
@@ -69,7 +69,7 @@ def test_the_driver_is_killed_as_queries_come_and_go(spark: SparkSession, tmp_pa
 def test_queries_come_and_go(spark: SparkSession, hooks: Hooks, tmp_path: Path, sharing: str) -> None:
     feed(tmp_path)
     for step in range(STEPS):
-        for wish in wishes(tmp_path, step):
-            hooks.give(step, wish)
+        for command in commands(tmp_path, step):
+            hooks.give(step, command)
     finish(the_job(spark, tmp_path, sharing))
     check(Place(tmp_path), undisturbed(sharing))

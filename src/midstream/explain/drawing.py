@@ -37,7 +37,7 @@ def draw_chain(value: Value, query: str) -> str:
     """The chain of `chain_values` as a tree; `query` is the one whose slices and joins are drawn when not all are."""
     through = _joins(value, query) if "joins" in value else _slices(value, query)
     lineage = Node("lineage", tuple(_source(label, of) for label, of in value["lineage"].items()))
-    whole = Node(_head(value), (*through, *_outlet(value), lineage))
+    whole = Node(_head(value), (*through, *_delivery(value), lineage))
     return draw(whole, lambda node: node.lines, lambda node: node.below)
 
 
@@ -154,7 +154,7 @@ def _part(part: Mapping[str, Sequence[str]]) -> str:
     return " and ".join([*passed, *failed]) or "every row"
 
 
-def _outlet(value: Value) -> Iterator[Node]:
+def _delivery(value: Value) -> Iterator[Node]:
     """How results come to the queries."""
     if value["delivery"] in ROUTES:
         line = wrapped("route  ", ROUTES[value["delivery"]], WIDE)

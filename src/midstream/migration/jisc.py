@@ -63,9 +63,9 @@ class JISC(Lasting):
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:
         box = super().begin(old, new, lane, options, mark)
         if isinstance(old, MigratingBox) and isinstance(box, MigratingBox):
-            placed = {p.name for p in old.mixture.placed}
+            placed = {p.name for p in old.plan_in_transition.placed}
             running = [t for name, t in old.transitions().items() if name in placed and isinstance(t, JISCTransition)]
-            begun_now = {p.name for p in box.mixture.placed if p.mark == mark}
+            begun_now = {p.name for p in box.plan_in_transition.placed if p.mark == mark}
             for transition in box.transitions().values():
                 if isinstance(transition, JISCTransition) and transition.name in begun_now:
                     transition.inherit(running, lane)

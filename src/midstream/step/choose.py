@@ -1,4 +1,4 @@
-"""`strategy="auto"`: before a step, the chooser's pick takes the place of the wish. Pure."""
+"""`strategy="auto"`: before a step, the chooser's pick takes the place of the word. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def resolve(manifest: Manifest, start: MigrationStart) -> tuple[MigrationStart, 
     """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
 
     The query must be running. Of options there is `objective` alone; those of the chosen strategy stay at their
-    defaults, for nobody can know them before the choice.
+    defaults, for they are unknown before the choice.
     """
     unknown = sorted(set(start.options) - {"objective"})
     if unknown:
@@ -51,13 +51,13 @@ def resolve(manifest: Manifest, start: MigrationStart) -> tuple[MigrationStart, 
 
 
 def foreseen(manifest: Manifest, start: MigrationStart) -> dict[str, Any]:
-    """What the strategy that was asked for foresees, as a migration's event records it; empty if it says nothing."""
+    """What the requested strategy predicts, as a migration's event records it; empty if it says nothing."""
     prediction = discovered()[start.strategy].predict(situation_of(manifest, start))
     return {} if prediction is None else {"predicted": prediction.to_json()}
 
 
 def situation_of(manifest: Manifest, start: MigrationStart) -> Situation:
-    """Live figures, both plans and the pieces of a migration that is wished for."""
+    """Live figures, both plans and the tasks of a requested migration."""
     entry = manifest.queries[start.query]
     query = parsed(manifest, entry.sql)
     old, new = parse_plan(entry.plan, query), parse_plan(start.plan, query)
@@ -67,5 +67,5 @@ def situation_of(manifest: Manifest, start: MigrationStart) -> Situation:
 
 
 def tasks_of(query: Query, old: Plan, new: Plan) -> tuple[Task, ...]:
-    """The pieces that decomposition leaves; none for a difference, which has one plan however it is written."""
+    """The tasks that decomposition leaves; none for a difference, which has one plan however it is written."""
     return () if query.difference is not None else decompose(old, new)

@@ -35,5 +35,5 @@ def _names(own: str) -> Iterator[str]:
 
 def _fits_all(mine: Spread, theirs: Collection[Spread]) -> bool:
     """Whether a key agrees with those of a group: with each on what both have, and with one at least on something."""
-    told = {stream: text for spread in theirs for stream, text in spread}
-    return fits(mine, tuple(sorted(told.items())))
+    spread_over = {stream: text for spread in theirs for stream, text in spread}
+    return fits(mine, tuple(sorted(spread_over.items())))

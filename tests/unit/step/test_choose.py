@@ -133,7 +133,7 @@ def test_a_difference_has_one_plan_however_it_is_written() -> None:
     assert begun(made).detail["predicted"]["work"] == ended(made).comparisons == 0
 
 
-def test_the_wish_is_logged_as_it_was_and_taken_as_it_was_resolved() -> None:
+def test_the_command_is_logged_as_given_and_taken_as_resolved() -> None:
     made = warmed()
     command = Migrate("q", "(A (B (C D)))", "auto", {"objective": "work"})
     assert decode(Command, encode(command)) == command

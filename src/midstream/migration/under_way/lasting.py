@@ -54,7 +54,7 @@ class Lasting(Strategy):
         if len(new.roots) > 1:
             # A difference has one plan, however it is written.
             return new
-        before = old.mixture if isinstance(old, MigratingBox) else PlanInTransition(old.target, ())
+        before = old.plan_in_transition if isinstance(old, MigratingBox) else PlanInTransition(old.target, ())
         root = old.results[0]
         if self.keeps_old and before.depth >= DEEPEST:
             ensure(lane, states_of(old.target.roots), event=False)
@@ -106,6 +106,6 @@ def _without_idle(running: MigratingBox, idle: set[str], lane: Lane) -> Box:
     for name, transition in running.transitions().items():
         if name in idle:
             transition.leave(lane)
-    left = tuple(p for p in running.mixture.placed if p.name not in idle)
-    mixture = replace(running.mixture, placed=left)
-    return MigratingBox(mixture, running.makers) if left else mixture.plan
+    left = tuple(p for p in running.plan_in_transition.placed if p.name not in idle)
+    remaining = replace(running.plan_in_transition, placed=left)
+    return MigratingBox(remaining, running.transition_makers) if left else remaining.plan

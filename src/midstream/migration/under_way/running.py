@@ -73,7 +73,7 @@ class PlanInTransition:
     placed: tuple[PlacedTransition, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """The mixture as JSON values."""
+        """The plan in transition as JSON values."""
         return {"plan": self.plan.notation, "placed": [p.to_json() for p in self.placed]}
 
     def all(self) -> Iterator[PlacedTransition]:
@@ -94,13 +94,13 @@ class PlanInTransition:
         inside = (p for p in self.placed if p.task.sources <= sources and not any(p.task.sources <= u for u in units))
         return PlanInTransition(self.plan, tuple(inside))
 
-    def nested(self, makers: Callable[[str], TransitionMaker]) -> PlanInTransition:
-        """The mixture as the old plan of another migration."""
-        placed = (replace(p, options=makers(p.strategy).nested(p.options)) for p in self.placed)
+    def nested(self, transition_makers: Callable[[str], TransitionMaker]) -> PlanInTransition:
+        """The plan in transition as the old plan of another migration."""
+        placed = (replace(p, options=transition_makers(p.strategy).nested(p.options)) for p in self.placed)
         return replace(self, placed=tuple(placed))
 
-    def root(self, makers: Callable[[str], TransitionMaker]) -> Operator:
-        """The mixture as one operator."""
+    def root(self, transition_makers: Callable[[str], TransitionMaker]) -> Operator:
+        """The plan in transition as one operator."""
         whole = self.plan.roots[0]
         standing: dict[Sources, Operator] = {}
         for placed in sorted(self.placed, key=lambda p: len(p.task.sources)):
@@ -108,23 +108,23 @@ class PlanInTransition:
             units = {unit: nodes(here)[unit] for unit in placed.task.units}
             old = None
             if placed.old is not None:
-                old = grafted(nodes(placed.old.root(makers))[placed.task.sources], units)
-            maker = makers(placed.strategy)
+                old = grafted(nodes(placed.old.root(transition_makers))[placed.task.sources], units)
+            maker = transition_makers(placed.strategy)
             standing[placed.task.sources] = maker.transition(placed.name, placed.task, old, here, placed.options)
         return grafted(whole, standing)
 
 
 @dataclass(frozen=True)
 class MigratingBox(Box):
-    """Runs a mixture; each transition goes as soon as it is over, and the plan stands alone when all are gone."""
+    """Runs a plan in transition; each transition goes once it is over, and the plan is alone when all are gone."""
 
-    mixture: PlanInTransition
-    makers: Callable[[str], TransitionMaker]
+    plan_in_transition: PlanInTransition
+    transition_makers: Callable[[str], TransitionMaker]
 
     @cached_property
     def root(self) -> Operator:
         """The operator that gives the query's results."""
-        return self.mixture.root(self.makers)
+        return self.plan_in_transition.root(self.transition_makers)
 
     @override
     @property
@@ -134,7 +134,7 @@ class MigratingBox(Box):
     @override
     @property
     def target(self) -> PlanBox:
-        return self.mixture.plan
+        return self.plan_in_transition.plan
 
     @override
     def operators(self) -> tuple[Operator, ...]:
@@ -150,12 +150,12 @@ class MigratingBox(Box):
 
     @override
     def snapshot(self) -> Mapping[str, Any]:
-        return {"box": "running", **self.mixture.to_json()}
+        return {"box": "running", **self.plan_in_transition.to_json()}
 
     @override
     def settled(self, lane: Lane) -> Box:
-        left = _settled(self.mixture, self.transitions(), lane)
-        return replace(self, mixture=left) if left.placed else left.plan
+        left = _settled(self.plan_in_transition, self.transitions(), lane)
+        return replace(self, plan_in_transition=left) if left.placed else left.plan
 
     def transitions(self) -> dict[str, Transition]:
         """The transitions by name, those inside others included."""
@@ -165,7 +165,7 @@ class MigratingBox(Box):
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         standing = self.transitions()
-        for placed in self.mixture.all():
+        for placed in self.plan_in_transition.all():
             transition = standing[placed.name]
             one = {"comparisons": transition.cost(lane), **transition.report(lane)}
             found.setdefault(placed.mark, {"comparisons": 0, "pieces": {}})
@@ -174,14 +174,16 @@ class MigratingBox(Box):
         return found
 
 
-def restored(snapshot: Mapping[str, Any], compiled: Compile, makers: Callable[[str], TransitionMaker]) -> Box:
+def restored(
+    snapshot: Mapping[str, Any], compiled: Compile, transition_makers: Callable[[str], TransitionMaker]
+) -> Box:
     """The box that a snapshot is of."""
     if snapshot["box"] == "plan":
         return compiled(snapshot["plan"])
-    return MigratingBox(_mixture(snapshot, compiled), makers)
+    return MigratingBox(_plan_in_transition(snapshot, compiled), transition_makers)
 
 
-def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition:
+def _plan_in_transition(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition:
     placed = tuple(
         PlacedTransition(
             p["strategy"],
@@ -189,23 +191,23 @@ def _mixture(snapshot: Mapping[str, Any], compiled: Compile) -> PlanInTransition
             p["begun"],
             p["options"],
             decode(BegunTask, p["task"]),
-            p["old"] and _mixture(p["old"], compiled),
+            p["old"] and _plan_in_transition(p["old"], compiled),
         )
         for p in snapshot["placed"]
     )
     return PlanInTransition(compiled(snapshot["plan"]), placed)
 
 
-def _settled(mixture: PlanInTransition, standing: Mapping[str, Transition], lane: Lane) -> PlanInTransition:
+def _settled(plan_in_transition: PlanInTransition, standing: Mapping[str, Transition], lane: Lane) -> PlanInTransition:
     left = []
-    for placed in mixture.placed:
+    for placed in plan_in_transition.placed:
         transition = standing[placed.name]
         if transition.is_over(lane):
             transition.leave(lane)
         else:
             old = placed.old and _settled(placed.old, standing, lane)
             left.append(replace(placed, task=transition.remembered(lane), old=old))
-    return replace(mixture, placed=tuple(left))
+    return replace(plan_in_transition, placed=tuple(left))
 
 
 def recovered(box: Box, lane: Lane) -> Box:
@@ -221,13 +223,18 @@ def recovered(box: Box, lane: Lane) -> Box:
                 lost = True
             if lost:
                 return box.target
-    return replace(box, mixture=_reckoned(box.mixture, lane)) if isinstance(box, MigratingBox) else box
-
-
-def _reckoned(mixture: PlanInTransition, lane: Lane) -> PlanInTransition:
-    """The mixture whose tasks know until when old rows live, now that queries may have changed their windows."""
-    root = mixture.plan.roots[0]
-    placed = (
-        replace(p, task=p.task.reckoned(lane, root), old=p.old and _reckoned(p.old, lane)) for p in mixture.placed
+    return (
+        replace(box, plan_in_transition=_reckoned(box.plan_in_transition, lane))
+        if isinstance(box, MigratingBox)
+        else box
     )
-    return replace(mixture, placed=tuple(placed))
+
+
+def _reckoned(plan_in_transition: PlanInTransition, lane: Lane) -> PlanInTransition:
+    """The plan whose tasks know until when old rows live, now that queries may have changed their windows."""
+    root = plan_in_transition.plan.roots[0]
+    placed = (
+        replace(p, task=p.task.reckoned(lane, root), old=p.old and _reckoned(p.old, lane))
+        for p in plan_in_transition.placed
+    )
+    return replace(plan_in_transition, placed=tuple(placed))

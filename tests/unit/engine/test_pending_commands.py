@@ -17,7 +17,7 @@ from midstream.step.commands.reshare import Reshare
 
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
 
-WISHES: list[tuple[Callable[[ms.Engine], None], Command]] = [
+CALLS: list[tuple[Callable[[ms.Engine], None], Command]] = [
     (lambda e: e.add_query("q", SQL), AddQuery("q", SQL, history=True)),
     (lambda e: e.add_query("q", SQL, history=False), AddQuery("q", SQL, history=False)),
     (lambda e: e.change_query("q", SQL), ChangeQuery("q", SQL)),
@@ -28,16 +28,16 @@ WISHES: list[tuple[Callable[[ms.Engine], None], Command]] = [
 ]
 
 
-@pytest.mark.parametrize(("wish", "command"), WISHES, ids=lambda value: getattr(value, "kind", ""))
-def test_a_wish_waits_for_the_next_step(
-    wish: Callable[[ms.Engine], None], command: Command, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("call", "command"), CALLS, ids=lambda value: getattr(value, "kind", ""))
+def test_a_command_waits_for_the_next_step(
+    call: Callable[[ms.Engine], None], command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def granted(manifest: Manifest, *_: object) -> Manifest:
         return manifest
 
     monkeypatch.setattr("midstream.engine.taken", granted)
     engine = ms.Engine()
-    wish(engine)
+    call(engine)
     assert engine.manifest.pending == (command,)
 
 
