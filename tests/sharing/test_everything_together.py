@@ -44,7 +44,7 @@ def test_each_query_amid_everything(share: int, seed: int) -> None:
 def test_everything_was_exercised() -> None:
     """Runs after the test above, which would pass if nothing met anything."""
     if done["segments"] < 500:
-        return
+        pytest.skip(f"only {done['segments']} segments were drawn in this process: select the test above too")
     assert done["answered"] > 0.3 * done["segments"], done
     assert done["together"] > 10, done
     assert min(done[kind] for kind in ("Change", "Move")) > 0.3 * done["segments"], done

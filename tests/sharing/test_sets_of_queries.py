@@ -50,7 +50,7 @@ def test_each_query_of_a_set(share: int, seed: int) -> None:
 def test_sets_were_exercised() -> None:
     """Runs after the test above, which would pass if nothing were shared, changed or answered."""
     if done["segments"] < 500:
-        return
+        pytest.skip(f"only {done['segments']} segments were drawn in this process: select the test above too")
     assert done["answered"] > 0.4 * done["segments"], done
     assert min(done[mode] for mode in MODES) > 0.08 * sum(done[mode] for mode in MODES), done
     assert done["covered"] > 0.01 * done["segments"], done
