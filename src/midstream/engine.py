@@ -104,7 +104,7 @@ class Engine:
     def change_query(self, name: str, sql: str) -> None:
         """Give a running query another window or filter, or another select list with the same columns.
 
-        It keeps its plan and its state and asks the new question from the next step on; the event `QueryChanged` says
+        It keeps its plan and its state and runs by the new text from the next step on; the event `QueryChanged` says
         from when the answers are exact.
         """
         self._command(ChangeQuery(name, sql))
@@ -194,7 +194,7 @@ class Engine:
 
     @property
     def late(self) -> Mapping[str, pa.Table]:
-        """Per stream the rows that came too late, with the `_watermark` they missed."""
+        """Per stream the rows that arrived too late, with the `_watermark` they missed."""
         return MappingProxyType(self._late)
 
     @property

@@ -69,7 +69,7 @@ class CommandLog:
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
         """The commands with greater numbers, in order."""
         newest = max(self._numbers(), default=0)
-        # A listing made while others append may miss a file that is older than one it shows: so ask for each by name.
+        # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
         found = ((later, self._read(later)) for later in range(number + 1, newest + 1))
         return tuple((later, command) for later, command in found if command is not None)
 

@@ -29,7 +29,7 @@ JsonObject = dict[str, Any]
 class Checkpoint:
     """A checkpoint folder: what its newest step left, what happened up to then, what the next step will take.
 
-    Everything is read from files when it is asked for, so that a job that goes on is seen as it goes on.
+    Everything is read from files on each call, so that a running job is seen as it goes on.
 
     >>> from tempfile import TemporaryDirectory
     >>> from midstream.engine import Engine
@@ -127,7 +127,7 @@ class Checkpoint:
 def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: JsonObject | None = None) -> JsonObject:
     """How a job stands and the commands that no step has taken, as JSON values; pure.
 
-    `waiting` are those of the log. Commands that an engine holds for its next step come after them, without an id.
+    `waiting` are those of the log. Commands that an engine holds for its next step follow them, without an id.
     """
     value = report.to_json()
     held = [{"id": None, **command} for command in value.pop("pending")]

@@ -26,7 +26,7 @@ class ReportValue:
 
 @dataclass(frozen=True)
 class StreamReport(ReportValue):
-    """What has come of a stream; `watermark` is the least event time that it may still bring."""
+    """The rows that have arrived of a stream; `watermark` is the least event time that it may still bring."""
 
     name: str
     rows: int
@@ -40,8 +40,8 @@ class StreamReport(ReportValue):
 class MigrationReport(ReportValue):
     """A migration under way: of `query`, and of all the others in `queries` that run by the same plan.
 
-    It began in step `begun` and has cost `comparisons` so far. `phase` says what it is doing, `progress` how far it has
-    come, from 0 to 1; where it stands differently in different lanes, both are those of the slowest. `predicted_end` is
+    It began in step `begun` and has cost `comparisons` so far. `phase` says what it is doing, `progress` is from
+    0 to 1; where it stands differently in different lanes, both are those of the slowest. `predicted_end` is
     None where not event time decides it but counts of rows, or spare time. `figures` are further ones that its strategy
     gives; `detail` is what was predicted when it began.
     """
@@ -71,7 +71,7 @@ class MigrationReport(ReportValue):
 
 @dataclass(frozen=True)
 class QueryReport(ReportValue):
-    """A running query: what it asks, what runs it, what it has done, the states it stands on.
+    """A running query: its text, the plan that runs it, what it has done, the states it stands on.
 
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
     under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.

@@ -37,7 +37,7 @@ def running_boxes(manifest: Manifest, unit: Unit) -> list[Box]:
 
 
 def operators_of(boxes: Sequence[Box]) -> Iterator[Operator]:
-    """All operators of boxes; one that stands in several places comes as often."""
+    """All operators of boxes; one that stands in several places is repeated."""
     return (operator for box in boxes for root in box.operators() for operator in root.walk())
 
 

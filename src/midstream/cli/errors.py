@@ -20,7 +20,7 @@ class WrongUse(MidstreamError):
 
 
 class Failed(MidstreamError):
-    """The command was right and did not come about: exit code 1."""
+    """A valid command that failed: exit code 1."""
 
 
 _WRONG_USE = (WrongUse, LanguageError, PlanError, QueryError, StrategyError, InputError, NoCheckpointError)

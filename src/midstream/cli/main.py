@@ -30,8 +30,8 @@ for command in (demo, run, status, explain, migrate, add, change, drop, rescale,
     app.command()(command)
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"midstream {__version__}")
         raise typer.Exit
 
@@ -46,7 +46,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and say how it went: 0 done, 1 failed, 2 wrong use.
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use.
 
     A failure is one message on stderr that names the place and the remedy. A traceback is shown only where
     `MIDSTREAM_TRACEBACK` is set.

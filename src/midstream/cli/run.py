@@ -66,7 +66,7 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
     checkpoint = Checkpoint(Path(job.checkpoint))
     with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
-        # Spark takes the interrupt for itself when it starts, so ours comes after.
+        # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session("midstream", cores, checkpoint.path / "spark.log", settings)
         with session as spark, _signals() as interrupted:
             running = job_of(spark, job).start(trigger=trigger)

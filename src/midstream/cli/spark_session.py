@@ -14,7 +14,7 @@ from midstream.cli.errors import Failed, essence
 
 @contextmanager
 def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str, str] | None = None) -> Iterator[Any]:
-    """A local session, stopped at the end; `settings` come on top.
+    """A local session, stopped at the end; `settings` are added.
 
     What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
     """

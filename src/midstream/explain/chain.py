@@ -1,7 +1,7 @@
 """The chain that a query runs in, as values: slices, the filters between them, who reads what (Wang Figs. 5.4, 7.6).
 
 Between two slices Wang draws a filter, the disjunction of the predicates of all queries that read beyond (§7.4.1). Here
-each filter is evaluated once, when a row comes, and the outcome is kept as the row's lineage; so the disjunctions say
+each filter is evaluated once, when a row arrives, and the outcome is kept as the row's lineage; so the disjunctions say
 what rows are kept, and no operator stands there.
 """
 

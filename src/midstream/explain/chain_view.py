@@ -61,7 +61,7 @@ class ChainView:
     def cuts(self) -> tuple[int, ...]:
         """The ends of its slices; one end where it is not cut.
 
-        The last one reaches as far as a query that has come since it was cut.
+        The last one reaches as far as a query that was added since it was cut.
         """
         cuts = self.manifest.chains[self.name].cuts
         return (*cuts[:-1], max(*cuts[-1:], *map(widest, self.members.values()), 0))

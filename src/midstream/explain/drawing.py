@@ -155,7 +155,7 @@ def _part(part: Mapping[str, Sequence[str]]) -> str:
 
 
 def _delivery(value: Value) -> Iterator[Node]:
-    """How results come to the queries."""
+    """How results reach the queries."""
     if value["delivery"] in ROUTES:
         line = wrapped("route  ", ROUTES[value["delivery"]], WIDE)
         if "route" in value:

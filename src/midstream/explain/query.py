@@ -69,7 +69,7 @@ def _operator(report: Report, group: str, operator: Operator, analyze: bool) -> 
 
 
 def _described(operator: Operator) -> str:
-    """An operator in a line; of the many filters on a shared source the chain's lineage tells."""
+    """An operator in a line; the many filters on a shared source are shown by the chain's lineage."""
     if isinstance(operator, SourceOperator) and operator.spec.lineage and len(operator.spec.lineage.filters) > 1:
         return f"source {operator.spec.label} by lineage"
     return operator.describe()

@@ -1,6 +1,6 @@
 """JSON for the frozen values: one codec that reads a dataclass's fields and type hints.
 
-What is written can be read again, by whoever knows the type: nothing names a class to be loaded. Everything that a
+What is written can be read again, by code that knows the type: nothing names a class to be loaded. Everything that a
 checkpoint keeps as JSON, and everything that a task reports, goes through here.
 """
 
@@ -80,7 +80,7 @@ def decode(kind: type[T], value: Any) -> T:
     """The value of this type that `encode` wrote. Fields that are missing have their default value.
 
     Raises `KeyError`, `TypeError`, `ValueError` or `AttributeError` for what `encode` cannot have written, and
-    `CheckpointError` for a kind that nobody here knows.
+    `CheckpointError` for an unknown kind.
 
     >>> from midstream.model.window import Window
     >>> decode(Window, {"kind": "range", "size": 5})
@@ -214,7 +214,7 @@ def _either(hints: tuple[Any, ...]) -> _Form | None:
     if not forms:
         return None
     if len(forms) > 1 or set(hints) & {Any, str, int, float, bool}:
-        raise TypeError(f"which of {hints!r} it is, JSON does not tell")
+        raise TypeError(f"JSON does not distinguish the types {hints!r}")
     (write, read), *_ = forms
     return _Form(lambda v: None if v is None else write(v), lambda v: None if v is None else read(v))
 

@@ -1,4 +1,4 @@
-"""What a user may ask of a running job, as far as a log or a manifest knows it; the kinds are in `step.commands`."""
+"""Commands to a running job, as logs and manifests keep them; the kinds are in `step.commands`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from midstream.model.errors import QueryError
 
 @dataclass(frozen=True)
 class Command(Tagged, tag="command"):
-    """Something asked of a job, which takes it at the beginning of a step."""
+    """A request to a job, which takes it at the beginning of a step."""
 
 
 def operator_json(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:

@@ -44,7 +44,7 @@ class InputError(MidstreamError):
 
 
 class StrategyError(MidstreamError):
-    """A migration cannot be done as asked; the query runs on unchanged."""
+    """A migration cannot be done as requested; the query runs on unchanged."""
 
 
 class QueryError(MidstreamError):
@@ -71,7 +71,7 @@ class InternalError(MidstreamError):
 
     @classmethod
     def of(cls, fault: Exception, place: str) -> Self:
-        """What is told of a fault that happened there."""
+        """The error for a fault that happened there."""
         frames = extract_tb(fault.__traceback__)
         code = f"{Path(frames[-1].filename).name} line {frames[-1].lineno}" if frames else ""
         remedy = (
@@ -82,7 +82,7 @@ class InternalError(MidstreamError):
         return cls(said, place=", ".join(filter(None, (place, code))), remedy=remedy)
 
     def within(self, place: str) -> Self:
-        """The same error, told from further out."""
+        """The same error with an outer place before its own."""
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 
@@ -90,7 +90,7 @@ class InternalError(MidstreamError):
 def fault_located(place: Callable[[], str]) -> Iterator[None]:
     """Any exception that is no `MidstreamError` becomes an `InternalError` that says it happened at this place.
 
-    Want of memory is nobody's fault, and stays what it is.
+    A `MemoryError` stays what it is.
 
     >>> try:
     ...     with fault_located(lambda: "step 7"), fault_located(lambda: "query 'q'"):

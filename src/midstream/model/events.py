@@ -31,7 +31,7 @@ class StepDone(Event):
 
 @dataclass(frozen=True)
 class RowsLate(Event):
-    """Rows came after the watermark of their stream had passed them; they are in the late output."""
+    """Rows arrived after the watermark of their stream had passed them; they are in the late output."""
 
     stream: str
     rows: int
@@ -50,7 +50,7 @@ class RowsRejected(Event):
 class QueryAdded(Event):
     """A query runs from this step on.
 
-    `sees`: the rows its answers are made of. "all": every row it asks for; a number: those whose event time
+    `sees`: the rows its answers are made of. "all": every row its windows cover; a number: those whose event time
     (microseconds) is not before it; "new": those that arrive from this step on. `exact_from`: the event time from which
     on its answers are what they would be had it run for ever; None: from the first one on.
     """
@@ -63,7 +63,7 @@ class QueryAdded(Event):
 
 @dataclass(frozen=True)
 class QueryChanged(Event):
-    """A running query asks something else from this step on; `sees` and `exact_from` as in `QueryAdded`."""
+    """A running query has a new text from this step on; `sees` and `exact_from` as in `QueryAdded`."""
 
     query: str
     sql: str
@@ -95,7 +95,7 @@ class MigrationBegun(Event):
 
 @dataclass(frozen=True)
 class MigrationProgressed(Event):
-    """A migration that lasts for several steps went on."""
+    """A migration that lasts for several steps made progress."""
 
     query: str
     strategy: str

@@ -73,7 +73,7 @@ class LaneState:
 
 @dataclass(frozen=True)
 class StreamProgress:
-    """How far a stream has come.
+    """The progress of a stream in event time.
 
     `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
     this stream last brought a row. `floor`: what an idle stream's watermark was lifted to. Counts are of admitted, late
@@ -99,7 +99,7 @@ class QueryEntry:
     A query that shares states runs in a `chain`; `demands` says by label what it reads of them. It entered its chain,
     as it is now, in step `entered`, and `sees` what the chain kept then: "all", rows from an event time on, or "new"
     ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
-    cannot be told). A query that is `private` has states of its own even where another's are equal. `spread` has for
+    is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by.
     """
 

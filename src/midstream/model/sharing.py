@@ -36,7 +36,7 @@ class SourceFilter:
 
     @property
     def text(self) -> str:
-        """Its conditions as one text, by which filters are told apart: equal texts are one filter.
+        """Its conditions as one text, which identifies the filter: equal texts are one filter.
 
         >>> SourceFilter(0, ("A.k > 1", "A.v < 9"), 5, since=0).text
         'A.k > 1 and A.v < 9'
@@ -49,7 +49,7 @@ class SharedSource:
     """The base rows of a source that queries share: its filters by their text, its columns by the time they begin.
 
     Rows are kept since step `since`; once no query reads them any more, another source begins with none. Rows whose
-    lifetime ended by the event time `purged_to` may be gone, whoever reads them now.
+    lifetime ended by the event time `purged_to` may be gone, whichever queries read them now.
     """
 
     stream: str
@@ -81,10 +81,10 @@ Demands = Mapping[str, Demand]
 class Chain:
     """Queries that run by one plan over shared states.
 
-    `family` tells what joins by what, `plan` is in terms of labels, `sources` names the shared sources by label. `cuts`
-    are the ages between its slices. It runs since step `since`; where it split from another chain then, `split_from` is
-    the plan of that. `former_name` is the name it had as long as the query ran that it is named after, until it was
-    renamed in step `renamed_in`.
+    `family` identifies the join conditions, `plan` is in terms of labels, `sources` names the shared sources by label.
+    `cuts` are the ages between its slices. It runs since step `since`; where it split from another chain then,
+    `split_from` is the plan of that. `former_name` is the name it had as long as the query ran that it is named
+    after, until it was renamed in step `renamed_in`.
     """
 
     family: str

@@ -1,4 +1,4 @@
-"""Times, durations, names and numbers as a reader wants them."""
+"""Times, durations, names and numbers formatted for people."""
 
 from __future__ import annotations
 

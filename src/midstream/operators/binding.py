@@ -60,7 +60,7 @@ class Binding:
 
     @cached_property
     def _signatures(self) -> dict[frozenset[str], Signature]:
-        # Every step asks again for each state of its plan.
+        # Every step looks up each state of its plan.
         return {}
 
     @property
@@ -75,7 +75,7 @@ class Binding:
 
     @cached_property
     def _rows_of_sources(self) -> Mapping[str, RowsSpec]:
-        # Every operator of a plan asks for them; over a hundred sources each answer takes long to find.
+        # Every operator of a plan looks them up; over a hundred sources each answer takes long to find.
         return {source.alias: self._rows(source.alias) for source in self.query.sources}
 
     def state(self, labels: Iterable[str], index: Index, key: tuple[Expression, ...] = ()) -> StateSpec:

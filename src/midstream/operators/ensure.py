@@ -43,7 +43,7 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
             lane.count(f"state {spec.id}", Counters(inserted=state.live))
             if event:
                 cost = lane.comparisons - before
-                lane.tell(StateRebuilt(lane.clock.step, str(lane.name), spec.id, state.live, cost))
+                lane.emit(StateRebuilt(lane.clock.step, str(lane.name), spec.id, state.live, cost))
     return computed
 
 

@@ -144,7 +144,7 @@ def _widest(sizes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 def demand_text(demands: Sequence[Demands], labels: frozenset[str]) -> str:
-    """What queries need of these sources, as signatures tell states apart by it."""
+    """What queries need of these sources, as a part of the signatures of states."""
     return " or ".join(
         sorted(
             ", ".join(f"{a}[{one[a].size}]{{{one[a].filter}}}" for a in sorted(labels))

@@ -18,7 +18,7 @@ from midstream.state.base_state import TIME
 
 
 def pending_id(query: str, since: int, stream: str) -> str:
-    """The state of rows that wait for the watermark; `since`, the query's first step, tells it from namesakes."""
+    """The state of a query's rows that wait for the watermark; `since` is the query's first step."""
     return f"{stream}.{query}.{since}.pending"
 
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from midstream.operators.user_operator import OperatorSpec
 
 WATERMARK = "_watermark"
-"""The column of a queue that has the watermark of the step in which a row came."""
+"""The column of a queue that has the watermark of the step in which a row arrived."""
 
 Pieces = list[tuple[pa.Table, int | None]]
 
@@ -22,8 +22,8 @@ Pieces = list[tuple[pa.Table, int | None]]
 class Successor:
     """The operator, and how it is fed: beside the old one, or with a `budget` of rows a step from a queue.
 
-    `since` is the watermark at which it began, `ends` the event time after which no row matters that came before;
-    `fed` counts the rows it has been fed, `waiting` those in its queue, `told` is the last watermark it was told.
+    `since` is the watermark at which it began, `ends` the event time after which no row matters that arrived before;
+    `fed` counts the rows it has been fed, `waiting` those in its queue, `told` is the last watermark it was given.
     """
 
     spec: OperatorSpec
@@ -48,9 +48,9 @@ class Successor:
         pieces = _pieces(queue, count, self.told)
         if count == queue.num_rows and (not pieces or pieces[-1][1] != watermark):
             pieces.append((rows.slice(0, 0), watermark))
-        told = pieces[-1][1] if pieces else self.told
+        given = pieces[-1][1] if pieces else self.told
         left = one_batch(queue.slice(count))
-        return replace(self, fed=self.fed + count, waiting=left.num_rows, told=told), pieces, left
+        return replace(self, fed=self.fed + count, waiting=left.num_rows, told=given), pieces, left
 
     def is_over(self, before: int | None) -> bool:
         """Whether it remembers all that the old one does."""
@@ -97,8 +97,8 @@ def queued(rows: pa.Table, watermark: int | None) -> pa.Table:
     return rows.append_column(WATERMARK, pa.array([watermark] * rows.num_rows, pa.int64()))
 
 
-def _pieces(queue: pa.Table, count: int, told: int | None) -> Pieces:
-    """The first rows of a queue, cut where the watermark changes; a step's watermark is told with its last row."""
+def _pieces(queue: pa.Table, count: int, given: int | None) -> Pieces:
+    """The first rows of a queue, cut where the watermark changes; a step's watermark is given with its last row."""
     marks = queue[WATERMARK].fill_null(-(2**63)).to_numpy()
     cuts = [0, *(np.flatnonzero(np.diff(marks)) + 1).tolist(), len(marks)]
     rows = queue.drop_columns([WATERMARK])
@@ -107,8 +107,8 @@ def _pieces(queue: pa.Table, count: int, told: int | None) -> Pieces:
         if begin >= count:
             break
         if end <= count:
-            told = queue[WATERMARK][begin].as_py()
-        pieces.append((rows.slice(begin, min(end, count) - begin), told))
+            given = queue[WATERMARK][begin].as_py()
+        pieces.append((rows.slice(begin, min(end, count) - begin), given))
     return pieces
 
 

@@ -52,7 +52,7 @@ class Standing:
 class UserResultOperator(ResultOperator):
     """Feeds the query's rows to the operator; its snapshot is kept with the lane's state, so that a step stays pure.
 
-    The rows come in order of time, and at equal times in order of arrival at each source, so that the plan
+    The rows are fed in order of time, and at equal times in order of arrival at each source, so that the plan
     makes no difference. `name` is the query's and the step it began with; `spec` is the operator it has or will have.
     """
 
@@ -162,7 +162,7 @@ class UserResultOperator(ResultOperator):
         )
 
     def _ends(self, results: Combinations) -> pa.Array:
-        """The last instant of each result; NULL where it has none, or where only arrivals will tell."""
+        """The last instant of each result; NULL where it has none, or where it depends on later arrivals."""
         ends = results.valid_to[EVENT_TIME]
         open_ended = ends >= FOREVER if len(results.valid_to) == 1 else np.ones(len(ends), np.bool_)
         plain: Words = np.where(open_ended, 0, ends)

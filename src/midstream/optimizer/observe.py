@@ -151,7 +151,7 @@ class Gathering:
 
     @cached_property
     def _elapsed(self) -> float:
-        """The seconds of event time since the query began, by lifetimes where they tell; else a step is a second."""
+        """The seconds of event time since the query began, by lifetimes where known; else a step is a second."""
         known = [(self._arrived(spec), rate) for spec in self._rows.values() if (rate := self._recent(spec))]
         return sum(rows for rows, _ in known) / sum(rate for _, rate in known) if known else float(self._steps)
 
@@ -160,7 +160,7 @@ class Gathering:
         return max(self.manifest.step - self.manifest.queries[self.observed.name].since, 1)
 
     def _recent(self, spec: RowsSpec) -> float | None:
-        """Rows a second among those that are listed; None where their lifetimes tell no time."""
+        """Rows a second among those that are listed; None where their lifetimes are not in time."""
         if spec.window is None or spec.window.kind != "range":
             return None
         refs = [ref for listing in self._listings(spec.id) for ref in listing.chunks if EVENT_TIME in ref.lifetimes]

@@ -49,13 +49,13 @@ class StepClock:
 
 
 class Lane:
-    """One lane, a partition of a step: its states, loaded as operators ask for them, and what they leave behind.
+    """One lane, a partition of a step: its states, loaded as operators need them, and what they leave behind.
 
     A step goes through it in four phases, and each method says in which it may be called:
 
     1. *open*: `feed` and `queue` give inputs that the lane makes itself, then `bound` is called once.
     2. *prepare*: migrations begin; states are loaded, computed and `put`.
-    3. *advance*: operators ask for deltas, probe states and insert; `keep` lists tables.
+    3. *advance*: operators compute deltas, probe states and insert; `keep` lists tables.
     4. *finish*: what is needed is stored and listed; nothing may be called afterwards.
 
     With `midstream.runtime.checks` turned on a call out of its phase, and a run that breaks the contract of its state,
@@ -151,7 +151,7 @@ class Lane:
         """The comparisons of the step so far; what is counted by slice once more does not count twice."""
         return sum(c.comparisons for id, c in self._counters.items() if not is_once_more(id))
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Add an event of this step."""
         self._events.append(event)
 
@@ -176,7 +176,7 @@ class Lane:
     def replaying(self, pieces: Mapping[str, Combinations]) -> Iterator[None]:
         """Within this block operators see these deltas instead of the step's; the step's are back afterwards.
 
-        Whoever replays must turn the deltas that states took in into old combinations (`JoinState.age`).
+        The caller must turn the deltas that states took in into old combinations (`JoinState.age`).
         """
         aside, self._deltas = self._deltas, dict(pieces)
         try:
@@ -259,7 +259,7 @@ class Lane:
         adopted = state.under(whole)
         adopted.delta = state.delta
         more = sum(map(len, state.old))
-        if held is not None:  # Nobody kept it in this step: it goes on with other rows.
+        if held is not None:  # No plan kept it in this step: it goes on with other rows.
             adopted.purged, more = held.purged, more - held.live
         self.put(adopted)
         self.count(f"state {whole.id}", Counters(inserted=max(more, 0), purged=max(-more, 0)))

@@ -1,6 +1,6 @@
 """Schemas that a job file declares, and the types in which Spark shall bring such columns.
 
-Spark's readers give NULL for a value that is none of the type they are asked for. Asked for text, or for the type that
+Spark's readers give NULL for a value that is none of the requested type. Read as text, or for the type that
 a file itself has, they lose nothing, and the stream reads the values as declared.
 """
 
@@ -51,6 +51,6 @@ def ddl_of(schema: T.StructType) -> str:
 
 def _lossless(field: T.StructField, own: T.StructType) -> T.StructField:
     found = own[field.name].dataType if field.name in own.names else field.dataType
-    given, wanted = arrow_type(found), arrow_type(field.dataType)
-    fails = given is not None and wanted is not None and not never_fails(given, wanted)
+    given, declared = arrow_type(found), arrow_type(field.dataType)
+    fails = given is not None and declared is not None and not never_fails(given, declared)
     return T.StructField(field.name, found) if fails and not isinstance(found, _NOT_OF_TEXT) else field

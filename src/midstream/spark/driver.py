@@ -51,7 +51,7 @@ REPORT = (
 
 
 class OtherColumns(Exception):
-    """A query has come that reads columns which the running union does not carry."""
+    """A query was added that reads columns which the running union does not carry."""
 
 
 class Driver:

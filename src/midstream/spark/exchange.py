@@ -43,7 +43,7 @@ class Group:
 class Exchange:
     """The way into the lanes of all groups; the same for every step until queries or lanes change.
 
-    A group number past the last group marks rows of streams that nobody reads: they are only counted.
+    A group number past the last group marks rows of streams that no query reads: they are only counted.
     """
 
     layout: StepLayout
@@ -164,7 +164,7 @@ class Exchange:
 
 
 def row_filters(program: Program, layout: StepLayout) -> dict[str, str | None]:
-    """For each stream of a program what Spark can check of its selections; None where every row must come."""
+    """For each stream of a program what Spark can check of its selections; None where every row is needed."""
     found: dict[str, list[str | None]] = {}
     for selection in (one for unit in program.units for one in unit.selections()):
         stream, own = selection.stream, selection.conditions

@@ -41,9 +41,9 @@ class Job:
     at once. `sharing` is how queries that join the same streams by the same predicates share the work: `auto`,
     `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
-    Rows that come too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
+    Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
     cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
-    columns that some query reads, and of dead letters all that were declared as another type than they came in.
+    columns that some query reads, and of dead letters all that were declared as another type than they arrived in.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
         `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
-        BIGINT that comes as text; a row with a value that cannot be read as declared is a dead letter. Without it the
+        BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
         DataFrame's own types are the declared ones.
         """
         if name in self._streams:

@@ -28,7 +28,7 @@ class StepLayout:
     """Where the columns of each stream stand in the rows of a step.
 
     `slots` has for each stream the slot of each column that is carried; that of a timestamp which is nothing but the
-    event time is `_ts`. `originals` has the slots of values as they came, filled where a row could not be read, and
+    event time is `_ts`. `originals` has the slots of values as they arrived, filled where a row could not be read, and
     `reasons` for each stream that may have such rows the slot of the reason.
     """
 

@@ -149,7 +149,7 @@ class Run:
         return self._query
 
     def await_termination(self, timeout: float | None = None) -> bool:
-        """Wait for the end, at most `timeout` seconds; whether it has come. Raises the error the job failed with."""
+        """Wait at most `timeout` seconds; whether the job has ended. Raises the error it failed with."""
         ended = self._ended.wait(timeout)
         if ended and self._error is not None:
             raise self._error
@@ -200,7 +200,7 @@ class Run:
         raise Interrupted(_INTERRUPTED)
 
     def _enter(self) -> bool:
-        """Begin a step, unless the job is being stopped: then whoever stops it must not be waited for."""
+        """Begin a step, unless the job is being stopped: then the thread that stops it must not be waited for."""
         while not self.is_stopping:
             if self._busy.acquire(timeout=0.05):
                 return True

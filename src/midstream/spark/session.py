@@ -53,7 +53,7 @@ def local_session(
 ) -> SparkSession:
     """A quiet session on this machine: no user interface, errors only, little waiting.
 
-    `cores` as in `local[cores]`; a task that dies is tried again. `settings` come on top. If this process has a session
+    `cores` as in `local[cores]`; a task that dies is tried again. `settings` are added. If this process has a session
     already, that one is given back as it is.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -34,7 +34,7 @@ _MICROSECONDS_OF_DAY = 86_400_000_000
 class JobStream:
     """A stream of a job.
 
-    `kinds` are the types in which Spark carries its columns; `unlike` are the columns that come in a type which may
+    `kinds` are the types in which Spark carries its columns; `unlike` are the columns that arrive in a type which may
     hold other values than the declared one.
     """
 

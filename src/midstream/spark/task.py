@@ -110,7 +110,7 @@ class StepTask:
 
 @dataclass
 class TaskReport:
-    """What a partition reports to the driver, as it comes together; `token` keeps its files apart from those of
+    """What a partition reports to the driver, as it is put together; `token` keeps its files apart from those of
     another attempt.
     """
 

@@ -1,6 +1,6 @@
 """Expressions of the language as Spark SQL, where both surely mean the same; None where that is not certain.
 
-What comes back is evaluated by Spark on the packed union, before the shuffle.
+The result is evaluated by Spark on the packed union, before the shuffle.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _leaf(function: str, arguments: Sequence[Expression], slots: Slots) -> str |
 
 
 def _turned(function: str, arguments: Sequence[Expression]) -> tuple[tuple[Expression, ...], str]:
-    """`5 < k` as `k > 5`; anything else comes back as it is."""
+    """`5 < k` as `k > 5`; anything else is returned as it is."""
     if function in _COMPARISONS and len(arguments) == 2 and isinstance(arguments[0], Literal):
         mirrored = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(function, function)
         return (arguments[1], arguments[0]), mirrored

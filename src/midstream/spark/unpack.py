@@ -113,7 +113,7 @@ def shares(
 
 
 def as_declared(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Values of a slot as the declared type; a timestamp that comes as its microseconds costs nothing."""
+    """Values of a slot as the declared type; a timestamp that arrives as its microseconds costs nothing."""
     if values.type == kind:
         return values
     if (pt.is_timestamp(kind) or pt.is_date(kind)) and pt.is_int64(values.type):

@@ -18,7 +18,7 @@ from midstream.step.plan_step import StepPlan
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
-    """How far each stream has come once the step's rows are counted."""
+    """The progress of each stream once the step's rows are counted."""
     manifest = plan.manifest
     alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
     queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]

@@ -27,10 +27,10 @@ class MigrationStart:
 
 @dataclass
 class Draft:
-    """The manifest that a step begins with, the migrations that begin in it, by unit, and what there is to tell.
+    """The manifest that a step begins with, the migrations that begin in it, by unit, and the events so far.
 
-    The one thing that commands change. `changed`: queries came, went, or share otherwise; `reworded`: the text of a
-    running query changed, so that what its base rows are kept for must be settled anew.
+    The one thing that commands change. `changed`: queries were added, dropped, or share otherwise; `reworded`: the text
+    of a running query changed, so that what its base rows are kept for must be settled anew.
     """
 
     manifest: Manifest

@@ -14,7 +14,7 @@ from midstream.runtime.lane_key import SINGLE, Spread, fits, group_name, lane_ke
 def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
     """The lane group of a query, and what spreads its rows.
 
-    One whose rows are where the query wants them, so that it can share them; else one of its own.
+    A group whose rows are spread as the query needs, so that it can share them; else one of its own.
     """
     key = lane_key(canonical(query)[0])
     own, mine = group_name(key), spread_text(key)

@@ -1,4 +1,4 @@
-"""What became of migrations in a step: their cost so far, and the events that tell of it. Pure."""
+"""What became of migrations in a step: their cost so far, and the events that report it. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
 from midstream.step.unit_step import mark_of
 
-TOLD = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
-"""What the event of a migration that went on says."""
+REPORTED = ("progress", "old_serves", "new_serves", "predicted_end", "comparisons")
+"""The figures in the event of a migration that makes progress."""
 
 
 def account(
@@ -41,7 +41,7 @@ def account(
         if mark in alive:
             if pieces:
                 record = {**record, **summary(pieces)}
-                detail = {k: record[k] for k in TOLD}
+                detail = {k: record[k] for k in REPORTED}
                 events.append(MigrationProgressed(step, name, record["strategy"], record["phase"], detail))
             going[mark] = record
         else:

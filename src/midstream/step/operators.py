@@ -28,7 +28,11 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
         )
     taken = {field.name for field in LIFETIME} & {output.name for output in fed(query)}
     if taken:
-        raise QueryError(f"{min(taken)} is what the operator is told", place=place, remedy="name the column otherwise")
+        raise QueryError(
+            f"the column name {min(taken)} is reserved for the lifetimes of an operator's rows",
+            place=place,
+            remedy="name the column otherwise",
+        )
     results_of(query, operator)
 
 
@@ -41,10 +45,10 @@ def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
 
 
 def check_named(start: MigrationStart) -> None:
-    """Raise where a strategy for an operator is left to the chooser, which foresees the plan's cost only."""
+    """Raise where a strategy for an operator is left to the chooser, which predicts the plan's cost only."""
     if start.strategy == AUTO:
         raise StrategyError(
-            "nobody can foresee what a user's operator costs",
+            "the cost of a user's operator cannot be predicted",
             place=f"query {start.query}",
             remedy=f"name a strategy: {', '.join(_feeding())}",
         )
@@ -72,9 +76,9 @@ def check_hand_over(
         )
     kinds = {source.window.kind for source in query.sources if source.window is not None}
     if kinds != {"range"}:
-        why = "its ROWS windows end when rows come" if "rows" in kinds else "it has no window"
+        why = "its ROWS windows end when rows arrive" if "rows" in kinds else "it has no window"
         raise StrategyError(
-            f"nobody knows when an operator on top of query {name!r} may forget a row: {why}",
+            f"it is unknown when an operator on top of query {name!r} may forget a row: {why}",
             place=place,
             remedy="begin a second query with the new operator, and drop this one when it has seen enough",
         )

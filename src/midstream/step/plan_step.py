@@ -49,7 +49,7 @@ class StepPlan:
 
     @property
     def needs_watermarks(self) -> bool:
-        """Whether a query asks about instants, or has an operator to tell: lanes must know the watermarks after."""
+        """Whether a query is evaluated at instants or feeds an operator: lanes must know the watermarks after."""
         queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values() if not e.shares]
         operated = any(e.operator is not None for e in self.manifest.queries.values())
         return operated or any(q.aggregate is not None or q.difference is not None for q in queries)

@@ -35,7 +35,7 @@ from midstream.step.unit import Unit
 class Program:
     """What a group of lanes runs in one step: its queries, in order of name, and the migrations that begin with it.
 
-    `changed`: queries came, went or changed with it, so that states may be asked for that were not there.
+    `changed`: queries were added, dropped or changed with it, so that new states may be needed.
     """
 
     units: tuple[Unit, ...]
@@ -53,8 +53,8 @@ class Program:
 def unit_of(manifest: Manifest, name: str) -> Unit:
     """What runs a query of a manifest: itself or its chain, compiled."""
     entry = manifest.queries[name]
-    wanted = entry.unit(name)
-    return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == wanted)
+    unit_name = entry.unit(name)
+    return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == unit_name)
 
 
 def observed(manifest: Manifest, name: str) -> Observed:

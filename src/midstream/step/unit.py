@@ -100,7 +100,7 @@ class Unit(ABC):
 
     @property
     def slack(self) -> int:
-        """How many microseconds longer than the watermark asks it needs its states."""
+        """How many microseconds beyond the watermark it needs its states."""
         return 0
 
     @property

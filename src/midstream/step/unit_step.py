@@ -23,7 +23,7 @@ from midstream.step.unit import Unit
 
 
 def mark_of(unit: str, step: int, number: int) -> str:
-    """What tells migrations apart: whose it is and when it began. Two units' states in transition are never one.
+    """The unique name of a migration: its unit, step and number. Units never share states in transition.
 
     >>> mark_of("q", 12, 0)
     'q.12.0'
@@ -77,7 +77,7 @@ class UnitStep:
         self.box = recovered(self.box, self.lane)
 
     def begin(self) -> None:
-        """Begin the migrations that were asked for, each from what runs after the one before."""
+        """Begin the requested migrations, each from what runs after the one before."""
         for number, (migration, target) in enumerate(self._migrations):
             before, mark = self.lane.comparisons, mark_of(self.unit.name, self.lane.clock.step, number)
             chosen = strategy(migration.strategy)
@@ -92,7 +92,7 @@ class UnitStep:
     def ensure(self, *, changed: bool) -> None:
         """See to it that every state the unit stands on is there.
 
-        One that is computed anew is told as an event, unless this step asked for other states (`changed`).
+        One that is computed anew emits an event, unless this step needs new states anyway (`changed`).
         """
         kept = list(zip(self.box.results, self.unit.kept, strict=False))
         quiet = changed or bool(self._migrations)

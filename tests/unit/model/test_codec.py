@@ -189,7 +189,7 @@ def test_no_form_for_what_json_could_not_tell_apart() -> None:
         one: Any = None
 
     Vague.__annotations__["one"] = "Counters | ChunkRef"
-    with pytest.raises(TypeError, match="JSON does not tell"):
+    with pytest.raises(TypeError, match="JSON does not distinguish"):
         encode(Vague())
 
 

@@ -123,7 +123,7 @@ class Sink(ABC):
         """Where the tasks of a step shall write.
 
         Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
-        folder of the checkpoint; a sink that wants the files elsewhere, or in another format, says so.
+        folder of the checkpoint; a sink that needs the files elsewhere, or in another format, says so.
         """
         return Staging(f"{scratch}/{STAGING}/step={step:08d}")
 

@@ -1,4 +1,4 @@
-"""Late rows and dead letters as tables: what came, and why it did not enter."""
+"""Late rows and dead letters as tables: rows that did not enter, and why."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ WATERMARK, REASON = "_watermark", "_reason"
 
 
 def late_rows(rows: pa.RecordBatch, watermark: int) -> pa.Table:
-    """Rows that came too late, with the `_watermark` they missed; `_ts` is left out."""
+    """Rows that arrived too late, with the `_watermark` they missed; `_ts` is left out."""
     mark = pa.array(np.full(rows.num_rows, watermark)).cast(pa.timestamp("us", "UTC"))
     names = [name for name in rows.schema.names if name != TIME]
     return pa.Table.from_batches([rows.select(names).append_column(WATERMARK, mark)])
@@ -25,12 +25,12 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
 
 
 def appended(kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The rows kept so far with a step's rows behind them, by stream, whatever types they came in."""
+    """The rows kept so far with a step's rows behind them, by stream, whatever types they arrived in."""
     return {**kept, **{name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}}
 
 
 def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
-    """Both tables; a column that came in two types which Arrow cannot unite becomes text."""
+    """Both tables; a column that arrived in two types which Arrow cannot unite becomes text."""
     try:
         return pa.concat_tables([kept, added], promote_options="permissive")
     except (pa.ArrowTypeError, pa.ArrowInvalid):

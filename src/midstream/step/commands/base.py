@@ -28,10 +28,10 @@ class StepCommand(Command, ABC, family=True):
 
     @abstractmethod
     def is_done_by(self, event: Event) -> bool:
-        """Whether this event tells that the command is done."""
+        """Whether this event reports that the command is done."""
 
     def is_met(self, manifest: Manifest) -> bool:
-        """Whether what it asks for is so; a job that had it already has no event to tell."""
+        """Whether the manifest already is as the command requires; then no event reports it as done."""
         return False
 
     def logged(self, after: Manifest) -> Self:
@@ -47,7 +47,7 @@ def taken(manifest: Manifest, command: Command) -> Manifest:
 
 
 def apply(command: Command, draft: Draft) -> None:
-    """Change a draft as a command asks."""
+    """Apply a command to a draft."""
     if not isinstance(command, StepCommand):
         raise TypeError(f"{command!r} is no command that a step takes")
     command.apply(draft)

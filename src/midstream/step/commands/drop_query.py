@@ -15,7 +15,7 @@ from midstream.step.draft import Draft
 
 @dataclass(frozen=True)
 class DropQuery(StepCommand):
-    """End a query and unlist the state that nobody else reads.
+    """End a query and unlist the state that no other query reads.
 
     Migrations of what it shares go on, and are then those of the first query that still shares it.
     """
