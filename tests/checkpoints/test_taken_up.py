@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,29 +30,43 @@ COURSES = courses()
 every_course = pytest.mark.parametrize("name", COURSES)
 
 
-@every_course
-def test_it_goes_on_exact(name: str, tmp_path: Path) -> None:
-    """What it answers is what the oracle says, and what the code that wrote it answered."""
-    course, kept = COURSES[name], unpack(name, tmp_path)
+@dataclass(frozen=True)
+class TakenUp:
+    """A kept checkpoint, loaded and run to the end of its course: the engine then, and what it answered since."""
+
+    course: Course
+    kept: Kept
+    engine: ms.Engine
+    found: Outputs
+
+
+@pytest.fixture(scope="module", params=COURSES)
+def taken_up(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TakenUp:
+    course, kept = COURSES[request.param], unpack(request.param, tmp_path_factory.mktemp("kept"))
     assert fingerprint(course.case.steps) == kept.notes["input"], "the rows are no longer those it was made of"
     engine = ms.Engine.load(kept.checkpoint)
     assert engine.manifest.step == course.saved - 1
-    found = _go_on(course, engine)
-    _check_against_the_record(course, kept, found)
-    whole = {query: {**steps, **found.get(query, {})} for query, steps in kept.answers.items()}
-    arrivals = _check_against_the_oracle(course, whole, engine)
+    return TakenUp(course, kept, engine, _go_on(course, engine))
+
+
+def test_it_answers_as_the_code_that_wrote_it(taken_up: TakenUp) -> None:
+    _check_against_the_record(taken_up.course, taken_up.kept, taken_up.found)
+
+
+def test_it_goes_on_exact(taken_up: TakenUp) -> None:
+    """Each step of each query is what the oracle says, also of the steps before: nothing is put out twice or never."""
+    course, kept = taken_up.course, taken_up.kept
+    whole = {query: {**steps, **taken_up.found.get(query, {})} for query, steps in kept.answers.items()}
+    arrivals = _check_against_the_oracle(course, whole, taken_up.engine)
     for operated in course.operated:
         _check_operator(course, operated, whole[operated.query], arrivals)
 
 
-@every_course
-def test_nothing_is_lost_or_computed_again(name: str, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_computed_again(taken_up: TakenUp) -> None:
     """Migrations come to their end as they did, and no state has to be rebuilt that did not have to be."""
-    course, kept = COURSES[name], unpack(name, tmp_path)
-    engine = ms.Engine.load(kept.checkpoint)
-    _go_on(course, engine)
-    assert ended(engine) == kept.notes["ended"]
-    assert not Counter(map(tuple, rebuilt(engine, course.saved))) - Counter(map(tuple, kept.notes["rebuilt"]))
+    engine, notes = taken_up.engine, taken_up.kept.notes
+    assert ended(engine) == notes["ended"]
+    assert not Counter(map(tuple, rebuilt(engine, taken_up.course.saved))) - Counter(map(tuple, notes["rebuilt"]))
 
 
 @every_course
@@ -106,7 +120,6 @@ def _check_against_the_record(course: Course, kept: Kept, found: Outputs) -> Non
 
 
 def _check_against_the_oracle(course: Course, whole: Outputs, engine: ms.Engine) -> Arrivals:
-    """Over all steps, since a result that is put out twice, or never, may be due before the checkpoint and after."""
     segments = course.segments()
     for segment in segments:
         last = min([s.begin for s in segments if s.query == segment.query and s.begin > segment.begin], default=None)

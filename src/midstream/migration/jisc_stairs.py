@@ -43,10 +43,7 @@ class JISCStairs(JISC):
     def transition(
         self, name: str, task: BegunTask, old: Operator | None, whole: Operator, options: Mapping[str, Any]
     ) -> Transition:
-        one = super().transition(name, task, old, whole, options)
-        return PromotingTransition(
-            one.signature, one.rows, one.name, one.task, one.old, one.new, one.whole, one.options
-        )
+        return PromotingTransition.like(super().transition(name, task, old, whole, options))
 
     @override
     def begin(self, old: Box, new: PlanBox, lane: Lane, options: Mapping[str, Any], mark: str) -> Box:

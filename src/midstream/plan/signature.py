@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.query import (
-    Aggregate,
-    BandPredicate,
-    Difference,
     EquiPredicate,
-    Output,
     Predicate,
     Query,
-    Source,
 )
-from midstream.plan.key_classes import KeyClass, key_classes
+from midstream.plan.key_classes import key_classes
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 
@@ -115,7 +110,7 @@ def signature(query: Query, labels: Iterable[str], scope: str, needs: str | None
         scope = f"{scope} {needs}".rstrip()
     held = [p.expression.text() for p in query.predicates if p.aliases() <= inside and not isinstance(p, EquiPredicate)]
     for key_class in key_classes(query):
-        members = KeyClass(key_class.within(inside), key_class.equals)
+        members = replace(key_class, members=key_class.within(inside))
         if len({alias for m in members.members for alias in m.aliases()}) > 1:
             held.append(members.text())
     return Signature(scope, inputs, tuple(sorted(held)))
@@ -137,18 +132,22 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
     aggregate, difference = query.aggregate, query.difference
     return replace(
         query,
-        sources=tuple(Source(names[s.alias], s.stream, s.window) for s in query.sources),
-        outputs=tuple(Output(o.name, relabel(o.expression, names)) for o in query.outputs),
+        sources=tuple(replace(s, alias=names[s.alias]) for s in query.sources),
+        outputs=tuple(replace(o, expression=relabel(o.expression, names)) for o in query.outputs),
         selections=tuple((names.get(alias, alias), relabel(e, names)) for alias, e in query.selections),
         predicates=tuple(_relabel_predicate(p, names) for p in query.predicates),
         aggregate=aggregate
-        and Aggregate(
-            tuple(relabel(g, names) for g in aggregate.groups),
-            tuple(replace(c, argument=c.argument and relabel(c.argument, names)) for c in aggregate.calls),
-            aggregate.every,
+        and replace(
+            aggregate,
+            groups=tuple(relabel(g, names) for g in aggregate.groups),
+            calls=tuple(replace(c, argument=c.argument and relabel(c.argument, names)) for c in aggregate.calls),
         ),
         difference=difference
-        and Difference(names[difference.minuend], tuple(names[alias] for alias in difference.subtrahends)),
+        and replace(
+            difference,
+            minuend=names[difference.minuend],
+            subtrahends=tuple(names[alias] for alias in difference.subtrahends),
+        ),
     )
 
 
@@ -171,21 +170,16 @@ def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
 def relabel(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The expression with its aliases renamed."""
     match expression:
-        case Column(kind, alias, name):
-            return Column(kind, names.get(alias, alias), name)
-        case Call(kind, function, arguments):
-            return Call(kind, function, tuple(relabel(a, names) for a in arguments))
+        case Column(alias=alias):
+            return replace(expression, alias=names.get(alias, alias))
+        case Call(arguments=arguments):
+            return replace(expression, arguments=tuple(relabel(a, names) for a in arguments))
     return expression
 
 
 def _relabel_predicate(predicate: Predicate, names: Mapping[str, str]) -> Predicate:
-    expression = relabel(predicate.expression, names)
-    match predicate:
-        case EquiPredicate(_, left, right):
-            return EquiPredicate(expression, relabel(left, names), relabel(right, names))
-        case BandPredicate(_, left, right, low, high):
-            return BandPredicate(expression, relabel(left, names), relabel(right, names), low, high)
-    return Predicate(expression)
+    values = {field.name: getattr(predicate, field.name) for field in fields(predicate)}
+    return replace(predicate, **{n: relabel(v, names) for n, v in values.items() if isinstance(v, Expression)})
 
 
 def _open_text(query: Query, label: str) -> str:

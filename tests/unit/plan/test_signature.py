@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass, replace
 
 import pytest
 
-from midstream.plan.signature import canonical, signature
+from midstream.language.expression import Expression
+from midstream.language.query import Predicate, Query
+from midstream.plan.signature import canonical, relabel_query, signature
 from tests.unit.building import query
 
 
@@ -102,3 +105,41 @@ def test_the_text_names_all_that_counts() -> None:
     assert found.inputs == ("A[range 5000000]{gt(A.j, 3::int64)}", "B[range 7000000]{}")
     assert found.predicates == ("A.k = B.k", "lt(A.v, B.v)")
     assert len(found.digest()) == 12
+
+
+THERE, BACK = {"A": "x", "B": "y", "C": "z"}, {"x": "A", "y": "B", "z": "C"}
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        BASE,
+        "SELECT A.k, A.v + B.v AS w, _ts FROM A, B WHERE A.v - B.v BETWEEN -1 AND 2 AND A.s <> B.s WINDOW 5 SECONDS",
+        "SELECT A.s, COUNT(*) AS n, SUM(B.j) FROM A, B WHERE A.k = B.k GROUP BY A.s WINDOW 5 SECONDS EVERY 1 SECOND",
+        "SELECT A.k FROM A [ROWS 5] EXCEPT ON (k) B [ROWS 3]",
+    ],
+)
+def test_a_query_is_the_same_under_other_aliases_and_back(sql: str) -> None:
+    found = query(sql)
+    assert relabel_query(found, THERE) != found
+    assert relabel_query(relabel_query(found, THERE), BACK) == found
+
+
+@dataclass(frozen=True)
+class Near(Predicate):
+    """A kind of predicate that the room of signatures has never heard of."""
+
+    left: Expression
+    right: Expression
+    distance: float
+
+
+def test_a_predicate_of_another_kind_keeps_its_kind_and_every_field() -> None:
+    plain: Query = query("SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
+    (equal,) = plain.predicates
+    left, right = sorted(equal.expression.columns(), key=lambda column: column.alias)
+    found = replace(plain, predicates=(Near(equal.expression, left, right, 0.5),))
+    (near,) = relabel_query(found, THERE).predicates
+    assert isinstance(near, Near)
+    assert (near.aliases(), near.left.aliases(), near.right.aliases()) == ({"x", "y"}, {"x"}, {"y"})
+    assert relabel_query(relabel_query(found, THERE), BACK) == found
