@@ -1,4 +1,4 @@
-"""Conditions told apart by kind: filters on one source; equalities, bands and all others between sources."""
+"""Conditions classified by kind: filters on one source; equalities, bands and all others between sources."""
 
 from __future__ import annotations
 

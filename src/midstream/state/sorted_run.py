@@ -76,8 +76,8 @@ def is_dead(ref: ChunkRef, bounds: Mapping[str, int]) -> bool:
 def before_relived(bounds: Mapping[str, int]) -> dict[str, int]:
     """The bounds by which combinations may be purged whose lifetimes are about to be reckoned anew: none in event time.
 
-    How long they lived so far says nothing of a step's queries: one that has just come may want what another held that
-    has just gone, and that waited for a slower stream.
+    How long they lived so far says nothing of a step's queries: a new one may need what another held that was just
+    dropped, and that waited for a slower stream.
     """
     return {clock: bound for clock, bound in bounds.items() if clock != EVENT_TIME}
 

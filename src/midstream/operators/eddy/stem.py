@@ -144,7 +144,7 @@ def _indexed(binding: Binding, stem: Stem, bits: Mapping[str, int]) -> Stem:
         shared = tuple(place for place, key in enumerate(stem.keys) if key.ties(bit))
         if not shared and all(need != bit for need, _ in stem.conditions):
             continue
-        # Whoever shares the same keys meets the same index.
+        # Sources that share the same keys probe the same index.
         way = shared or other
         if way not in ways:
             ways[way] = join_condition(binding.query, frozenset({other}), frozenset({stem.label}))
