@@ -92,7 +92,7 @@ def test_every_class_that_a_room_takes_from_another_is_explained_or_means_what_i
     places = [*table("Words").values(), *table("Words of the papers").values()]
     explained = {name.partition(".")[0] for where in places for name in names(where)}
     assert crossing() - explained - plain == set(), "a word of ours? or a plain name? say so in docs/glossary.md"
-    assert plain - crossing() == set()
+    assert plain - defined() == set()
 
 
 def test_every_word_of_before_is_explained_still_or_has_retired() -> None:
