@@ -15,7 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FOLDER = Path(__file__).parent / "format_2"
+FORMAT = 2
+"""The format of the checkpoints that are kept."""
+
 CHECKPOINT, RECORD, NOTES = "checkpoint", "record", "notes.json"
 STEP = "step of the answer"
 ROOT = "/kept"
@@ -37,12 +39,12 @@ class Kept:
     notes: Mapping[str, Any]
 
 
-def archive(name: str) -> Path:
-    """Where the checkpoint of a course is kept."""
-    return FOLDER / f"{name}.tar.xz"
+def archive(name: str, version: int = FORMAT) -> Path:
+    """Where the checkpoint of a course is kept, in a format."""
+    return Path(__file__).parent / f"format_{version}" / f"{name}.tar.xz"
 
 
-def pack(name: str, folder: Path, answers: Outputs, notes: Mapping[str, Any]) -> None:
+def pack(target: Path, folder: Path, answers: Outputs, notes: Mapping[str, Any]) -> None:
     """Keep a folder, whose subfolder `checkpoint` is the checkpoint; equal content makes equal archives."""
     for query, steps in answers.items():
         (folder / RECORD).mkdir(exist_ok=True)
@@ -51,8 +53,8 @@ def pack(name: str, folder: Path, answers: Outputs, notes: Mapping[str, Any]) ->
         # The archive packs better what is not packed yet.
         pq.write_table(table, folder / RECORD / f"{query}.parquet", compression="none", use_dictionary=False)
     (folder / NOTES).write_text(json.dumps(notes, indent=1))
-    FOLDER.mkdir(exist_ok=True)
-    with tarfile.open(archive(name), "w:xz", preset=9) as tar:
+    target.parent.mkdir(exist_ok=True)
+    with tarfile.open(target, "w:xz", preset=9) as tar:
         for path in sorted(path for path in folder.rglob("*") if path.is_file() or not any(path.iterdir())):
             info = tarfile.TarInfo(str(path.relative_to(folder)))
             info.mtime = 1_600_000_000

@@ -1,6 +1,7 @@
-"""Writes the checkpoints with the code that is imported: `PYTHONPATH=OLD/src python -m tests.checkpoints.make [NAME]`.
+"""Writes the checkpoints with the code that is imported: `python -m tests.checkpoints.make FORMAT [NAME]...`.
 
-Those in `format_2` were written by the last code before the middle of the engine was rebuilt (commit 64aad94).
+Run it in a working copy of the commit whose checkpoints are to be kept, with this folder copied into it. Those in
+`format_2` were written by the last code before the middle of the engine was rebuilt (commit 64aad94).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tests.checkpoints.courses import courses
 from tests.checkpoints.kept import CHECKPOINT, archive, pack
 
 
-def make(name: str, course: Course) -> None:
+def make(name: str, course: Course, target: Path) -> None:
     """Save an engine before its step and keep it; what the engine answered that went on undisturbed is kept beside."""
     engine, steps = course.begin(), range(len(course.case.steps))
     answers: dict[str, dict[int, pa.Table]] = {}
@@ -50,12 +51,12 @@ def make(name: str, course: Course) -> None:
         for path, content in saved.items():
             (Path(folder) / CHECKPOINT / path).parent.mkdir(parents=True, exist_ok=True)
             (Path(folder) / CHECKPOINT / path).write_bytes(content)
-        pack(name, Path(folder), answers, notes)
+        pack(target, Path(folder), answers, notes)
     counts = {query: sum(table.num_rows for table in steps.values()) for query, steps in answers.items()}
-    print(f"  {archive(name).stat().st_size} bytes, answers {counts}")
+    print(f"  {target.stat().st_size} bytes, answers {counts}")
 
 
 if __name__ == "__main__":
     for name, course in courses().items():
-        if name in sys.argv[1:] or not sys.argv[1:]:
-            make(name, course)
+        if name in sys.argv[2:] or not sys.argv[2:]:
+            make(name, course, archive(name, int(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Writes the checkpoint of a job that was killed amid its migrations: `python -m tests.checkpoints.make_spark`.
+"""Writes the checkpoint of a job that was killed amid its migrations: `python -m tests.checkpoints.make_spark FORMAT`.
 
 Run it in a working copy of the commit whose checkpoint is to be kept, so that the job runs by the code of that commit.
 """
@@ -31,7 +31,7 @@ def run(folder: Path, point: str = "") -> int:
     return subprocess.run([sys.executable, "-m", "tests.checkpoints.spark_job", folder], env=environment).returncode
 
 
-def make(name: str) -> None:
+def make(target: Path) -> None:
     """Kill the job, keep what is there, and let it go on to its end for the record."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         folder, kept = Path(first), Path(second)
@@ -50,11 +50,9 @@ def make(name: str) -> None:
         for query in sorted(path.name for path in (folder / "answers").iterdir()):
             found = enumerate(Place(folder).by_step(query, len(CASE.steps)))
             answers[query] = {step: table for step, table in found if table is not None}
-        pack(name, kept, answers, {"input": fingerprint(CASE.steps), "under way": under_way})
-        print(
-            archive(name).stat().st_size, {q: sum(t.num_rows for t in found.values()) for q, found in answers.items()}
-        )
+        pack(target, kept, answers, {"input": fingerprint(CASE.steps), "under way": under_way})
+        print(target.stat().st_size, {q: sum(t.num_rows for t in found.values()) for q, found in answers.items()})
 
 
 if __name__ == "__main__":
-    make("spark")
+    make(archive("spark", int(sys.argv[1])))
