@@ -15,7 +15,6 @@ from hypothesis import given, note
 from hypothesis import strategies as st
 
 import midstream as ms
-from midstream.state.specs import is_base
 from tests.oracle.answer import connection
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.spec import Item
@@ -159,7 +158,10 @@ def held_rows(engine: ms.Engine, label: str) -> tuple[int, Counter[int]]:
     alive, stored = 0, Counter[int]()
     for lane in engine.manifest.lane_states.values():
         for state_id, listing in lane.states.items():
-            if is_base(state_id) and state_id.split(".")[0].replace("#", "") in (label, f"{label[0]}{label.lower()}"):
+            if state_id.is_base and state_id.owner.partition(".")[0].replace("#", "") in (
+                label,
+                f"{label[0]}{label.lower()}",
+            ):
                 alive += listing.live
                 for ref in listing.chunks:
                     stored.update(engine._store.get(ref).column("u").to_pylist())

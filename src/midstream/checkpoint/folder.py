@@ -16,7 +16,6 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
 from midstream.model.manifest import ChunkRef, LaneState, Manifest
-from midstream.state.specs import is_base
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
 
@@ -106,7 +105,7 @@ def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> Lane
             states[state_id] = replace(old, chunks=tuple(map(moved, old.chunks)))
         except CheckpointError:
             # A join state that is left out is computed again from base rows with the next step.
-            if is_base(state_id):
+            if state_id.is_base:
                 raise
     return replace(lane, states=states)
 

@@ -16,6 +16,7 @@ from midstream.checkpoint.report_values import (
 )
 from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
 from midstream.model.codec import decode
+from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.lane_key import SINGLE
@@ -96,7 +97,7 @@ def _queries(manifest: Manifest, unit: Unit) -> dict[str, QueryReport]:
     """The queries that a unit runs; what they stand on is looked at once."""
     ids, migrations = state_names(unit, running_boxes(manifest, unit)).keys(), _migrations(manifest, unit)
     lanes = lanes_of_group(manifest, unit.group).values()
-    listed = [{id: lane.states[id] for id in ids & lane.states.keys()} for lane in lanes]
+    listed = [{id: listing for id, listing in lane.states.items() if id in ids} for lane in lanes]
     rows, held = sum(map(living_rows, listed)), _Held(states.values() for states in listed)
     return {
         name: _query(manifest, name, rows, held.bytes, tuple(sorted(ids)), migrations)
@@ -149,7 +150,7 @@ def _chain(manifest: Manifest, name: str, unit: Unit | None, queries: Mapping[st
 
 
 def _states(manifest: Manifest) -> list[StateReport]:
-    listings: dict[tuple[str, str], list[StateListing]] = {}
+    listings: dict[tuple[str, StateId], list[StateListing]] = {}
     for name, lane in manifest.lane_states.items():
         for id, listing in lane.states.items():
             listings.setdefault((name.group, id), []).append(listing)
@@ -160,6 +161,6 @@ def _states(manifest: Manifest) -> list[StateReport]:
     return found
 
 
-def _lane(name: str, states: Mapping[str, StateListing]) -> LaneReport:
+def _lane(name: str, states: Mapping[StateId, StateListing]) -> LaneReport:
     held = _Held([states.values()])
     return LaneReport(name, living_rows(states), held.chunks, held.bytes)

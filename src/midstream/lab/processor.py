@@ -176,7 +176,7 @@ def _intermediate(engine: Engine) -> int:
     for lane, state in engine.manifest.lane_states.items():
         for state_id, listing in state.states.items():
             # The streams of a state stand first in its name.
-            if "+" in state_id.partition(".")[0]:
-                sign = f"{lane} {state_id.rpartition('.')[0]}"
+            if "+" in state_id.owner:
+                sign = f"{lane} {state_id.owner}.{state_id.content}"
                 found[sign] = max(found.get(sign, 0), listing.live)
     return sum(found.values())

@@ -13,6 +13,7 @@ from midstream.engine import Engine
 from midstream.lab.generator import Workload
 from midstream.lab.wang_queries import WangSetting
 from midstream.model.counters import Counters
+from midstream.model.ids import StateKind
 
 SEED = 8
 
@@ -99,5 +100,5 @@ def _state_rows(engine: Engine) -> int:
         listing.live
         for lane in engine.manifest.lane_states.values()
         for id, listing in lane.states.items()
-        if not id.endswith(".rows")
+        if id.kind is not StateKind.ROWS
     )

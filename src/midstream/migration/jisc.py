@@ -22,6 +22,7 @@ from midstream.migration.under_way.running import MigratingBox
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, inner
 from midstream.model.errors import CheckpointError
+from midstream.model.ids import StateId
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
@@ -101,7 +102,7 @@ class JISCTransition(Transition):
         )
 
     @override
-    def tables(self) -> tuple[str, ...]:
+    def tables(self) -> tuple[StateId, ...]:
         return tuple(probed.table for probed in self.open)
 
     @override
@@ -145,7 +146,7 @@ class JISCTransition(Transition):
     def promoted(self, completion: Completion, lane: Lane) -> None:
         """Called with what a step completed."""
 
-    def attempts(self, lane: Lane) -> dict[str, Attempts]:
+    def attempts(self, lane: Lane) -> dict[StateId, Attempts]:
         """What the states that were incomplete hold by now, by their id."""
         found = {}
         for probed in self.open:
@@ -196,11 +197,11 @@ class JISCTransition(Transition):
         """The greatest sum of the counters."""
         return int(self.task.memory.get("keys", 0))
 
-    def _completion(self, lane: Lane, attempts: dict[str, Attempts]) -> Completion:
+    def _completion(self, lane: Lane, attempts: dict[StateId, Attempts]) -> Completion:
         assert self.root is not None
         return Completion(lane, self.id, self.root, self.task.start, attempts)
 
-    def _keep(self, lane: Lane, attempts: Mapping[str, Attempts]) -> None:
+    def _keep(self, lane: Lane, attempts: Mapping[StateId, Attempts]) -> None:
         for probed in self.open:
             if probed.spec.id in attempts:
                 lane.keep(probed.table, attempts[probed.spec.id].to_batch(probed.spec.clocks))

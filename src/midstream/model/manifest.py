@@ -12,7 +12,7 @@ from typing import Any
 from midstream.model.codec import Complete
 from midstream.model.command import Command
 from midstream.model.counters import Counters
-from midstream.model.ids import CounterKey, LaneId
+from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 
@@ -67,7 +67,7 @@ class StateListing:
 class LaneState:
     """What one lane holds: listings by state id, and the snapshot of each query's box."""
 
-    states: Mapping[str, StateListing] = field(default_factory=dict)
+    states: Mapping[StateId, StateListing] = field(default_factory=dict)
     boxes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import StateRebuilt
+from midstream.model.ids import StateId
 from midstream.operators.match import keyed
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -15,7 +16,7 @@ from midstream.state.join_state import JoinState
 from midstream.state.specs import StateSpec
 
 
-def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: bool = True) -> list[str]:
+def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: bool = True) -> list[StateId]:
     """See to it that the states are there: listed ones are loaded, missing ones computed from what lies below them.
 
     The states come children first. A missing state whose signature is there under another index is only sorted anew;

@@ -13,6 +13,7 @@ from typing import Self
 from typing_extensions import override
 
 from midstream.model.counters import Counters
+from midstream.model.ids import StateId
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.source import SourceOperator
@@ -104,7 +105,7 @@ class MultiJoinOperator(Operator):
         return f"multi_join [{orders}]"
 
     def _follow(
-        self, lane: Lane, route: Route, start: Combinations, new: dict[str, SortedRun], met: set[str]
+        self, lane: Lane, route: Route, start: Combinations, new: dict[StateId, SortedRun], met: set[str]
     ) -> Combinations:
         so_far = start
         for hop in route.hops:
@@ -122,7 +123,7 @@ class MultiJoinOperator(Operator):
     def _labels(self) -> tuple[str, ...]:
         return tuple(r.source.spec.label for r in self.routes)
 
-    def _spec(self, state_id: str) -> StateSpec:
+    def _spec(self, state_id: StateId) -> StateSpec:
         return next(s for _, s in self.states() if s.id == state_id)
 
 

@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from midstream.model.ids import StateId, StateKind
 from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import TIME
 
 
-def pending_id(query: str, since: int, stream: str) -> str:
-    """The state of a query's rows that wait for the watermark; `since` is the query's first step."""
-    return f"{stream}.{query}.{since}.pending"
+def pending_id(query: str, since: int, stream: str) -> StateId:
+    """The queue of a query's rows that wait for the watermark; `since` is the query's first step."""
+    return StateId(f"{stream}.{query}", str(since), StateKind.QUEUE.value)
 
 
 def release(

@@ -17,6 +17,7 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.query import Output, Query
 from midstream.model.codec import decode, encode, written_as
+from midstream.model.ids import StateId, StateKind
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.successor import Successor
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
@@ -127,7 +128,7 @@ class UserResultOperator(ResultOperator):
             lane.keep(self._table(f"queue-{standing.successor.mark}"), waiting)
 
     @override
-    def tables(self, lane: Lane) -> frozenset[str]:
+    def tables(self, lane: Lane) -> frozenset[StateId]:
         standing = self.standing(lane)
         if standing is None:
             return frozenset()
@@ -174,5 +175,5 @@ class UserResultOperator(ResultOperator):
         least = min(of_streams[source.stream] for source in self.query.sources)
         return None if least == BEGINNING else least
 
-    def _table(self, what: str) -> str:
-        return f"{self.name}.{what}.held"
+    def _table(self, what: str) -> StateId:
+        return StateId(self.name, what, StateKind.HELD.value)

@@ -13,7 +13,7 @@ from math import inf, prod
 
 from midstream.language.query import BandPredicate, EquiPredicate, Query
 from midstream.model.counters import Counters
-from midstream.model.ids import CounterKey
+from midstream.model.ids import CounterKey, StateId
 from midstream.model.manifest import Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Window
 from midstream.operators.window_join import WindowJoin
@@ -172,10 +172,10 @@ class Gathering:
     def _arrived(self, spec: RowsSpec) -> int:
         return sum(listing.next_row for listing in self._listings(spec.id))
 
-    def _live(self, state_id: str) -> int:
+    def _live(self, state_id: StateId) -> int:
         return sum(listing.live for listing in self._listings(state_id))
 
-    def _listings(self, state_id: str) -> list[StateListing]:
+    def _listings(self, state_id: StateId) -> list[StateListing]:
         lanes = [s for lane, s in self.manifest.lane_states.items() if lane.group == self.observed.group]
         return [lane.states[state_id] for lane in lanes if state_id in lane.states]
 

@@ -19,7 +19,7 @@ from midstream.language.expression import Column
 from midstream.model.counters import Counters, is_once_more
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.state.base_state import BaseState
@@ -28,7 +28,7 @@ from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
 from midstream.state.rows import BaseRows, RowRun
 from midstream.state.sorted_run import SortedRun, before_relived, purge_run
-from midstream.state.specs import RowsSpec, StateSpec, is_table
+from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
 
 BEGINNING = -(2**63)
@@ -74,15 +74,15 @@ class Lane:
         self.name, self.clock = name, clock
         self._before, self._store = state, store
         self._inputs, self._arrived = dict(inputs), dict(clock.counts)
-        self._bounds: Mapping[str, Mapping[str, int]] | None = None
+        self._bounds: Mapping[StateId, Mapping[str, int]] | None = None
         self._counters: dict[str, Counters] = {}
         self._events: list[Event] = []
         self._deltas: dict[str, Combinations] = {}
         self._notes: dict[str, Any] = {}
-        self._queues: dict[str, StateListing] = {}
-        self._bases: dict[str, BaseState] = {}
-        self._joins: dict[str, JoinState] = {}
-        self._tables: dict[str, pa.RecordBatch] = {}
+        self._queues: dict[StateId, StateListing] = {}
+        self._bases: dict[StateId, BaseState] = {}
+        self._joins: dict[StateId, JoinState] = {}
+        self._tables: dict[StateId, pa.RecordBatch] = {}
         self._finished, self._checked = False, are_on()
 
     # --- open
@@ -100,24 +100,24 @@ class Lane:
         self._check(self._bounds is None, "inputs are fed before the lane is bound")
         self._inputs[name], self._arrived[name] = rows, before
 
-    def queued(self, id: str, arrived: pa.RecordBatch) -> pa.RecordBatch:
+    def queued(self, id: StateId, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that wait in a queue, with those that arrived behind them; in phase *open*."""
         chunks = self._before.states.get(id, StateListing()).chunks
         batches = [self._store.get(ref).select(arrived.schema.names) for ref in chunks]
         whole = pa.Table.from_batches([*batches, arrived], schema=arrived.schema).combine_chunks()
         return (whole.to_batches() or [arrived])[0]
 
-    def taken_from(self, id: str) -> int:
+    def taken_from(self, id: StateId) -> int:
         """How many rows had left a queue before this step; in phase *open*."""
         return self._before.states.get(id, StateListing()).next_row
 
-    def queue(self, id: str, rows: pa.RecordBatch, taken: int) -> None:
+    def queue(self, id: StateId, rows: pa.RecordBatch, taken: int) -> None:
         """List what is left of a queue after `taken` rows in all have left it; in phase *open*, once a queue."""
         self._check(self._bounds is None, "queues are written before the lane is bound")
         chunks = (store_chunk(self._store, self._chunk_name(id), rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
-    def bound(self, bounds: Mapping[str, Mapping[str, int]]) -> None:
+    def bound(self, bounds: Mapping[StateId, Mapping[str, int]]) -> None:
         """Say for each state and clock the least end of lifetime that still matters; ends phase *open*.
 
         A state that is not named keeps every row.
@@ -126,7 +126,7 @@ class Lane:
         self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
         self._bounds = bounds
 
-    def bounds(self, id: str) -> Mapping[str, int]:
+    def bounds(self, id: StateId) -> Mapping[str, int]:
         """The bounds of a state, by clock; from phase *prepare* on."""
         return (self._bounds or {}).get(id, {})
 
@@ -236,9 +236,8 @@ class Lane:
 
     def sibling(self, spec: StateSpec) -> list[Combinations] | None:
         """The old combinations of a state of equal signature but another index, if there is a whole one."""
-        prefix = spec.id.rpartition(".")[0] + "."
         for state in self._joins.values():
-            if state.spec.id.startswith(prefix) and not state.left_out:
+            if state.spec.id.same_content(spec.id) and not state.left_out:
                 return [run.combinations for run in state.old]
         return None
 
@@ -278,18 +277,18 @@ class Lane:
         self.put(state)
         self.count(f"state {run.id}", Counters(inserted=sum(map(len, state.old))))
 
-    def table(self, id: str) -> pa.RecordBatch | None:
+    def table(self, id: StateId) -> pa.RecordBatch | None:
         """What `keep` listed under this id, in this step or an earlier one; None where there is nothing."""
         if id in self._tables:
             return self._tables[id]
         listing = self._before.states.get(id)
         return self._store.get(listing.chunks[0]) if listing and listing.chunks else None
 
-    def lists(self, id: str) -> bool:
+    def lists(self, id: StateId) -> bool:
         """Whether a state or table of this id was listed when the step began."""
         return id in self._before.states
 
-    def keep(self, id: str, batch: pa.RecordBatch) -> None:
+    def keep(self, id: StateId, batch: pa.RecordBatch) -> None:
         """List a table beside the states; it stays listed while a box or an operator names it."""
         self._check(not self._finished, "no table is kept once the lane is finished")
         self._tables[id] = batch
@@ -322,11 +321,11 @@ class Lane:
             return BaseRows(base.old, nothing)
         return base.rows
 
-    def finish(self, needed: set[str], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
+    def finish(self, needed: set[StateId], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
         """Store and list what is needed; everything else is unlisted. Ends the step."""
         self._check(not self._finished, "a lane is finished once")
-        states: dict[str, StateListing] = {k: v for k, v in self._queues.items() if k in needed}
-        for name in needed & (self._tables.keys() | {k for k in self._before.states if is_table(k)}):
+        states: dict[StateId, StateListing] = {k: v for k, v in self._queues.items() if k in needed}
+        for name in needed & (self._tables.keys() | {k for k in self._before.states if k.is_table}):
             states[name] = self._finish_table(name, self._chunk_name(name))
         for name, base in self._bases.items():
             if name in needed:
@@ -342,14 +341,14 @@ class Lane:
         self._finished = True
         return LaneState(states, dict(boxes))
 
-    def _chunk_name(self, id: str) -> str:
+    def _chunk_name(self, id: StateId) -> str:
         return f"{self.name}/{self.clock.step:08d}-{id}"
 
     def _check(self, holds: bool, contract: str) -> None:
         if self._checked:
             require(holds, contract)
 
-    def _finish_table(self, name: str, chunk: str) -> StateListing:
+    def _finish_table(self, name: StateId, chunk: str) -> StateListing:
         if name not in self._tables:
             return self._before.states[name]
         batch = self._tables[name]

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Self
 
 from midstream.model.errors import fault_located
+from midstream.model.ids import StateId
 from midstream.plan.signature import Signature
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
@@ -64,7 +65,7 @@ class Operator(ABC):
         """The operator, and those below it that the view covers, over the view's states."""
         return self
 
-    def tables(self) -> tuple[str, ...]:
+    def tables(self) -> tuple[StateId, ...]:
         """The ids of the lane tables it keeps beside its states."""
         return ()
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.query import Query
+from midstream.model.ids import StateId
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words
@@ -49,7 +50,7 @@ class ResultOperator(ABC):
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         """The step's part of the answer, in order of time."""
 
-    def tables(self, lane: Lane) -> frozenset[str]:
+    def tables(self, lane: Lane) -> frozenset[StateId]:
         """The ids of the lane tables that the result operator itself keeps."""
         return frozenset()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters
 from midstream.model.events import ChainChanged, Event
-from midstream.model.ids import CounterKey
+from midstream.model.ids import CounterKey, StateKind
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
@@ -78,7 +78,7 @@ def _rate(manifest: Manifest, chain: Chain, label: str) -> float:
     live = 0
     for lane, state in manifest.lane_states.items():
         if lane.group == chain.group:
-            live += sum(s.live for i, s in state.states.items() if i.startswith(f"{label}.") and i.endswith(".rows"))
+            live += sum(s.live for i, s in state.states.items() if i.owner == label and i.kind is StateKind.ROWS)
     return live / widest if widest else 0.0
 
 

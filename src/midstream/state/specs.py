@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Literal
 
 from midstream.language.expression import Expression
+from midstream.model.ids import StateId, StateKind
 from midstream.model.window import Window
 from midstream.plan.signature import Signature, digest
 from midstream.state.lineage import Lineage
@@ -39,27 +40,9 @@ class RowsSpec:
         return (self.label,)
 
     @cached_property
-    def id(self) -> str:
+    def id(self) -> StateId:
         """The state's name in a manifest."""
-        return f"{self.label}.{self.signature.digest()}.rows"
-
-
-def is_base(state_id: str) -> bool:
-    """Whether a state holds rows as they arrived, which cannot be computed again.
-
-    >>> is_base("A.68d08664235b.rows"), is_base("A+B.b20281209a84.scan")
-    (True, False)
-    """
-    return state_id.endswith((".rows", ".pending", ".held"))
-
-
-def is_table(state_id: str) -> bool:
-    """Whether a listing holds a table that an operator or a migration keeps beside its states.
-
-    >>> is_table("eddy.68d08664235b.table"), is_table("q.12.held"), is_table("A.68d08664235b.rows")
-    (True, True, False)
-    """
-    return state_id.endswith((".table", ".held"))
+        return StateId(self.label, self.signature.digest(), StateKind.ROWS.value)
 
 
 @dataclass(frozen=True)
@@ -83,7 +66,7 @@ class StateSpec:
         return self.base.lineage if self.base else None
 
     @cached_property
-    def id(self) -> str:
+    def id(self) -> StateId:
         """The state's name in a manifest."""
         how = digest(f"{self.index}:{','.join(e.text() for e in self.key)}")[:6] if self.key else self.index
-        return f"{'+'.join(self.labels)}.{self.signature.digest()}.{how}"
+        return StateId("+".join(self.labels), self.signature.digest(), how)

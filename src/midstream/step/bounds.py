@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from midstream.model.ids import StateId
 from midstream.plan.signature import Signature
 from midstream.step.unit_step import UnitStep
 
@@ -11,14 +12,14 @@ Bounds = dict[str, int]
 """By clock the least end of lifetime that still matters."""
 
 
-def state_bounds(steps: Sequence[UnitStep]) -> dict[str, Bounds]:
+def state_bounds(steps: Sequence[UnitStep]) -> dict[StateId, Bounds]:
     """The bounds of every state that the units may read in this step.
 
     A unit counts also where its present plan has no such state, for it may migrate to one that has.
     """
     own = {step.unit.name: step.bounds() for step in steps}
     readers = _Readers(steps, own)
-    bounds: dict[str, Bounds] = {}
+    bounds: dict[StateId, Bounds] = {}
     for step in steps:
         for spec in step.specs():
             if spec.id not in bounds:

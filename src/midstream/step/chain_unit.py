@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.migration.base import Strategy
+from midstream.model.ids import StateId
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Demands
 from midstream.operators.binding import Binding
@@ -86,7 +87,7 @@ class ChainUnit(Unit):
 
     @override
     @property
-    def held_tables(self) -> Mapping[str, str]:
+    def held_tables(self) -> Mapping[str, StateId]:
         return {member.name: held_id(member.name, member.since) for member in self.answers.members}
 
     @override

@@ -8,7 +8,7 @@ from dataclasses import replace
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters, is_once_more
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
-from midstream.model.ids import CounterKey, LaneId
+from midstream.model.ids import CounterKey, LaneId, StateId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.runtime.lane import BEGINNING
 from midstream.runtime.watermark import Seen, advance, watermarks
@@ -79,14 +79,15 @@ def state_rows(manifest: Manifest) -> int:
     return sum(living_rows(lane.states) for lane in manifest.lane_states.values())
 
 
-def living_rows(states: Mapping[str, StateListing]) -> int:
+def living_rows(states: Mapping[StateId, StateListing]) -> int:
     """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
     found: dict[str, int] = {}
     for state_id, listing in states.items():
-        if state_id.endswith(".table"):
+        if state_id.kind is StateKind.TABLE:
             continue
         # A base state's index holds what its base rows hold.
-        sign = state_id if state_id.endswith((".pending", ".held")) else state_id.rpartition(".")[0]
+        by_itself = state_id.kind in (StateKind.QUEUE, StateKind.HELD)
+        sign = state_id if by_itself else f"{state_id.owner}.{state_id.content}"
         found[sign] = max(found.get(sign, 0), listing.live)
     return sum(found.values())
 
@@ -136,7 +137,7 @@ def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
     found: dict[CounterKey, int] = {}
     for lane, state in lanes.items():
         for state_id, listing in state.states.items():
-            if state_id.endswith((".pending", ".held", ".table")):
+            if state_id.kind in (StateKind.QUEUE, StateKind.HELD, StateKind.TABLE):
                 continue
             name = CounterKey(lane.group, f"state {state_id}")
             found[name] = found.get(name, 0) + listing.live

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from midstream.model.ids import StateId, StateKind
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
 from midstream.state.keys import stable_order
@@ -12,16 +13,16 @@ from midstream.state.keys import stable_order
 _TIME = "_now"
 
 
-def held_id(query: str, since: int) -> str:
+def held_id(query: str, since: int) -> StateId:
     """The id of the lane's table of rows held back.
 
     >>> held_id("pairs", 3)
     'pairs.3.held'
     """
-    return f"{query}.{since}.held"
+    return StateId(query, str(since), StateKind.HELD.value)
 
 
-def hold_back(lane: Lane, table_id: str, answer: Answer) -> None:
+def hold_back(lane: Lane, table_id: StateId, answer: Answer) -> None:
     """Add a step's results to those held back."""
     rows = answer.table.append_column(_TIME, pa.array(answer.times, pa.int64()))
     held = lane.table(table_id)
@@ -29,7 +30,7 @@ def hold_back(lane: Lane, table_id: str, answer: Answer) -> None:
     lane.keep(table_id, one_batch(table))
 
 
-def released(lane: Lane, table_id: str, answer: Answer) -> Answer:
+def released(lane: Lane, table_id: StateId, answer: Answer) -> Answer:
     """The answer with all rows that were held back, in order of time."""
     held = lane.table(table_id)
     if held is None:

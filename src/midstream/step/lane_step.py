@@ -11,7 +11,7 @@ import pyarrow as pa
 from midstream.model.counters import Counters
 from midstream.model.errors import fault_located
 from midstream.model.events import Event
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState
 from midstream.runtime.lane import Lane, StepClock
 from midstream.runtime.result_operator import Answer
@@ -63,7 +63,7 @@ def lane_step(
     _for_each(steps, UnitStep.advance)
     results = {query: answer for found in _for_each(steps, UnitStep.answer) for query, answer in found.items()}
     outcomes = _for_each(steps, UnitStep.settle)
-    needed = set[str]().union(*(outcome.needed for outcome in outcomes))
+    needed = set[StateId]().union(*(outcome.needed for outcome in outcomes))
     after = lane.finish(needed, {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes})
     return LaneOutput(
         after,

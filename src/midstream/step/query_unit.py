@@ -14,6 +14,7 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.hand_over import hand_over
 from midstream.model.codec import decode
+from midstream.model.ids import StateId
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
 from midstream.operators.reorder import pending_id, release
@@ -78,7 +79,7 @@ class QueryUnit(Unit):
 
     @override
     @property
-    def held_tables(self) -> Mapping[str, str]:
+    def held_tables(self) -> Mapping[str, StateId]:
         return {self.name: held_id(self.name, self.since)}
 
     @override
@@ -98,7 +99,7 @@ class QueryUnit(Unit):
 
     @override
     @property
-    def queues(self) -> tuple[str, ...]:
+    def queues(self) -> tuple[StateId, ...]:
         return tuple(pending_id(self.name, self.since, stream) for stream in self.streams) if self.ordered else ()
 
     @override
@@ -117,7 +118,7 @@ class QueryUnit(Unit):
             hand_over(self.result_operator, results, spec, strategy, migration.options, mark, lane)
 
     @override
-    def tables(self, lane: Lane) -> frozenset[str]:
+    def tables(self, lane: Lane) -> frozenset[StateId]:
         return self.result_operator.tables(lane)
 
     @override

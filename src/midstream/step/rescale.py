@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
+from midstream.model.ids import StateId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import NUMBER, united
@@ -21,7 +22,7 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
         query: {"box": "plan", "plan": box["plan"]}
         for query, box in next((state.boxes for state in old if state.boxes), {}).items()
     }
-    ids = sorted({state_id for state in old for state_id in state.states if state_id.endswith(".rows")})
+    ids = sorted({state_id for state in old for state_id in state.states if state_id.kind is StateKind.ROWS})
     states = {}
     for state_id in ids:
         listings = [state.states[state_id] for state in old if state_id in state.states]
@@ -31,10 +32,10 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
     return LaneState(states, boxes)
 
 
-def _adopt_held(old: Sequence[LaneState], store: ChunkStore, name: str) -> dict[str, StateListing]:
+def _adopt_held(old: Sequence[LaneState], store: ChunkStore, name: str) -> dict[StateId, StateListing]:
     """Rows of answers that wait to be delivered: one lane has them all, for they belong to no key any more."""
     found = {}
-    for table_id in sorted({state_id for state in old for state_id in state.states if state_id.endswith(".held")}):
+    for table_id in sorted({state_id for state in old for state_id in state.states if state_id.kind is StateKind.HELD}):
         refs = [ref for state in old if table_id in state.states for ref in state.states[table_id].chunks]
         table = pa.Table.from_batches([store.get(ref) for ref in refs]).combine_chunks()
         if table.num_rows:

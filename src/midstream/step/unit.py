@@ -12,6 +12,7 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
+from midstream.model.ids import StateId
 from midstream.operators.binding import Binding
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
@@ -86,7 +87,7 @@ class Unit(ABC):
 
     @property
     @abstractmethod
-    def held_tables(self) -> Mapping[str, str]:
+    def held_tables(self) -> Mapping[str, StateId]:
         """For each query the id of the table of its results that a migration holds back."""
 
     def place(self) -> str:
@@ -109,7 +110,7 @@ class Unit(ABC):
         return ()
 
     @property
-    def queues(self) -> tuple[str, ...]:
+    def queues(self) -> tuple[StateId, ...]:
         """The ids of the lane's queues of rows that wait for the watermark."""
         return ()
 
@@ -133,7 +134,7 @@ class Unit(ABC):
     ) -> None:
         """Called as a migration begins: go over to another user's operator on top, if the command names one."""
 
-    def tables(self, lane: Lane) -> frozenset[str]:
+    def tables(self, lane: Lane) -> frozenset[StateId]:
         """The ids of the lane tables that it keeps itself; called after it has answered."""
         return frozenset()
 

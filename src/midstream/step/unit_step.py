@@ -7,6 +7,7 @@ from typing import Any
 
 from midstream.migration.discovery import strategy
 from midstream.migration.under_way.running import recovered
+from midstream.model.ids import StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
 from midstream.operators.ensure import ensure, states_of
@@ -144,7 +145,7 @@ class UnitOutcome:
         unit: Unit,
         box: Box,
         ran: Sequence[Box],
-        needed: set[str],
+        needed: set[StateId],
         migrations: Mapping[str, dict[str, Any]],
     ) -> None:
         self.unit, self.box, self.needed, self.migrations = unit, box, needed, migrations
@@ -166,7 +167,7 @@ def specs_of(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
     return specs
 
 
-def needed(unit: Unit, box: Box) -> set[str]:
+def needed(unit: Unit, box: Box) -> set[StateId]:
     """The ids of everything that must be listed for a unit to go on with a box."""
     tables = {table for op in operators_of(box) for table in op.tables()}
     return set(unit.queues) | tables | {spec.id for spec in specs_of(unit, [box])}

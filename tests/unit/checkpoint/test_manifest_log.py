@@ -18,7 +18,7 @@ from midstream.model import manifest as manifest_model
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.model.schema import StreamSchema
 from midstream.state.store import disk
@@ -39,7 +39,9 @@ def full(step: int, job: str = "naïve 漢字") -> Manifest:
         progress={"A": StreamProgress(5, 4, None, 10, 1, 2)},
         queries={"q": QueryEntry("SELECT …", "(A B)", 0, "k", {"format": "parquet"}, Counters(rows_in=3))},
         lane_states={
-            LaneId("single", 0): LaneState({"s": StateListing((chunk,), 9, 13)}, {"q": {"phase": [1, None, 0.5]}})
+            LaneId("single", 0): LaneState(
+                {StateId("A", "0", "scan"): StateListing((chunk,), 9, 13)}, {"q": {"phase": [1, None, 0.5]}}
+            )
         },
         last_command=3,
         pending=(Migrate("q", "(B A)"),),

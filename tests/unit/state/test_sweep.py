@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.state import sweep as sweep_module
 from midstream.state.store.files import FileStore
@@ -24,7 +24,8 @@ def put(store: FileStore, name: str, value: int = 1) -> ChunkRef:
 
 def manifest(step: int, *lanes: Iterable[ChunkRef]) -> Manifest:
     states = {
-        LaneId("single", lane): LaneState({"base": StateListing(tuple(chunks))}) for lane, chunks in enumerate(lanes)
+        LaneId("single", lane): LaneState({StateId("A", "0", "rows"): StateListing(tuple(chunks))})
+        for lane, chunks in enumerate(lanes)
     }
     return Manifest(step=step, lane_states=states)
 

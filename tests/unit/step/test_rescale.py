@@ -7,7 +7,7 @@ import pytest
 
 from midstream.model.errors import CheckpointError
 from midstream.model.events import LanesRescaled, StateRebuilt
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.store.base import store_chunk
@@ -15,7 +15,7 @@ from midstream.state.store.memory import MemoryStore
 from midstream.step.rescale import adopt
 from tests.unit.building import both, engine, table
 
-NAMES = "A.0123456789ab.rows"
+NAMES = StateId("A", "0123456789ab", "rows")
 
 
 def lane(store: MemoryStore, name: str, *batches: list[tuple[int, int]]) -> LaneState:
@@ -31,7 +31,7 @@ def lane(store: MemoryStore, name: str, *batches: list[tuple[int, int]]) -> Lane
         ends = [ts + 5 for _, ts in rows]
         refs.append(store_chunk(store, f"{name}/{number:08d}-A", batch, lifetimes={"ts": (min(ends), max(ends))}))
     boxes = {"q": {"box": "plan", "plan": "(A B)"}}
-    other = {"A.0123456789ab.scan": StateListing(tuple(refs), 9, 0)}
+    other = {StateId("A", "0123456789ab", "scan"): StateListing(tuple(refs), 9, 0)}
     return LaneState({NAMES: StateListing(tuple(refs), 9, 9), **other}, boxes)
 
 

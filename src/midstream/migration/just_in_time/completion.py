@@ -17,6 +17,7 @@ from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.keys import Keys, among
 from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.model.counters import Counters
+from midstream.model.ids import StateId
 from midstream.operators.candidates import equal_pairs
 from midstream.operators.match import keyed, match
 from midstream.runtime.lane import Lane
@@ -33,7 +34,7 @@ class Completion:
     """
 
     def __init__(
-        self, lane: Lane, operator: str, root: Fork, start: Mapping[str, int], attempts: dict[str, Attempts]
+        self, lane: Lane, operator: str, root: Fork, start: Mapping[str, int], attempts: dict[StateId, Attempts]
     ) -> None:
         self.lane, self.operator, self.start, self.attempts = lane, operator, start, attempts
         self.rows = root.join.rows

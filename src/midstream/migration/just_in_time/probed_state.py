@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression
+from midstream.model.ids import StateId, StateKind
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.decompose import Sources
 from midstream.runtime.operator import Operator
@@ -39,9 +40,9 @@ class ProbedState:
         return self.spec.key[0] if self.spec.index == "hash" else None
 
     @property
-    def table(self) -> str:
+    def table(self) -> StateId:
         """The id of the table of its attempts."""
-        return f"{self.spec.id}.table"
+        return StateId(f"{self.spec.id.owner}.{self.spec.id.content}", self.spec.id.part, StateKind.TABLE.value)
 
     @property
     def counted(self) -> str | None:

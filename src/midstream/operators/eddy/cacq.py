@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
+from midstream.model.ids import StateId, StateKind
 from midstream.operators.eddy.routing import POLICIES, Policy, Sightings
 from midstream.operators.eddy.stem import Stem
 from midstream.operators.match import keyed, match
@@ -65,7 +66,7 @@ class EddyOperator(Operator):
         return tuple((stem.source, spec) for stem in self.stems for spec in stem.indexes)
 
     @override
-    def tables(self) -> tuple[str, ...]:
+    def tables(self) -> tuple[StateId, ...]:
         return (self._table,)
 
     @override
@@ -105,9 +106,9 @@ class EddyOperator(Operator):
         return f"eddy by {self.policy} over {', '.join(stem.describe() for stem in self.stems)}"
 
     @property
-    def _table(self) -> str:
+    def _table(self) -> StateId:
         # Named after the whole join: what one policy or view has seen serves another.
-        return f"eddy.{self.signature.whole().digest()}.table"
+        return StateId("eddy", self.signature.whole().digest(), StateKind.TABLE.value)
 
     def _policy(self, lane: Lane, arrived: int) -> Policy:
         labels = tuple(stem.label for stem in self.stems)
@@ -119,7 +120,7 @@ class EddyOperator(Operator):
         return POLICIES[self.policy](seen, (SEED, int(self.signature.digest(), 16), lane.clock.step))
 
     def _route(
-        self, lane: Lane, policy: Policy, origin: Stem, start: Combinations, new: Mapping[str, SortedRun], met: int
+        self, lane: Lane, policy: Policy, origin: Stem, start: Combinations, new: Mapping[StateId, SortedRun], met: int
     ) -> list[Combinations]:
         """The results of rows of one origin, by way of batches that have been joined with ever more SteMs."""
         batches = {origin.bit: [start]} if len(start) else {}
@@ -141,7 +142,7 @@ class EddyOperator(Operator):
         return [place for place in waiting if self.stems[place].tied(done)] or waiting
 
     def _visit(
-        self, lane: Lane, policy: Policy, place: int, batch: Combinations, done: int, new: Mapping[str, SortedRun]
+        self, lane: Lane, policy: Policy, place: int, batch: Combinations, done: int, new: Mapping[StateId, SortedRun]
     ) -> Combinations:
         stem = self.stems[place]
         on = stem.join_condition(done)
