@@ -16,6 +16,7 @@ import pytest
 import midstream as ms
 from midstream.migration.discovery import strategies
 from midstream.model.events import StepDone
+from midstream.model.ids import LaneId, StateId
 from tests.property.drive import start
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.plain import asked
@@ -43,7 +44,7 @@ FORMS = {
     "eddy by rank": "eddy:rank(A B C D)",
 }
 
-Content = dict[tuple[str, str], Counter[tuple[tuple[str, int], ...]]]
+Content = dict[tuple[LaneId, StateId], Counter[tuple[tuple[str, int], ...]]]
 """By lane and state id, the combinations with their lifetimes."""
 
 
@@ -153,7 +154,7 @@ def content_of(engine: ms.Engine) -> Content:
             if not batches or "until:ts" not in batches[0].schema.names:
                 continue
             rows = (row for batch in batches for row in batch.to_pylist() if row["until:ts"] >= bound)
-            found[str(lane), str(name)] = Counter(
+            found[lane, name] = Counter(
                 tuple((key, value) for key, value in row.items() if key != "code") for row in rows
             )
     return found
