@@ -57,7 +57,7 @@ def trees(rng: Random, names: str) -> str:
     """A tree of pairs over all these streams, in any order and shape.
 
     >>> trees(Random(0), "ABC")
-    '((A C) B)'
+    '(B (C A))'
     """
     parts = rng.sample(names, len(names))
     while len(parts) > 1:

@@ -335,7 +335,7 @@ def of_its_own(manifest: Manifest, name: str) -> tuple[int, int]:
     own = {
         lane: replace(state, states={k: v for k, v in state.states.items() if k in wanted})
         for lane, state in manifest.lane_states.items()
-        if lane.rpartition(".")[0] == manifest.queries[name].group
+        if lane.group == manifest.queries[name].group
     }
     part = replace(manifest, lane_states=own)
     chunks = {ref.name: ref.bytes for lane in own.values() for one in lane.states.values() for ref in one.chunks}

@@ -25,7 +25,7 @@ def test_nothing_is_shared_but_where_sharing_is_the_point(streams: int) -> None:
 
     def units(notation: str) -> int:
         (found,) = decompose(parse_plan(left_deep(task.names), query), parse_plan(notation, query))
-        return len(found.old.aliases())
+        return len(found.units)
 
     assert units(right_deep(task.names)) == streams
     # Of four streams the bushy plan keeps the old one's lowest join, whatever §5.1 says.
