@@ -12,7 +12,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
-from midstream.model.ids import CounterKey
+from midstream.model.ids import CounterKey, OperatorId
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Report(ReportValue):
             raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
         return self.queries[name]
 
-    def counted(self, group: str, operator: str) -> Counters:
+    def counted(self, group: str, operator: OperatorId) -> Counters:
         """What an operator has counted in all lanes of a lane group."""
         return self.operators.get(CounterKey(group, operator), Counters())
 

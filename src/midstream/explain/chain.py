@@ -14,6 +14,7 @@ from typing import Any
 from midstream.explain.chain_view import ChainView, widest
 from midstream.language.expression import conjunction
 from midstream.model.codec import encode
+from midstream.model.ids import OperatorId
 from midstream.sharing.discovery import scheme
 from midstream.state.lineage import Lineage
 
@@ -51,8 +52,8 @@ def chain_values(view: ChainView, *, analyze: bool) -> dict[str, Any]:
         for label, of in value["lineage"].items():
             of["rows"] = rows.get(unit.binding.rows()[label].id, 0)
         value["elsewhere"] = view.comparisons - sum(one["comparisons"] for one in value["slices"])
-        value["route"] = encode(view.counted(f"route {unit.name}"))
-        value["union"] = encode(view.counted(f"union {unit.name}"))
+        value["route"] = encode(view.counted(OperatorId("route", unit.name)))
+        value["union"] = encode(view.counted(OperatorId("union", unit.name)))
     return value
 
 

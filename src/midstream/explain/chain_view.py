@@ -10,7 +10,8 @@ from typing import Any
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.running import operators_of
 from midstream.language.expression import conjunction
-from midstream.model.counters import Counters, in_slice
+from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.box import Box
@@ -80,7 +81,7 @@ class ChainView:
             return dict.fromkeys(self.labels)
         return {label: _disjunction(held, age) for label, held in self.filters.items()}
 
-    def counted(self, operator: str) -> Counters:
+    def counted(self, operator: OperatorId) -> Counters:
         """What an operator of the chain has counted."""
         return self.report.counted(self.unit.group, operator)
 
@@ -94,7 +95,7 @@ class ChainView:
         if not self.manifest.chains[self.name].cuts:
             return self.comparisons
         joins = {op.id for op in operators_of(self.boxes) if isinstance(op, WindowJoin)}
-        return sum(self.counted(in_slice(end, join)).comparisons for join in joins)
+        return sum(self.counted(join.in_slice(end)).comparisons for join in joins)
 
     def read_as(self, entry: QueryEntry) -> dict[str, dict[str, Any]]:
         """By label the window and the filter of a query."""

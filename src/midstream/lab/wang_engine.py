@@ -13,7 +13,7 @@ from midstream.engine import Engine
 from midstream.lab.generator import Workload
 from midstream.lab.wang_queries import WangSetting
 from midstream.model.counters import Counters
-from midstream.model.ids import StateKind
+from midstream.model.ids import OperatorId, StateKind
 
 SEED = 8
 
@@ -74,24 +74,24 @@ def tally(setting: WangSetting, sharing: str) -> Tally:
             engine.push({})
             held.append(_state_rows(engine))
     operators = {key.operator: counted for key, counted in engine.manifest.operators.items()}
-    joins = _sum(operators, "join ")
+    joins = _sum(operators, "join")
     return Tally(
         rows={name: progress.rows for name, progress in engine.manifest.progress.items()},
         passing=int((values < bound).sum()),
-        tested=_sum(operators, "source ").predicates,
+        tested=_sum(operators, "source").predicates,
         entered=joins.rows_in,
         # Candidates are all pairs of a step's rows with the states; the predicate meets those that are not too old.
         probed=joins.predicates,
         found=joins.rows_out,
-        decided=_sum(operators, "route ").predicates,
+        decided=_sum(operators, "route").predicates,
         delivered=tuple(delivered.values()),
         state_rows=sum(held) / len(held),
         slices=max((len(chain.cuts) for chain in engine.manifest.chains.values()), default=0) or 1,
     )
 
 
-def _sum(operators: Mapping[str, Counters], kind: str) -> Counters:
-    return sum((counted for id, counted in operators.items() if id.startswith(kind)), Counters())
+def _sum(operators: Mapping[OperatorId, Counters], kind: str) -> Counters:
+    return sum((counted for id, counted in operators.items() if id.kind == kind), Counters())
 
 
 def _state_rows(engine: Engine) -> int:

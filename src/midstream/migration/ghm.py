@@ -11,12 +11,12 @@ from typing_extensions import override
 from midstream.migration.gpt import begin_empty
 from midstream.migration.option import DECOMPOSE, Budget
 from midstream.migration.predictions import beside
+from midstream.migration.under_way.feeding import Queue, feed, old_rows, queue_of
 from midstream.migration.under_way.lasting import Lasting
-from midstream.migration.under_way.queue import Queue, queue_of
-from midstream.migration.under_way.replay import feed, old_rows
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition, apart
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
@@ -76,7 +76,7 @@ class GHMTransition(Transition):
         for unit, spec in self.states():
             waiting = old_rows(unit, lane)
             lane.put(JoinState(spec, [SortedRun(None, waiting)]))
-            lane.count(f"state {spec.id}", Counters(inserted=len(waiting)))
+            lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(waiting)))
 
     @override
     def advance(self, lane: Lane) -> Combinations:

@@ -14,6 +14,7 @@ from midstream.migration.just_in_time.completion import Completion
 from midstream.migration.under_way.task import BegunTask
 from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.operators.ensure import states_of
 from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.box import Box, PlanBox
@@ -52,7 +53,7 @@ class JISCStairs(JISC):
         demoted = {spec.id: spec for _, spec in states_of(old.operators()) if len(spec.labels) > 1}
         for spec in demoted.values():
             if spec.id not in kept:
-                lane.count(f"state {spec.id}", Counters(moved=lane.join(spec).live))
+                lane.count(OperatorId.of_state(spec.id), Counters(moved=lane.join(spec).live))
         return box
 
 
@@ -65,4 +66,4 @@ class PromotingTransition(JISCTransition):
         for probed in self.open:
             # Under the name that outlives the migration.
             state = replace(probed.spec, signature=probed.spec.signature.whole()).id
-            lane.count(f"state {state}", Counters(moved=completion.made.get(probed.spec.id, 0)))
+            lane.count(OperatorId.of_state(state), Counters(moved=completion.made.get(probed.spec.id, 0)))

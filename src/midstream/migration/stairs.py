@@ -10,6 +10,7 @@ from typing_extensions import override
 from midstream.migration.base import MigrationRequest
 from midstream.migration.moving_state import MovingState
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.operators.ensure import ensure, states_of
 from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.box import Box, PlanBox
@@ -41,7 +42,7 @@ class EagerStairs(MovingState):
         kept = {spec.id for _, spec in after}
         demoted = {spec.id: spec for _, spec in before if spec.id not in kept and len(spec.labels) > 1}
         for spec in (*demoted.values(), *(spec for _, spec in after if spec.id in promoted)):
-            lane.count(f"state {spec.id}", Counters(moved=lane.join(spec).live))
+            lane.count(OperatorId.of_state(spec.id), Counters(moved=lane.join(spec).live))
         return new
 
 

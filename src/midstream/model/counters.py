@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SLICE = "slice "
-
 
 @dataclass(frozen=True)
 class Counters:
@@ -39,21 +37,3 @@ class Counters:
             self.moved + other.moved,
             self.hops + other.hops,
         )
-
-
-def in_slice(end: int, operator: str) -> str:
-    """The id that an operator's work in the slice which ends at this age is counted by, once more.
-
-    >>> in_slice(5_000_000, "join A B")
-    'slice 5000000 of join A B'
-    """
-    return f"{SLICE}{end} of {operator}"
-
-
-def is_once_more(operator: str) -> bool:
-    """Whether what is counted by this id is part of what another one counts: sums leave it out.
-
-    >>> is_once_more("slice 5000000 of join A B"), is_once_more("join A B")
-    (True, False)
-    """
-    return operator.startswith(SLICE)

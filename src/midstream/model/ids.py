@@ -1,7 +1,8 @@
-"""What names a lane, a state and what was counted in a manifest: values, not texts to be taken apart."""
+"""What names a lane, an operator, a state and what was counted in a manifest: values, not texts to be taken apart."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 
@@ -32,16 +33,61 @@ class LaneId(Text):
         return LaneId(group, int(number))
 
 
+class OperatorId(str, Text):
+    """What is counted: the work of an operator of this `kind` and `name`, in all or in one `slice` of a cut state.
+
+    What is counted by slice is part of what the operator counts as a whole, so sums over operators leave it out. States
+    count like operators, with the kind "state". An id is its own text, as a `StateId` is.
+
+    >>> whole = OperatorId("join", "A B")
+    >>> one = whole.in_slice(5_000_000)
+    >>> whole, one, one.kind, one.name, one.slice, OperatorId.parse(one).slice
+    ('join A B', 'slice 5000000 of join A B', 'join', 'A B', 5000000, 5000000)
+    """
+
+    kind: str
+    name: str
+    slice: int | None
+
+    def __new__(cls, kind: str, name: str, slice: int | None = None) -> OperatorId:
+        """An id of these parts; `slice` is the age at which the slice ends."""
+        made = super().__new__(cls, f"{kind} {name}" if slice is None else f"slice {slice} of {kind} {name}")
+        made.kind, made.name, made.slice = kind, name, slice
+        return made
+
+    def __getnewargs__(self) -> tuple[str, str, int | None]:  # type: ignore[override]
+        return self.kind, self.name, self.slice
+
+    @override
+    @classmethod
+    def parse(cls, text: str) -> OperatorId:
+        found = _SLICE.match(text)
+        kind, _, name = text[found.end() if found else 0 :].partition(" ")
+        return OperatorId(kind, name, int(found[1]) if found else None)
+
+    @classmethod
+    def of_state(cls, state: StateId) -> OperatorId:
+        """The id that rows inserted into a state, purged from it and moved are counted by."""
+        return OperatorId("state", str(state))
+
+    def in_slice(self, end: int) -> OperatorId:
+        """The id of the operator's work in the slice that ends at this age."""
+        return OperatorId(self.kind, self.name, end)
+
+
+_SLICE = re.compile(r"slice (\d+) of ")
+
+
 @dataclass(frozen=True, order=True)
 class CounterKey(Text):
     """Whose counters: those of an operator in all lanes of a group. Equal operators of two groups do separate work.
 
-    >>> str(CounterKey("single", "join A B")), CounterKey.parse("single join A B")
+    >>> str(CounterKey("single", OperatorId("join", "A B"))), CounterKey.parse("single join A B")
     ('single join A B', CounterKey(group='single', operator='join A B'))
     """
 
     group: str
-    operator: str
+    operator: OperatorId
 
     @override
     def __str__(self) -> str:
@@ -51,7 +97,7 @@ class CounterKey(Text):
     @classmethod
     def parse(cls, text: str) -> CounterKey:
         group, _, operator = text.partition(" ")
-        return CounterKey(group, operator)
+        return CounterKey(group, OperatorId.parse(operator))
 
 
 class StateKind(Enum):

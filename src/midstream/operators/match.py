@@ -10,6 +10,7 @@ import numpy.typing as npt
 from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
 from midstream.operators.join_condition import JoinCondition
 from midstream.runtime.lane import Lane
@@ -38,7 +39,9 @@ def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key:
     return sort_run(codes[at], combinations.take(at), left_out=len(valid) - len(at))
 
 
-def match(lane: Lane, rows: Rows, operator: str, on: JoinCondition, left: SortedRun, right: SortedRun) -> Combinations:
+def match(
+    lane: Lane, rows: Rows, operator: OperatorId, on: JoinCondition, left: SortedRun, right: SortedRun
+) -> Combinations:
     """The combinations of two runs that satisfy the join condition and their windows; counts on behalf of the operator.
 
     For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a

@@ -13,7 +13,7 @@ from typing import Self
 from typing_extensions import override
 
 from midstream.model.counters import Counters
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.source import SourceOperator
@@ -50,9 +50,9 @@ class MultiJoinOperator(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
+    def id(self) -> OperatorId:
         orders = " | ".join(f"{r.source.spec.label}: {' '.join(h.state.id for h in r.hops)}" for r in self.routes)
-        return f"multi_join {self.signature.digest()} {orders}"
+        return OperatorId("multi_join", f"{self.signature.digest()} {orders}")
 
     @override
     def children(self) -> tuple[Operator, ...]:

@@ -12,6 +12,7 @@ from typing_extensions import override
 from midstream.language.evaluate import all_hold
 from midstream.language.expression import Expression, conjunction
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.model.words import window_text
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -29,8 +30,8 @@ class SourceOperator(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
-        return f"source {self.spec.id}"
+    def id(self) -> OperatorId:
+        return OperatorId("source", self.spec.id)
 
     @override
     def children(self) -> tuple[Operator, ...]:

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing_extensions import override
 
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -25,9 +26,9 @@ class StairsJoin(WindowJoin):
 
     @override
     @cached_property
-    def id(self) -> str:
+    def id(self) -> OperatorId:
         one, other = sorted((self.left_state.id, self.right_state.id))
-        return f"stairs {one} {other} {self.signature.digest()}"
+        return OperatorId("stairs", f"{one} {other} {self.signature.digest()}")
 
     @override
     def advance(self, lane: Lane) -> Combinations:

@@ -14,7 +14,8 @@ from typing import Self
 
 from typing_extensions import override
 
-from midstream.model.counters import Counters, in_slice
+from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.model.window import EVENT_TIME
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
@@ -42,15 +43,15 @@ class WindowJoin(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
+    def id(self) -> OperatorId:
         # A join and its mirror image give the same set.
         one, other = sorted((self.left_state.id, self.right_state.id))
-        return f"join {one} {other} {self.signature.digest()}"
+        return OperatorId("join", f"{one} {other} {self.signature.digest()}")
 
     @override
     @property
-    def counted(self) -> tuple[str, ...]:
-        return (self.id, *(in_slice(cut, self.id) for cut in self.cuts))
+    def counted(self) -> tuple[OperatorId, ...]:
+        return (self.id, *(self.id.in_slice(cut) for cut in self.cuts))
 
     @override
     def children(self) -> tuple[Operator, ...]:
@@ -157,7 +158,7 @@ class WindowJoin(Operator):
             compared[at] += self._comparisons(lane) - before
         for cut, count in zip(self.cuts, compared, strict=True):
             if count:
-                lane.count(in_slice(cut, self.id), Counters(comparisons=count))
+                lane.count(self.id.in_slice(cut), Counters(comparisons=count))
         return found
 
     def _comparisons(self, lane: Lane) -> int:

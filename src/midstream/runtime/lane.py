@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.language.expression import Column
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
-from midstream.model.ids import LaneId, StateId
+from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.state.base_state import BaseState
@@ -75,9 +75,9 @@ class Lane:
         self._before, self._store = state, store
         self._inputs, self._arrived = dict(inputs), dict(clock.counts)
         self._bounds: Mapping[StateId, Mapping[str, int]] | None = None
-        self._counters: dict[str, Counters] = {}
+        self._counters: dict[OperatorId, Counters] = {}
         self._events: list[Event] = []
-        self._deltas: dict[str, Combinations] = {}
+        self._deltas: dict[OperatorId, Combinations] = {}
         self._notes: dict[str, Any] = {}
         self._queues: dict[StateId, StateListing] = {}
         self._bases: dict[StateId, BaseState] = {}
@@ -132,24 +132,24 @@ class Lane:
 
     # --- counting
 
-    def count(self, operator: str, counters: Counters) -> None:
+    def count(self, operator: OperatorId, counters: Counters) -> None:
         """Add to what an operator did in this step; in any phase."""
         self._check(not self._finished, "nothing is counted once the lane is finished")
         self._counters[operator] = self._counters.get(operator, Counters()) + counters
 
-    def counted(self, operator: str) -> Counters:
+    def counted(self, operator: OperatorId) -> Counters:
         """What an operator did in this step so far."""
         return self._counters.get(operator, Counters())
 
     @property
-    def counters(self) -> Mapping[str, Counters]:
+    def counters(self) -> Mapping[OperatorId, Counters]:
         """What every operator did in this step so far."""
         return self._counters
 
     @property
     def comparisons(self) -> int:
         """The comparisons of the step so far; what is counted by slice once more does not count twice."""
-        return sum(c.comparisons for id, c in self._counters.items() if not is_once_more(id))
+        return sum(c.comparisons for id, c in self._counters.items() if id.slice is None)
 
     def emit(self, event: Event) -> None:
         """Add an event of this step."""
@@ -162,18 +162,18 @@ class Lane:
 
     # --- advance
 
-    def delta(self, operator: str, compute: Callable[[], Combinations]) -> Combinations:
+    def delta(self, operator: OperatorId, compute: Callable[[], Combinations]) -> Combinations:
         """The step's delta of an operator, computed once however many plans share it; in phase *advance*."""
         if operator not in self._deltas:
             self._deltas[operator] = compute()
         return self._deltas[operator]
 
-    def has_delta(self, operator: str) -> bool:
+    def has_delta(self, operator: OperatorId) -> bool:
         """Whether the step's delta of an operator is there already."""
         return operator in self._deltas
 
     @contextmanager
-    def replaying(self, pieces: Mapping[str, Combinations]) -> Iterator[None]:
+    def replaying(self, pieces: Mapping[OperatorId, Combinations]) -> Iterator[None]:
         """Within this block operators see these deltas instead of the step's; the step's are back afterwards.
 
         The caller must turn the deltas that states took in into old combinations (`JoinState.age`).
@@ -261,7 +261,7 @@ class Lane:
         if held is not None:  # No plan kept it in this step: it goes on with other rows.
             adopted.purged, more = held.purged, more - held.live
         self.put(adopted)
-        self.count(f"state {whole.id}", Counters(inserted=max(more, 0), purged=max(-more, 0)))
+        self.count(OperatorId.of_state(whole.id), Counters(inserted=max(more, 0), purged=max(-more, 0)))
 
     def _held(self, spec: StateSpec) -> JoinState | None:
         """The state, if it is there and undamaged."""
@@ -275,7 +275,7 @@ class Lane:
         state = JoinState(run, self.join(whole).old)
         state.left_out = self.join(whole).left_out
         self.put(state)
-        self.count(f"state {run.id}", Counters(inserted=sum(map(len, state.old))))
+        self.count(OperatorId.of_state(run.id), Counters(inserted=sum(map(len, state.old))))
 
     def table(self, id: StateId) -> pa.RecordBatch | None:
         """What `keep` listed under this id, in this step or an earlier one; None where there is nothing."""
@@ -337,7 +337,7 @@ class Lane:
                 clock = join.spec.lineage.clock if join.spec.lineage else ""
                 states[name] = join.finish(self._store, self._chunk_name(name), self.bounds(name).get(clock))
                 delta = len(join.delta) if join.delta else 0
-                self.count(f"state {name}", Counters(inserted=delta, purged=join.purged, moved=join.moved))
+                self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
         self._finished = True
         return LaneState(states, dict(boxes))
 
@@ -358,5 +358,5 @@ class Lane:
         bounds = self.bounds(base.spec.id)
         assert base.rows is not None
         new, old = base.rows.new.batch.num_rows, base.count_alive(bounds)
-        self.count(f"state {base.spec.id}", Counters(inserted=new, purged=base.live_before - old))
+        self.count(OperatorId.of_state(base.spec.id), Counters(inserted=new, purged=base.live_before - old))
         return base.finish(self._store, name, old + new, bounds)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Self
 
 from midstream.model.errors import fault_located
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.plan.signature import Signature
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
@@ -27,11 +27,11 @@ class Operator(ABC):
 
     @property
     @abstractmethod
-    def id(self) -> str:
+    def id(self) -> OperatorId:
         """Equal ids do equal work, so a step does it once."""
 
     @property
-    def counted(self) -> tuple[str, ...]:
+    def counted(self) -> tuple[OperatorId, ...]:
         """The ids that its counters bear."""
         return (self.id,)
 

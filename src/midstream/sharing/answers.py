@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.operators.need import need_of
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
@@ -90,14 +91,15 @@ class ChainAnswers:
 
     def _counted(self, lane: Lane, answers: dict[str, Answer], found: int, decided: int) -> dict[str, Answer]:
         rows_out = sum(len(answer.times) for answer in answers.values())
-        lane.count(f"route {self.chain}", Counters(predicates=decided))
-        lane.count(f"union {self.chain}", Counters(rows_in=found, rows_out=rows_out))
+        route, union = self.operators
+        lane.count(route, Counters(predicates=decided))
+        lane.count(union, Counters(rows_in=found, rows_out=rows_out))
         return answers
 
     @property
-    def operators(self) -> tuple[str, ...]:
+    def operators(self) -> tuple[OperatorId, ...]:
         """The ids that its counters bear."""
-        return (f"route {self.chain}", f"union {self.chain}")
+        return OperatorId("route", self.chain), OperatorId("union", self.chain)
 
     def _nothing(self, lane: Lane, found: Combinations) -> dict[str, Answer]:
         """No rows for any member; those of one select list get one table."""

@@ -15,6 +15,7 @@ import numpy as np
 from typing_extensions import override
 
 from midstream.language.query import Query
+from midstream.model.ids import OperatorId
 from midstream.model.window import Window
 from midstream.operators.binding import Binding, compile_source
 from midstream.operators.need import column
@@ -42,8 +43,8 @@ class PartitionOperator(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
-        return f"part {partition_text(self.lineage, self.word)} {self.size} {self.source.id}"
+    def id(self) -> OperatorId:
+        return OperatorId("part", f"{partition_text(self.lineage, self.word)} {self.size} {self.source.id}")
 
     @override
     def children(self) -> tuple[Operator, ...]:

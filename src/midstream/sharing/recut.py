@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters
 from midstream.model.events import ChainChanged, Event
-from midstream.model.ids import CounterKey, StateKind
+from midstream.model.ids import CounterKey, OperatorId, StateKind
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Chain
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
@@ -59,7 +59,7 @@ def figures(manifest: Manifest, name: str, windows: list[int]) -> Figures | None
     chain = manifest.chains[name]
     rates = [_rate(manifest, chain, label) for label in chain.sources]
     steps = manifest.step - max(chain.since, chain.renamed_in)  # Its counters go by its name.
-    found = manifest.operators.get(CounterKey(chain.group, f"union {name}"), Counters()).rows_in
+    found = manifest.operators.get(CounterKey(chain.group, OperatorId("union", name)), Counters()).rows_in
     arrived = [manifest.progress[stream].rows for stream in chain.streams if stream in manifest.progress]
     if steps < 1 or not found or not all(rates) or not all(arrived):
         return None

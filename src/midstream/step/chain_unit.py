@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.language.expression import Expression
 from midstream.migration.base import Strategy
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import Manifest
 from midstream.model.sharing import Demands
 from midstream.operators.binding import Binding
@@ -92,7 +92,7 @@ class ChainUnit(Unit):
 
     @override
     @property
-    def operators(self) -> tuple[str, ...]:
+    def operators(self) -> tuple[OperatorId, ...]:
         return self.answers.operators
 
     @override

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from midstream.language.parse import parsed
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
-from midstream.model.ids import CounterKey, LaneId, StateId, StateKind
+from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.runtime.lane import BEGINNING
 from midstream.runtime.watermark import Seen, advance, watermarks
@@ -108,14 +108,14 @@ def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
         for unit, operators in output.uses.items():
             total = found.get(unit, Counters())
             for operator in operators:
-                if (counters := output.counters.get(operator)) is not None and not is_once_more(operator):
-                    arrived = counters.rows_in if operator.startswith("source ") else 0
+                if (counters := output.counters.get(operator)) is not None and operator.slice is None:
+                    arrived = counters.rows_in if operator.kind == "source" else 0
                     total += replace(counters, rows_in=arrived, rows_out=0)
             found[unit] = total
     return found
 
 
-def _named(lane: LaneId, counters: Mapping[str, Counters]) -> dict[CounterKey, Counters]:
+def _named(lane: LaneId, counters: Mapping[OperatorId, Counters]) -> dict[CounterKey, Counters]:
     return {CounterKey(lane.group, operator): counted for operator, counted in counters.items()}
 
 
@@ -139,7 +139,7 @@ def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
         for state_id, listing in state.states.items():
             if state_id.kind in (StateKind.QUEUE, StateKind.HELD, StateKind.TABLE):
                 continue
-            name = CounterKey(lane.group, f"state {state_id}")
+            name = CounterKey(lane.group, OperatorId.of_state(state_id))
             found[name] = found.get(name, 0) + listing.live
     return found
 
@@ -153,4 +153,4 @@ def _sum(pieces: Iterable[Mapping[CounterKey, Counters]]) -> dict[CounterKey, Co
 
 
 def _sum_all(counters: Mapping[CounterKey, Counters]) -> Counters:
-    return sum((c for key, c in counters.items() if not is_once_more(key.operator)), Counters())
+    return sum((c for key, c in counters.items() if key.operator.slice is None), Counters())

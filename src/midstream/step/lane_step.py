@@ -11,7 +11,7 @@ import pyarrow as pa
 from midstream.model.counters import Counters
 from midstream.model.errors import fault_located
 from midstream.model.events import Event
-from midstream.model.ids import LaneId, StateId
+from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.runtime.lane import Lane, StepClock
 from midstream.runtime.result_operator import Answer
@@ -33,8 +33,8 @@ class LaneOutput:
 
     state: LaneState
     results: Mapping[str, Answer]
-    counters: Mapping[str, Counters]
-    uses: Mapping[str, tuple[str, ...]]
+    counters: Mapping[OperatorId, Counters]
+    uses: Mapping[str, tuple[OperatorId, ...]]
     migrations: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from midstream.language.query import Query
 from midstream.migration.base import Strategy
 from midstream.migration.under_way.lasting import maker
 from midstream.migration.under_way.running import restored
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.operators.binding import Binding
 from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
@@ -115,7 +115,7 @@ class Unit(ABC):
         return ()
 
     @property
-    def operators(self) -> tuple[str, ...]:
+    def operators(self) -> tuple[OperatorId, ...]:
         """The ids that its own counters bear, beside those of its plan's operators."""
         return ()
 

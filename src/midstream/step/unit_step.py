@@ -7,7 +7,7 @@ from typing import Any
 
 from midstream.migration.discovery import strategy
 from midstream.migration.under_way.running import recovered
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, row_clock
 from midstream.operators.ensure import ensure, states_of
@@ -151,10 +151,10 @@ class UnitOutcome:
         self.unit, self.box, self.needed, self.migrations = unit, box, needed, migrations
         self._ran = ran
 
-    def operators(self) -> tuple[str, ...]:
+    def operators(self) -> tuple[OperatorId, ...]:
         """The ids of all counters that belong to the unit, sorted."""
         ids = {id for box in self._ran for op in operators_of(box) for id in op.counted}
-        ids |= {f"state {state}" for box in self._ran for state in needed(self.unit, box)}
+        ids |= {OperatorId.of_state(state) for box in self._ran for state in needed(self.unit, box)}
         return tuple(sorted(ids | set(self.unit.operators)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import midstream as ms
-from midstream.migration.under_way.queue import Queue
+from midstream.migration.under_way.feeding import Queue
 from midstream.model.events import MigrationBegun, MigrationEnded, MigrationProgressed
 from midstream.model.window import EVENT_TIME
 from midstream.plan.signature import Signature

@@ -22,7 +22,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event, RowsLate
-from midstream.model.ids import CounterKey
+from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.operators.user import Standing
@@ -47,8 +47,9 @@ ROOTS: tuple[type[Any], ...] = (
     Manifest, LaneOutput, Standing, BegunTask, Entry, *Event.kinds.values(), *Command.kinds.values(),
 )  # fmt: skip
 GROUPS = st.sampled_from(["single", "key-0123456789ab", "key-0123456789ab-1"])
+OPERATORS = st.builds(OperatorId, st.sampled_from(["join", "state"]), st.text(max_size=4), st.none() | st.integers(0))
 BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
-    StreamSchema: STREAMS, CounterKey: st.builds(CounterKey, GROUPS, st.text(max_size=4)), Any: JSON,
+    StreamSchema: STREAMS, OperatorId: OPERATORS, CounterKey: st.builds(CounterKey, GROUPS, OPERATORS), Any: JSON,
 }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from midstream.model.counters import Counters, is_once_more
+from midstream.model.counters import Counters
 from midstream.model.events import MigrationEnded, StepDone
 from tests.unit.building import both, engine, table
 
@@ -33,11 +33,10 @@ def counted(made: Any) -> tuple[dict[str, int], dict[str, dict[int, int]]]:
     slices: dict[str, dict[int, int]] = {}
     for name, counters in made.manifest.operators.items():
         id = name.operator
-        if is_once_more(id):
-            end, _, join = id.removeprefix("slice ").partition(" of ")
-            slices.setdefault(join, {})[int(end)] = counters.comparisons
-        elif id.startswith("join "):
-            joins[id] = counters.comparisons
+        if id.slice is not None:
+            slices.setdefault(id.name, {})[id.slice] = counters.comparisons
+        elif id.kind == "join":
+            joins[id.name] = counters.comparisons
     return joins, slices
 
 

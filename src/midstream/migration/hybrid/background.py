@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from midstream.migration.hybrid.characteristics import CharacteristicsTable, Entry
+from midstream.model.ids import OperatorId
 from midstream.model.window import EVENT_TIME
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
@@ -34,7 +35,7 @@ class Background:
     everything that has arrived on its other side until now; the root lacks nothing.
     """
 
-    operator: str
+    operator: OperatorId
     new: Operator
     view: ViewName
 

@@ -17,7 +17,7 @@ from midstream.migration.just_in_time.attempts import Attempts
 from midstream.migration.just_in_time.keys import Keys, among
 from midstream.migration.just_in_time.probed_state import Fork, ProbedState
 from midstream.model.counters import Counters
-from midstream.model.ids import StateId
+from midstream.model.ids import OperatorId, StateId
 from midstream.operators.candidates import equal_pairs
 from midstream.operators.match import keyed, match
 from midstream.runtime.lane import Lane
@@ -34,7 +34,7 @@ class Completion:
     """
 
     def __init__(
-        self, lane: Lane, operator: str, root: Fork, start: Mapping[str, int], attempts: dict[StateId, Attempts]
+        self, lane: Lane, operator: OperatorId, root: Fork, start: Mapping[str, int], attempts: dict[StateId, Attempts]
     ) -> None:
         self.lane, self.operator, self.start, self.attempts = lane, operator, start, attempts
         self.rows = root.join.rows
@@ -167,7 +167,7 @@ class Completion:
         state.complete(part)
         if len(part):
             self.made[spec.id] = self.made.get(spec.id, 0) + len(part)
-            self.lane.count(f"state {spec.id}", Counters(inserted=len(part)))
+            self.lane.count(OperatorId.of_state(spec.id), Counters(inserted=len(part)))
 
     def _keys(self, probed: ProbedState, column: Expression, start: Mapping[str, int]) -> Keys:
         """The keys of a column that old rows below a state have, on both sides where a join compares them.

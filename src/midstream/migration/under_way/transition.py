@@ -15,6 +15,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from midstream.migration.under_way.task import BegunTask, nodes
+from midstream.model.ids import OperatorId
 from midstream.operators.match import keyed, match
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.decompose import Sources
@@ -43,8 +44,8 @@ class Transition(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
-        return f"transition {self.name} {self.signature.digest()}"
+    def id(self) -> OperatorId:
+        return OperatorId("transition", f"{self.name} {self.signature.digest()}")
 
     @override
     @cached_property

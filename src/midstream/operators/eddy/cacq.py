@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
-from midstream.model.ids import StateId, StateKind
+from midstream.model.ids import OperatorId, StateId, StateKind
 from midstream.operators.eddy.routing import POLICIES, Policy, Sightings
 from midstream.operators.eddy.stem import Stem
 from midstream.operators.match import keyed, match
@@ -48,8 +48,8 @@ class EddyOperator(Operator):
 
     @override
     @cached_property
-    def id(self) -> str:
-        return f"eddy {self.policy} {self.signature.digest()}"
+    def id(self) -> OperatorId:
+        return OperatorId("eddy", f"{self.policy} {self.signature.digest()}")
 
     @override
     def children(self) -> tuple[Operator, ...]:

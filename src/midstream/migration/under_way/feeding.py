@@ -1,4 +1,7 @@
-"""The queues between a plan's inputs and the plan, while GHM feeds it in the background (HybMig §4.3, Fig. 14)."""
+"""How a plan is fed outside the step's own deltas, its output thrown away: what it is fed, from which queues.
+
+Old rows are fed in one step (HybMig §4.1), or in the background while new ones wait in queues (§4.3, Fig. 14).
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,57 @@ from functools import cached_property
 
 import numpy as np
 
-from midstream.migration.under_way.replay import unsorted
+from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
 from midstream.model.window import EVENT_TIME
+from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.signature import ViewName
+from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.state.combinations import Combinations, Words, concatenate
+from midstream.state.combinations import Combinations, Words, concatenate, empty
 from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
+
+
+def feed(plan: Operator, view: ViewName, pieces: Mapping[OperatorId, Combinations], lane: Lane) -> None:
+    """Run a plan over one more piece of each of its inputs; what it gives is thrown away.
+
+    `pieces` are by the ids of the inputs. Afterwards they count as old in the states that the plan has for itself under
+    the view's name; nothing else in the lane has changed. The plan must not be advanced in the same step.
+    """
+    with lane.replaying(pieces):
+        plan.delta(lane)
+    for _, spec in states_of([plan]):
+        if spec.signature.is_within(view) and (aged := lane.join(spec).age()):
+            lane.count(OperatorId.of_state(spec.id), Counters(inserted=aged))
+
+
+def old_rows(unit: Operator, lane: Lane) -> Combinations:
+    """The living old combinations of a plan's input, in order of time: as a state holds them, else joined anew."""
+    held = None if isinstance(unit, SourceOperator) else lane.sibling(unsorted(unit))
+    if held is None:
+        ensure(lane, states_of([unit]), event=False)
+        found = unit.content(lane)
+    else:
+        found = concatenate([empty(*_shape(unit)), *(_ordered(piece, unit) for piece in held)])
+    return found.take(found.valid_from[EVENT_TIME].argsort(kind="stable"))
+
+
+def unsorted(unit: Operator) -> StateSpec:
+    """The state that would hold an input's combinations one after the other."""
+    return StateSpec(unit.signature.whole(), *_shape(unit), index="scan")
+
+
+def _shape(unit: Operator) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    labels = tuple(sorted(unit.labels))
+    return labels, unit.rows[labels[0]].clocks
+
+
+def _ordered(combinations: Combinations, unit: Operator) -> Combinations:
+    refs = {label: combinations.refs[label] for label in sorted(unit.labels)}
+    return Combinations(refs, combinations.valid_from, combinations.valid_to)
 
 
 def queue_of(unit: Operator, view: ViewName) -> StateSpec:
@@ -37,12 +82,12 @@ class Queue:
     Each queue keeps its own order, that of arrival; a combination's turn comes by the latest time up to it.
     """
 
-    def __init__(self, states: Mapping[str, JoinState]) -> None:
+    def __init__(self, states: Mapping[OperatorId, JoinState]) -> None:
         self._states = states
-        self._arrived: dict[str, Combinations] = {}
+        self._arrived: dict[OperatorId, Combinations] = {}
         self._taken = dict.fromkeys(states, 0)
 
-    def extend(self, arrived: Mapping[str, Combinations]) -> None:
+    def extend(self, arrived: Mapping[OperatorId, Combinations]) -> None:
         """Put the step's combinations of each input at the end of its queue; to be called once, first."""
         labels = {id: state.spec.labels for id, state in self._states.items()}
         self._arrived = {
@@ -51,7 +96,7 @@ class Queue:
         }
 
     @cached_property
-    def _waiting(self) -> dict[str, Combinations]:
+    def _waiting(self) -> dict[OperatorId, Combinations]:
         """All that waited when the step began, and the step's own behind it."""
         return {
             id: concatenate([*(run.combinations for run in state.old), self._arrived[id]])
@@ -68,7 +113,7 @@ class Queue:
     def __len__(self) -> int:
         return len(self._turns) - sum(self._taken.values())
 
-    def take(self, count: int) -> dict[str, Combinations]:
+    def take(self, count: int) -> dict[OperatorId, Combinations]:
         """The next so many combinations, of each input."""
         begin = sum(self._taken.values())
         counts = np.bincount(self._turns[begin : begin + count], minlength=len(self._states))
