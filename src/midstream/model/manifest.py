@@ -15,6 +15,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
+from midstream.model.window import Clock
 
 FORMAT_VERSION = 3
 """Of manifests, chunks and events, as they are written."""
@@ -41,7 +42,7 @@ class ChunkRef:
     bytes: int
     checksum: int
     first: int = 0
-    lifetimes: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    lifetimes: Mapping[Clock, tuple[int, int]] = field(default_factory=dict)
     born: tuple[int, int] | None = None
     slice: int = 0
     alive: int = 0

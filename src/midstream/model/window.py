@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-WindowKind = Literal["range", "rows"]
+from typing_extensions import override
 
-EVENT_TIME = "ts"
-"""The clock of event time, in microseconds."""
+from midstream.model.codec import Text
+
+WindowKind = Literal["range", "rows"]
 
 FOREVER = 2**63 - 1
 """The end of a lifetime that nothing limits."""
@@ -28,10 +29,37 @@ class Window:
     size: int
 
 
-def row_clock(stream: str) -> str:
-    """The clock that counts the arrivals of a stream: what a `ROWS` window is measured on.
+class Clock(str, Text):
+    """What a window is measured on: event time in microseconds, or the arrivals of a `stream` that a window counts.
 
-    >>> row_clock("A")
-    'rows:A'
+    A clock is its own text, so that it costs as a key what a text does.
+
+    >>> EVENT_TIME, Clock("A"), Clock("A").stream, Clock.parse("rows:A") == Clock("A")
+    ('ts', 'rows:A', 'A', True)
     """
-    return f"rows:{stream}"
+
+    stream: str | None
+
+    def __new__(cls, stream: str | None = None) -> Clock:
+        """The clock that counts the arrivals of a stream; that of event time without one."""
+        made = super().__new__(cls, _TIME if stream is None else f"{_ROWS}{stream}")
+        made.stream = stream
+        return made
+
+    def __getnewargs__(self) -> tuple[str | None]:  # type: ignore[override]
+        return (self.stream,)
+
+    @override
+    @classmethod
+    def parse(cls, text: str) -> Clock:
+        if text == _TIME:
+            return EVENT_TIME
+        if not text.startswith(_ROWS):
+            raise ValueError(f"there is no clock {text!r}")
+        return Clock(text.removeprefix(_ROWS))
+
+
+_TIME, _ROWS = "ts", "rows:"
+
+EVENT_TIME = Clock()
+"""The clock of event time, in microseconds."""

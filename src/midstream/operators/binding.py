@@ -9,7 +9,7 @@ from functools import cached_property
 from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.model.sharing import Demands
-from midstream.model.window import EVENT_TIME, row_clock
+from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.need import Need, demand_text, need_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.signature import Signature, signature
@@ -64,10 +64,10 @@ class Binding:
         return {}
 
     @property
-    def clocks(self) -> tuple[str, ...]:
+    def clocks(self) -> tuple[Clock, ...]:
         """The clocks that the query's windows are measured on."""
         counted = {s.stream for s in self.query.sources if s.window and s.window.kind == "rows"}
-        return (EVENT_TIME, *(row_clock(stream) for stream in sorted(counted)))
+        return (EVENT_TIME, *(Clock(stream) for stream in sorted(counted)))
 
     def rows(self) -> Mapping[str, RowsSpec]:
         """The base rows of every source."""

@@ -16,9 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.model.sharing import Demands
-from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.model.window import FOREVER, Clock
 from midstream.runtime.lane import Lane
-from midstream.state.base_state import TIME, count_column
+from midstream.state.base_state import clock_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.lineage import BEFORE, LINEAGE, Lineage, later
 from midstream.state.sorted_run import SortedRun
@@ -50,8 +50,8 @@ class Need:
     def keep(self, lane: Lane, rows: Mapping[str, RowsSpec], found: Combinations) -> Combinations:
         """The combinations that some query selects, each valid until the last of those queries no longer does."""
         words = {a: column(lane, rows[a], LINEAGE, found) for a in self.lineages}
-        times = {a: column(lane, rows[a], _clock_column(li), found) for a, li in self.lineages.items()}
-        last: dict[str, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.valid_to}
+        times = {a: column(lane, rows[a], clock_column(li.clock), found) for a, li in self.lineages.items()}
+        last: dict[Clock, Words] = {clock: np.full(len(found), BEFORE, np.int64) for clock in found.valid_to}
         for demands in self.demands:
             selected = np.ones(len(found), np.bool_)
             for label, one in demands.items():
@@ -69,7 +69,7 @@ class Need:
         limited = Combinations(found.refs, found.valid_from, valid_to)
         return limited if kept.all() else limited.take(kept)
 
-    def _ends(self, demands: Demands, times: Mapping[str, Words], found: Combinations) -> dict[str, Words]:
+    def _ends(self, demands: Demands, times: Mapping[str, Words], found: Combinations) -> dict[Clock, Words]:
         ends = {clock: np.full(len(found), FOREVER, np.int64) for clock in found.valid_to}
         for label, lineage in self.lineages.items():
             size = demands[label].size if lineage.kind == "range" else demands[label].size - 1
@@ -157,7 +157,3 @@ def column(lane: Lane, spec: RowsSpec, name: str, found: Combinations) -> Words:
     """An internal column of the rows of one source, for each combination."""
     fetched = lane.rows(spec).fetch(name, found.refs[spec.label])
     return np.asarray(fetched.to_numpy(zero_copy_only=False), np.int64)
-
-
-def _clock_column(lineage: Lineage) -> str:
-    return TIME if lineage.clock == EVENT_TIME else count_column(lineage.stream)

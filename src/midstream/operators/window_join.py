@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
-from midstream.model.window import EVENT_TIME
+from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need, ProbeRange
@@ -97,10 +97,10 @@ class WindowJoin(Operator):
         return kept
 
     @property
-    def clock(self) -> str:
-        """The clock of the windows that its states share."""
+    def clock(self) -> Clock:
+        """The clock of the windows that queries share its states by; event time where they are no one else's."""
         lineage = self.left_state.lineage
-        return lineage.clock if lineage else ""
+        return lineage.clock if lineage else EVENT_TIME
 
     @property
     def cuts(self) -> tuple[int, ...]:
@@ -169,7 +169,7 @@ class WindowJoin(Operator):
         return f"window_join {self.on.describe()}"
 
 
-def ages_of(one: SortedRun, other: SortedRun, clock: str) -> tuple[int, int]:
+def ages_of(one: SortedRun, other: SortedRun, clock: Clock) -> tuple[int, int]:
     """Between which ages all results of two runs of single rows are."""
     if not len(one) or not len(other):
         return 0, 0

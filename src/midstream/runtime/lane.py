@@ -21,6 +21,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState, StateListing
+from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
@@ -74,7 +75,7 @@ class Lane:
         self.name, self.clock = name, clock
         self._before, self._store = state, store
         self._inputs, self._arrived = dict(inputs), dict(clock.counts)
-        self._bounds: Mapping[StateId, Mapping[str, int]] | None = None
+        self._bounds: Mapping[StateId, Mapping[Clock, int]] | None = None
         self._counters: dict[OperatorId, Counters] = {}
         self._events: list[Event] = []
         self._deltas: dict[OperatorId, Combinations] = {}
@@ -117,7 +118,7 @@ class Lane:
         chunks = (store_chunk(self._store, self._chunk_name(id), rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
-    def bound(self, bounds: Mapping[StateId, Mapping[str, int]]) -> None:
+    def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]]) -> None:
         """Say for each state and clock the least end of lifetime that still matters; ends phase *open*.
 
         A state that is not named keeps every row.
@@ -126,7 +127,7 @@ class Lane:
         self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
         self._bounds = bounds
 
-    def bounds(self, id: StateId) -> Mapping[str, int]:
+    def bounds(self, id: StateId) -> Mapping[Clock, int]:
         """The bounds of a state, by clock; from phase *prepare* on."""
         return (self._bounds or {}).get(id, {})
 
@@ -334,8 +335,9 @@ class Lane:
             if name in needed:
                 if self._checked and join.delta is not None:
                     check_run(join.spec, join.delta)
-                clock = join.spec.lineage.clock if join.spec.lineage else ""
-                states[name] = join.finish(self._store, self._chunk_name(name), self.bounds(name).get(clock))
+                lineage = join.spec.lineage
+                bound = self.bounds(name).get(lineage.clock) if lineage else None
+                states[name] = join.finish(self._store, self._chunk_name(name), bound)
                 delta = len(join.delta) if join.delta else 0
                 self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
         self._finished = True

@@ -79,9 +79,8 @@ class ResultOperator(ABC):
         """The last microsecond of each combination's lifetime; rows may have been evicted by count in this step."""
         ends = combinations.valid_to[EVENT_TIME]
         for clock, last in combinations.valid_to.items():
-            if clock != EVENT_TIME:
-                stream = clock.removeprefix("rows:")
-                ends = np.minimum(ends, self._evicted(lane, stream, last) - 1)
+            if clock.stream is not None:
+                ends = np.minimum(ends, self._evicted(lane, clock.stream, last) - 1)
         return ends
 
     def _evicted(self, lane: Lane, stream: str, last: Words) -> Words:

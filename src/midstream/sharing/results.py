@@ -14,7 +14,7 @@ from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
-from midstream.state.base_state import TIME, count_column
+from midstream.state.base_state import TIME, clock_column
 from midstream.state.combinations import Combinations, Words
 from midstream.state.keys import stable_sort
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
@@ -85,7 +85,7 @@ class Results:
         """How old the row of a source is when the last row of each result has come, in the units of its window."""
         if label not in self._ages:
             lineage = self.lineages[label]
-            name = TIME if lineage.clock == EVENT_TIME else count_column(lineage.stream)
+            name = clock_column(lineage.clock)
             past = self.found.valid_from[lineage.clock] - self.column(label, name)
             self._ages[label] = past if lineage.kind == "range" else past + 1
         return self._ages[label]

@@ -10,7 +10,7 @@ from midstream.language.expression import Expression
 from midstream.language.parse import Streams, parsed_over
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
-from midstream.model.window import Window, WindowKind, row_clock
+from midstream.model.window import Clock, Window, WindowKind
 from midstream.operators.binding import stored_columns
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import Signature, canonical, digest, relabel_plan, signature
@@ -82,7 +82,7 @@ def shape_of(user: Query) -> Shape:
 def base_signature(query: Query, labels: tuple[str, ...]) -> Signature:
     """The signature of the shared state over these sources, whichever queries read it."""
     counted = sorted({s.stream for s in query.sources if s.window is not None and s.window.kind == "rows"})
-    clocks = "".join(f" {row_clock(stream)}" for stream in counted)
+    clocks = "".join(f" {Clock(stream)}" for stream in counted)
     return signature(query, labels, SCOPE + clocks, "")
 
 

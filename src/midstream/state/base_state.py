@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from midstream.language.evaluate import all_hold
 from midstream.model.manifest import ChunkRef, StateListing
-from midstream.model.window import EVENT_TIME, FOREVER, row_clock
+from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
@@ -37,6 +37,15 @@ def count_column(stream: str) -> str:
     return f"_count:{stream}"
 
 
+def clock_column(clock: Clock) -> str:
+    """The internal column of where a row stands on a clock.
+
+    >>> clock_column(EVENT_TIME), clock_column(Clock("A"))
+    ('_ts', '_count:A')
+    """
+    return TIME if clock.stream is None else count_column(clock.stream)
+
+
 class BaseState:
     """The rows of one source during one step: those that are alive, and the step's own once `append`ed.
 
@@ -51,7 +60,7 @@ class BaseState:
 
     @staticmethod
     def load(
-        spec: RowsSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore, step: int = -1
+        spec: RowsSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore, step: int = -1
     ) -> BaseState:
         """The state as a manifest lists it, without the chunks at its front that are dead as a whole.
 
@@ -90,19 +99,19 @@ class BaseState:
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
         """Rows of consecutive numbers as combinations of one, with their lifetimes."""
         spec, refs = self.spec, RowRun(first, batch).numbers
-        now = {clock: _words(batch, _clock_column(clock)) for clock in spec.clocks}
+        now = {clock: _words(batch, clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
             until = spec.lineage.ends(now, _words(batch, LINEAGE))
         else:
             until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
         return Combinations({spec.label: refs}, now, until)
 
-    def alive(self, bounds: Mapping[str, int]) -> list[Combinations]:
+    def alive(self, bounds: Mapping[Clock, int]) -> list[Combinations]:
         """The old rows that are alive, run by run."""
         pieces = [self.combinations(s.batch, s.first).purge(bounds) for s in self.old]
         return [piece for piece in pieces if len(piece)]
 
-    def count_alive(self, bounds: Mapping[str, int]) -> int:
+    def count_alive(self, bounds: Mapping[Clock, int]) -> int:
         """How many of the old rows are alive; looks only into chunks whose lifetimes straddle a bound."""
         total = 0
         for run in self.old:
@@ -114,7 +123,7 @@ class BaseState:
             total += run.batch.num_rows if mask is None else int(mask.sum())
         return total
 
-    def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[str, int]) -> StateListing:
+    def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[Clock, int]) -> StateListing:
         """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
         assert self.rows is not None
         new = self.rows.new
@@ -131,7 +140,7 @@ class BaseState:
         lifetimes = self.combinations(run.batch, run.first).lifetimes()
         return store_chunk(store, name, run.batch, first=run.first, lifetimes=lifetimes)
 
-    def _thinned(self, run: RowRun, bounds: Mapping[str, int]) -> RowRun:
+    def _thinned(self, run: RowRun, bounds: Mapping[Clock, int]) -> RowRun:
         """The run without its dead rows, once they are most of it; queries that share rows let some go early."""
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
             return run
@@ -147,7 +156,7 @@ class BaseState:
         names = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
         return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)))]
 
-    def _trim(self, runs: list[RowRun], bounds: Mapping[str, int]) -> list[RowRun]:
+    def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
         """Cut the dead rows off the front once they are most of the first chunk."""
         if not runs:
             return runs
@@ -162,11 +171,11 @@ class BaseState:
             return runs
         return [RowRun(first.first + dead, _copy(first.batch.slice(dead))), *runs[1:]]
 
-    def _until(self, clock: str, now: Words) -> Words:
+    def _until(self, clock: Clock, now: Words) -> Words:
         window = self.spec.window
         if window is not None and window.kind == "range" and clock == EVENT_TIME:
             return later(now, window.size)
-        if window is not None and window.kind == "rows" and clock == row_clock(self.spec.stream):
+        if window is not None and window.kind == "rows" and clock == Clock(self.spec.stream):
             return later(now, window.size - 1)
         return np.full(len(now), FOREVER, np.int64)
 
@@ -183,10 +192,6 @@ def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordB
             words = words | np.where(all_hold(lineage.conditions_of(one), batch), one.mask, 0)
     at = batch.schema.get_field_index(LINEAGE)
     return batch.set_column(at, LINEAGE, pa.array(words, pa.int64()))
-
-
-def _clock_column(clock: str) -> str:
-    return TIME if clock == EVENT_TIME else count_column(clock.removeprefix("rows:"))
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from midstream.model.window import Clock
+
 Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
 
@@ -23,8 +25,8 @@ class Combinations:
     """
 
     refs: Mapping[str, Words]
-    valid_from: Mapping[str, Words]
-    valid_to: Mapping[str, Words]
+    valid_from: Mapping[Clock, Words]
+    valid_to: Mapping[Clock, Words]
 
     def __len__(self) -> int:
         return len(next(iter(self.refs.values())))
@@ -39,7 +41,7 @@ class Combinations:
         at = indices(which) if isinstance(which, np.ndarray) else which
         return self._map(lambda words: words[at])
 
-    def alive(self, bounds: Mapping[str, int]) -> npt.NDArray[np.bool_] | None:
+    def alive(self, bounds: Mapping[Clock, int]) -> npt.NDArray[np.bool_] | None:
         """Which combinations a row that may still come can join; None when all of them."""
         mask: npt.NDArray[np.bool_] | None = None
         for clock, bound in bounds.items():
@@ -50,12 +52,12 @@ class Combinations:
             mask = here if mask is None else mask & here
         return None if mask is None or bool(mask.all()) else mask
 
-    def purge(self, bounds: Mapping[str, int]) -> Combinations:
+    def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
         """The combinations that are alive."""
         mask = self.alive(bounds)
         return self if mask is None else self.take(mask)
 
-    def lifetimes(self) -> dict[str, tuple[int, int]]:
+    def lifetimes(self) -> dict[Clock, tuple[int, int]]:
         """For each clock the least and the greatest end."""
         if not len(self):
             return {}
@@ -74,7 +76,7 @@ def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
     return np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which, np.int64)
 
 
-def empty(labels: Iterable[str], clocks: Iterable[str]) -> Combinations:
+def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:
     """No combinations, of these sources on these clocks."""
     nothing = np.zeros(0, np.int64)
     clocks = tuple(clocks)

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import Lineage
@@ -38,7 +39,7 @@ class JoinState:
         self.left_out = left_out + sum(run.left_out for run in old)
 
     @staticmethod
-    def load(spec: StateSpec, listing: StateListing, bounds: Mapping[str, int], store: ChunkStore) -> JoinState:
+    def load(spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore) -> JoinState:
         """The state as a manifest lists it, without the rows that died since."""
         alive = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
         runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
@@ -144,7 +145,7 @@ class JoinState:
         return StateListing(chunks, sum(map(len, runs)), left_out=self.left_out, lineage=lineage)
 
 
-def born_in(run: SortedRun, clock: str) -> tuple[int, int]:
+def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
     """The least and the greatest time of a run's rows, of which it has some."""
     if run.ref is not None and run.ref.born is not None:
         return run.ref.born

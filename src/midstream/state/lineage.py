@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from midstream.language.expression import Expression
 from midstream.model.sharing import ALWAYS, SourceFilter
-from midstream.model.window import EVENT_TIME, FOREVER, row_clock
+from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.plan.signature import digest
 
 Words = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class Lineage:
 
     >>> filters = SourceFilter(0, (), 30, since=0), SourceFilter(1, ("A.k > 1",), 10, since=0)
     >>> lineage = Lineage(filters, "A", "range")
-    >>> lineage.ends({"ts": np.array([100, 100])}, np.array([1, 2]))["ts"].tolist()
+    >>> lineage.ends({EVENT_TIME: np.array([100, 100])}, np.array([1, 2]))[EVENT_TIME].tolist()
     [130, 110]
     >>> lineage.bit("A.k > 1")
     1
@@ -84,11 +84,11 @@ class Lineage:
         return self.conditions[one.text] if one.conjuncts else ()
 
     @property
-    def clock(self) -> str:
+    def clock(self) -> Clock:
         """The clock that the source's windows are measured on."""
-        return EVENT_TIME if self.kind == "range" else row_clock(self.stream)
+        return EVENT_TIME if self.kind == "range" else Clock(self.stream)
 
-    def ends(self, now: Mapping[str, Words], bits: Words) -> dict[str, Words]:
+    def ends(self, now: Mapping[Clock, Words], bits: Words) -> dict[Clock, Words]:
         """The last moment of each row on each clock; of one that passes no filter, before all time."""
         count = len(bits)
         ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}

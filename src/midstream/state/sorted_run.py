@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
-from midstream.model.window import EVENT_TIME
+from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
 from midstream.state.keys import Codes, stable_sort
 from midstream.state.specs import StateSpec
@@ -57,7 +57,7 @@ def _joined(codes: Sequence[Codes]) -> Codes:
     return joined.view(np.int64) if joined.dtype == np.int64 else joined.view(np.float64)
 
 
-def purge_run(run: SortedRun, bounds: Mapping[str, int]) -> SortedRun:
+def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     """The rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
     ref = run.ref
     if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
@@ -68,12 +68,12 @@ def purge_run(run: SortedRun, bounds: Mapping[str, int]) -> SortedRun:
     return replace(run.take(mask), ref=ref, left_out=run.left_out)
 
 
-def is_dead(ref: ChunkRef, bounds: Mapping[str, int]) -> bool:
+def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
     """Whether every row of a chunk is past its lifetime on some clock."""
     return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
 
 
-def before_relived(bounds: Mapping[str, int]) -> dict[str, int]:
+def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
     """The bounds by which combinations may be purged whose lifetimes are about to be reckoned anew: none in event time.
 
     How long they lived so far says nothing of a step's queries: a new one may need what another held that was just

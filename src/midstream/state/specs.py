@@ -8,7 +8,7 @@ from typing import Literal
 
 from midstream.language.expression import Expression
 from midstream.model.ids import StateId, StateKind
-from midstream.model.window import Window
+from midstream.model.window import Clock, Window
 from midstream.plan.signature import Signature, digest
 from midstream.state.lineage import Lineage
 
@@ -29,7 +29,7 @@ class RowsSpec:
     stream: str
     window: Window | None
     columns: tuple[str, ...]
-    clocks: tuple[str, ...]
+    clocks: tuple[Clock, ...]
     kept: bool
     input: str
     lineage: Lineage | None = None
@@ -55,7 +55,7 @@ class StateSpec:
 
     signature: Signature
     labels: tuple[str, ...]
-    clocks: tuple[str, ...]
+    clocks: tuple[Clock, ...]
     index: Index
     key: tuple[Expression, ...] = ()
     base: RowsSpec | None = field(default=None, compare=False)

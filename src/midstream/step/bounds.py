@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from midstream.model.ids import StateId
+from midstream.model.window import Clock
 from midstream.plan.signature import Signature
 from midstream.step.unit_step import UnitStep
 
-Bounds = dict[str, int]
+Bounds = dict[Clock, int]
 """By clock the least end of lifetime that still matters."""
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import StateId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
+from midstream.model.window import Clock
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import NUMBER, united
 from midstream.state.store.base import ChunkStore, store_chunk
@@ -65,7 +66,7 @@ def _own(batch: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:
     return batch.filter(pa.array(batch.column(SLOT).to_numpy() % lanes == lane))
 
 
-def _widest(refs: Sequence[ChunkRef]) -> dict[str, tuple[int, int]]:
+def _widest(refs: Sequence[ChunkRef]) -> dict[Clock, tuple[int, int]]:
     clocks = {clock for ref in refs for clock in ref.lifetimes}
     return {
         clock: (

@@ -9,7 +9,7 @@ from midstream.migration.discovery import strategy
 from midstream.migration.under_way.running import recovered
 from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
-from midstream.model.window import EVENT_TIME, row_clock
+from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
 from midstream.runtime.box import Box, PlanBox
@@ -59,14 +59,14 @@ class UnitStep:
         """Let the unit make inputs of its own."""
         self.unit.open(self.lane)
 
-    def bounds(self) -> dict[str, int]:
+    def bounds(self) -> dict[Clock, int]:
         """For each clock of the unit the least end of lifetime that still matters to it."""
         unit, lane = self.unit, self.lane
         before = min(lane.clock.before[stream] for stream in unit.streams)
         # A row outside every window and filter has ended before all time, and is dead before the watermark has moved.
         found = {EVENT_TIME: max(before - unit.slack, BEGINNING + 1)}
         for stream in unit.counted:
-            found[row_clock(stream)] = lane.arrived_before(unit.binding.inputs[stream])
+            found[Clock(stream)] = lane.arrived_before(unit.binding.inputs[stream])
         return found
 
     def specs(self) -> list[StateSpec | RowsSpec]:

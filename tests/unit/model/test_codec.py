@@ -25,6 +25,7 @@ from midstream.model.events import Event, RowsLate
 from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
 from midstream.model.schema import StreamSchema
+from midstream.model.window import Clock
 from midstream.operators.user import Standing
 from midstream.runtime.result_operator import Answer
 from midstream.step.commands.base import StepCommand
@@ -48,8 +49,10 @@ ROOTS: tuple[type[Any], ...] = (
 )  # fmt: skip
 GROUPS = st.sampled_from(["single", "key-0123456789ab", "key-0123456789ab-1"])
 OPERATORS = st.builds(OperatorId, st.sampled_from(["join", "state"]), st.text(max_size=4), st.none() | st.integers(0))
+CLOCKS = st.builds(Clock, st.none() | st.text(max_size=3))
 BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
-    StreamSchema: STREAMS, OperatorId: OPERATORS, CounterKey: st.builds(CounterKey, GROUPS, OPERATORS), Any: JSON,
+    StreamSchema: STREAMS, Clock: CLOCKS, OperatorId: OPERATORS, Any: JSON,
+    CounterKey: st.builds(CounterKey, GROUPS, OPERATORS),
 }  # fmt: skip
 
 

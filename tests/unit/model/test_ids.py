@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId
+from midstream.model.window import Clock
 
 GROUPS = st.from_regex(r"single|key-[0-9a-f]{12}(-[0-9]+)?", fullmatch=True)
 
@@ -39,7 +40,20 @@ def test_the_work_in_a_slice_is_that_of_its_operator() -> None:
 
 def test_texts_are_those_of_checkpoints_written_before() -> None:
     assert str(LaneId("key-0123456789ab", 12)) == "key-0123456789ab.12"
+    assert [str(Clock()), str(Clock("A"))] == ["ts", "rows:A"]
     assert str(CounterKey("single", OperatorId("join", "A B 0123456789ab"))) == "single join A B 0123456789ab"
+
+
+@given(st.none() | st.text())
+def test_a_clock_is_read_again_whatever_its_stream_is_called(stream: str | None) -> None:
+    clock = Clock(stream)
+    for again in (Clock.parse(str(clock)), pickle.loads(pickle.dumps(clock))):
+        assert (again, again.stream) == (clock, stream)
+
+
+def test_what_is_no_clock_is_not_read() -> None:
+    with pytest.raises(ValueError, match="no clock 'cows:A'"):
+        Clock.parse("cows:A")
 
 
 def test_lanes_stand_in_order_of_their_numbers() -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.model.manifest import StateListing
-from midstream.model.window import EVENT_TIME, FOREVER, Window, row_clock
+from midstream.model.window import EVENT_TIME, FOREVER, Clock, Window
 from midstream.plan.signature import Signature
 from midstream.state.base_state import TIME, BaseState, count_column
 from midstream.state.specs import RowsSpec
@@ -17,7 +17,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 
-CLOCKS = (EVENT_TIME, row_clock("A"))
+CLOCKS = (EVENT_TIME, Clock("A"))
 
 
 @pytest.fixture(params=["memory", "files"])
@@ -61,11 +61,11 @@ def test_rows_are_numbered_on_from_step_to_step(store: ChunkStore) -> None:
 def test_a_range_window_ends_after_its_size_and_a_rows_window_with_the_last_row() -> None:
     clocked = BaseState(spec(Window("range", 5), CLOCKS), [], 0, 0).append(batch([1, 4], [1, 2]))
     assert clocked.valid_to[EVENT_TIME].tolist() == [6, 9]
-    assert clocked.valid_to[row_clock("A")].tolist() == [FOREVER] * 2
+    assert clocked.valid_to[Clock("A")].tolist() == [FOREVER] * 2
     counted = BaseState(spec(Window("rows", 3), CLOCKS), [], 0, 0).append(batch([1, 4], [1, 2]))
     assert counted.valid_to[EVENT_TIME].tolist() == [FOREVER] * 2
-    assert counted.valid_to[row_clock("A")].tolist() == [3, 4]
-    assert counted.valid_from[row_clock("A")].tolist() == [1, 2]
+    assert counted.valid_to[Clock("A")].tolist() == [3, 4]
+    assert counted.valid_from[Clock("A")].tolist() == [1, 2]
 
 
 def test_rows_numbers_survive_what_is_purged_before_them(store: ChunkStore) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.migration.just_in_time.keys import Keys
+from midstream.model.window import Clock
 from midstream.state.combinations import Words
 
 
@@ -36,11 +37,11 @@ class Attempts:
         """After these keys of a column were attempted."""
         return replace(self, left={**self.left, column: self.left[column].without(codes)})
 
-    def alive(self, bounds: Mapping[str, int]) -> Attempts:
+    def alive(self, bounds: Mapping[Clock, int]) -> Attempts:
         """Without the keys of which no row is alive."""
         return replace(self, left={column: keys.alive(bounds) for column, keys in self.left.items()})
 
-    def to_batch(self, clocks: Iterable[str]) -> pa.RecordBatch:
+    def to_batch(self, clocks: Iterable[Clock]) -> pa.RecordBatch:
         """As an Arrow batch: `column`, `code` and `until:<clock>`; the rest is metadata."""
         keys = list(self.left.values())
 
@@ -58,7 +59,7 @@ class Attempts:
         return batch.replace_schema_metadata({"attempts": json.dumps(rest)})
 
     @staticmethod
-    def from_batch(batch: pa.RecordBatch, clocks: Iterable[str]) -> Attempts:
+    def from_batch(batch: pa.RecordBatch, clocks: Iterable[Clock]) -> Attempts:
         """What `to_batch` wrote."""
         rest = json.loads(batch.schema.metadata[b"attempts"])
 

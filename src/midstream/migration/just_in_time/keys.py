@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from midstream.model.window import Clock
 from midstream.state.combinations import Words, indices
 from midstream.state.keys import stable_sort
 
@@ -26,11 +27,11 @@ class Keys:
     """
 
     codes: Words
-    ends: Mapping[str, Words]
+    ends: Mapping[Clock, Words]
     nulls: bool = False
 
     @staticmethod
-    def of(codes: Words, until: Mapping[str, Words], nulls: bool = False) -> Keys:
+    def of(codes: Words, until: Mapping[Clock, Words], nulls: bool = False) -> Keys:
         """The keys of rows with these codes and ends of lifetime."""
         if not len(codes):
             return Keys(codes, dict(until), nulls)
@@ -48,7 +49,7 @@ class Keys:
         ends = {clock: np.minimum(words[mine], other.ends[clock][theirs]) for clock, words in self.ends.items()}
         return Keys(codes, ends)
 
-    def alive(self, bounds: Mapping[str, int]) -> Keys:
+    def alive(self, bounds: Mapping[Clock, int]) -> Keys:
         """The keys of which a row may still be alive."""
         gone = [self.ends[clock] < bound for clock, bound in bounds.items() if clock in self.ends]
         dead = np.logical_or.reduce(gone) if gone else np.zeros(len(self), np.bool_)

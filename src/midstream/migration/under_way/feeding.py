@@ -13,7 +13,7 @@ import numpy as np
 
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
-from midstream.model.window import EVENT_TIME
+from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
 from midstream.plan.signature import ViewName
@@ -54,7 +54,7 @@ def unsorted(unit: Operator) -> StateSpec:
     return StateSpec(unit.signature.whole(), *_shape(unit), index="scan")
 
 
-def _shape(unit: Operator) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _shape(unit: Operator) -> tuple[tuple[str, ...], tuple[Clock, ...]]:
     labels = tuple(sorted(unit.labels))
     return labels, unit.rows[labels[0]].clocks
 

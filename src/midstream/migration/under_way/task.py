@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.plan.decompose import Sources, Task
 from midstream.runtime.lane import BEGINNING, Lane
 from midstream.runtime.operator import Operator
@@ -23,7 +23,7 @@ class BegunTask(Task):
     """
 
     start: Mapping[str, int] = field(default_factory=dict)
-    ends: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    ends: Mapping[str, Mapping[Clock, int]] = field(default_factory=dict)
     since: int = 0
     memory: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class BegunTask(Task):
         return max(ends) if ends and max(ends) < FOREVER else None
 
 
-def _ends(lane: Lane, rows: RowsSpec, start: int) -> dict[str, int]:
+def _ends(lane: Lane, rows: RowsSpec, start: int) -> dict[Clock, int]:
     """For each clock the last end of lifetime of a source's living rows up to a number; nothing if there are none."""
     pieces = [p.take(p.refs[rows.label] < start) for p in lane.base(rows).alive(lane.bounds(rows.id))]
     return {c: max(int(p.valid_to[c].max()) for p in pieces if len(p)) for c in rows.clocks if any(map(len, pieces))}

@@ -7,6 +7,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
+from midstream.model.window import Clock
 
 
 class ChunkStore(Protocol):
@@ -36,7 +37,7 @@ def store_chunk(
     batch: pa.RecordBatch,
     *,
     first: int = 0,
-    lifetimes: dict[str, tuple[int, int]] | None = None,
+    lifetimes: dict[Clock, tuple[int, int]] | None = None,
 ) -> ChunkRef:
     """Put a batch and describe it for a manifest."""
     kept_as, size, checksum = store.put(name, batch)
