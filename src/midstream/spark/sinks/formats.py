@@ -40,11 +40,14 @@ def _json(table: pa.Table, path: str) -> None:
 
 
 def _line(row: dict[str, Any]) -> str:
-    present = {name: value for name, value in row.items() if value is not None}
+    return _dumped({name: value for name, value in row.items() if value is not None}) + "\n"
+
+
+def _dumped(value: Any) -> str:
     try:
-        return json.dumps(present, default=_value, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(value, default=_value, ensure_ascii=False, allow_nan=False)
     except ValueError:  # JSON has no word for NaN.
-        return json.dumps(_speakable(present), default=_value, ensure_ascii=False) + "\n"
+        return json.dumps(_speakable(value), default=_value, ensure_ascii=False)
 
 
 def _speakable(value: Any) -> Any:
@@ -52,7 +55,7 @@ def _speakable(value: Any) -> Any:
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
         return {name: _speakable(inner) for name, inner in value.items()}
-    return [_speakable(inner) for inner in value] if isinstance(value, list) else value
+    return [_speakable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def _csv(table: pa.Table, path: str) -> None:
@@ -63,6 +66,11 @@ def _csv(table: pa.Table, path: str) -> None:
 FORMATS: dict[str, Callable[[pa.Table, str], None]] = {"parquet": _parquet, "json": _json, "csv": _csv}
 """How each format is written. JSON leaves NULL out and writes times as ISO 8601, binary as base64, NaN as text, as
 Spark does, and decimals as text, so that no digit is lost."""
+
+
+def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """The values of a column as JSON texts, NULL left NULL."""
+    return pa.array([None if value is None else _dumped(value) for value in column.to_pylist()], pa.string())
 
 
 def _texts(table: pa.Table) -> list[str]:
@@ -93,6 +101,5 @@ def _cell(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pt.is_binary(kind) or pt.is_large_binary(kind):
         return pa.chunked_array([[None if v is None else _value(v) for v in column.to_pylist()]], pa.string())
     if pt.is_nested(kind):
-        shown = [None if v is None else json.dumps(v, default=_value, ensure_ascii=False) for v in column.to_pylist()]
-        return pa.chunked_array([shown], pa.string())
+        return pa.chunked_array([json_texts(column)], pa.string())
     return column

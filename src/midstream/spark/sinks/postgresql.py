@@ -1,0 +1,249 @@
+"""A PostgreSQL table as a sink: the rows of a step, and the note that it has them, in one transaction.
+
+Beside the table, in the same schema, is the table `midstream_steps` with a row for each step that a query has written:
+which job did it, in which epoch, and how many rows it gave. A row of results says in the column `_step_id` which row of
+`midstream_steps` it belongs to, so that a job which goes back can take its rows back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import pyarrow as pa
+
+from midstream.model.errors import SinkError
+from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.extras import from_extra
+from midstream.spark.sinks.postgresql_text import column_type, copy_text
+
+if TYPE_CHECKING:
+    from psycopg import Connection, Error
+    from psycopg.sql import Composed, Identifier
+
+STEPS = "midstream_steps"
+STEP_COLUMN = "_step_id"
+
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+"""What a connection string may hold that no manifest shall."""
+
+_CREATE_STEPS = """
+    CREATE TABLE IF NOT EXISTS {} (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        target text NOT NULL, query text NOT NULL, step bigint NOT NULL,
+        job text NOT NULL, epoch text NOT NULL, rows bigint NOT NULL,
+        committed_at timestamptz NOT NULL DEFAULT now(),
+        UNIQUE (target, query, step))"""
+_INSERT_STEP = """
+    INSERT INTO {} (target, query, step, job, epoch, rows) VALUES (%s, %s, %s, %s, %s, %s)
+    ON CONFLICT (target, query, step) DO NOTHING RETURNING id"""
+_NEWEST = "SELECT step, job, epoch FROM {} WHERE target = %s AND query = %s ORDER BY step DESC LIMIT 1"
+_LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNING id, rows"
+
+
+@dataclass(frozen=True)
+class PostgresqlSink(Sink):
+    """Rows appended to a table, which is created with the results' columns where there is none.
+
+    `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) without a
+    password: libpq takes that from `PGPASSWORD`, a service file or `~/.pgpass`, and what `dsn` leaves out from its
+    other environment variables. Without `step_column` the table has the results' columns alone, and a job that goes
+    back is refused.
+
+    >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
+    {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}
+    """
+
+    table: str
+    dsn: str = ""
+    step_column: bool = True
+
+    name: ClassVar[str] = "postgresql"
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Self:
+        """The sink of these options; raises where they hold a password."""
+        if any(secret in options for secret in SECRETS):
+            raise _holds_a_password()
+        return super().of(options)
+
+    def __post_init__(self) -> None:
+        with from_extra("postgresql"):
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
+        if not all(self.table.split(".")) or self.table.count(".") > 1:
+            raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "table" or "schema.table"')
+        try:
+            given = conninfo_to_dict(self.dsn)
+        except ProgrammingError:  # Its message quotes the string, which may hold a password.
+            raise SinkError(
+                "the dsn is no connection string", place="sink", remedy='write it as in "host=db dbname=sales user=etl"'
+            ) from None
+        if any(secret in given for secret in SECRETS):
+            raise _holds_a_password()
+
+    def open(self) -> None:
+        """See that the server lets us in, and that a table which is there has the column for steps."""
+        with self._transaction() as connection:
+            if self._is_there(connection):
+                self._check_step_column(connection)
+
+    def write(self, staged: StagedStep) -> None:
+        """Append the rows and note the step, in one transaction; nothing where it is noted already."""
+        rows = staged.table()
+        with self._transaction() as connection:
+            self._create(connection, rows.schema)
+            step = self._note(connection, staged, rows.num_rows)
+            if step is None:
+                return
+            if self.step_column:
+                rows = rows.append_column(STEP_COLUMN, pa.repeat(step, rows.num_rows))
+            text = "COPY {} ({}) FROM STDIN (FORMAT csv)"
+            with connection.cursor().copy(_composed(text, self._table, _names(rows.schema.names))) as copy:
+                for piece in copy_text(rows):
+                    copy.write(piece)
+
+    def forget_after(self, name: str, step: int) -> None:
+        """Delete the rows of later steps and the notes of them, in one transaction.
+
+        Raises where their rows cannot be told from others, or not all are there as they were written.
+        """
+        with self._transaction() as connection:
+            if not self._has_steps(connection):
+                return
+            later = connection.execute(_composed(_LATER, self._steps), (self._target, name, step)).fetchall()
+            if not later:
+                return
+            if not self.step_column:
+                raise self._cannot_take_back(step, "the rows do not say which step gave them (step_column is off)")
+            delete = _composed("DELETE FROM {} WHERE {} = ANY(%s)", self._table, _names([STEP_COLUMN]))
+            found = connection.execute(delete, ([id for id, _ in later],)).rowcount
+            if found > (written := sum(rows for _, rows in later)):
+                raise self._cannot_take_back(step, f"{found} rows bear its later steps, which wrote {written}")
+
+    def _note(self, connection: Connection[Any], staged: StagedStep, rows: int) -> int | None:
+        """The id of the step, noted now; None where it was noted already.
+
+        Who comes second waits here for the transaction of the first.
+        """
+        own = (self._target, staged.name)
+        insert = _composed(_INSERT_STEP, self._steps)
+        noted = connection.execute(insert, (*own, staged.step, "", "", rows)).fetchone()
+        newest = connection.execute(_composed(_NEWEST, self._steps), own).fetchone()
+        assert newest is not None
+        if newest[0] > staged.step and noted is not None:
+            raise SinkError(
+                f"the table has step {newest[0]} of query {staged.name!r} already, and now comes step {staged.step}",
+                place=f"table {self.table}",
+                remedy="restore table and checkpoint from the same backup, or name another table",
+            )
+        return None if noted is None else int(noted[0])
+
+    def _create(self, connection: Connection[Any], schema: pa.Schema) -> None:
+        if not self._has_steps(connection) or not self._is_there(connection):
+            # Two sessions that create one table at once fail, whatever IF NOT EXISTS says.
+            connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (STEPS,))
+            connection.execute(_composed(_CREATE_STEPS, self._steps))
+            columns = {field.name: column_type(field) for field in schema}
+            columns |= {STEP_COLUMN: "bigint"} if self.step_column else {}
+            connection.execute(_composed("CREATE TABLE IF NOT EXISTS {} ({})", self._table, _typed(columns)))
+
+    def _is_there(self, connection: Connection[Any]) -> bool:
+        return _exists(connection, self._table)
+
+    def _has_steps(self, connection: Connection[Any]) -> bool:
+        return _exists(connection, self._steps)
+
+    def _check_step_column(self, connection: Connection[Any]) -> None:
+        described = connection.execute(_composed("SELECT * FROM {} LIMIT 0", self._table)).description or ()
+        if self.step_column and STEP_COLUMN not in [column.name for column in described]:
+            raise SinkError(
+                f"the table has no column {STEP_COLUMN}",
+                place=f"table {self.table}",
+                remedy=f"ALTER TABLE {self.table} ADD COLUMN {STEP_COLUMN} bigint; or, where the job shall never go "
+                "back, give the sink step_column = false",
+            )
+
+    def _cannot_take_back(self, step: int, why: str) -> SinkError:
+        return SinkError(
+            f"what steps after {step} wrote cannot be taken back: {why}",
+            place=f"table {self.table}",
+            remedy=f"restore the table and {STEPS} as they were after step {step}, or start with the newest manifest",
+        )
+
+    @property
+    def _target(self) -> str:
+        return self.table.rpartition(".")[2]
+
+    @property
+    def _table(self) -> Identifier:
+        from psycopg.sql import Identifier
+
+        return Identifier(*self.table.split("."))
+
+    @property
+    def _steps(self) -> Identifier:
+        from psycopg.sql import Identifier
+
+        return Identifier(*self.table.split(".")[:-1], STEPS)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection[Any]]:
+        """A connection whose transaction is committed at the end of the block, or rolled back where that fails."""
+        import psycopg
+
+        try:
+            with psycopg.connect(self.dsn, client_encoding="UTF8", application_name="midstream") as connection:
+                connection.execute("SET LOCAL TimeZone = 'UTC'")
+                yield connection
+        except psycopg.Error as error:
+            raise _failed(error, self.table) from error
+
+
+def _composed(text: str, *parts: Identifier | Composed) -> Composed:
+    from psycopg.sql import SQL
+
+    return SQL(text).format(*parts)
+
+
+def _names(names: list[str]) -> Composed:
+    from psycopg.sql import SQL, Identifier
+
+    return SQL(", ").join(map(Identifier, names))
+
+
+def _typed(columns: Mapping[str, str]) -> Composed:
+    from psycopg.sql import SQL, Identifier
+
+    return SQL(", ").join(SQL("{} ").format(Identifier(name)) + SQL(kind) for name, kind in columns.items())
+
+
+def _exists(connection: Connection[Any], table: Identifier) -> bool:
+    found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table.as_string(connection),)).fetchone()
+    return found is not None and bool(found[0])
+
+
+def _holds_a_password() -> SinkError:
+    return SinkError(
+        "a sink must not hold a password: the checkpoint would keep it",
+        place="sink",
+        remedy="leave it out, and set PGPASSWORD or use ~/.pgpass or a service file",
+    )
+
+
+def _failed(error: Error, table: str) -> SinkError:
+    """The error to raise for one of the server, by its class (the first two characters of its SQLSTATE)."""
+    remedies = {
+        "22": "see that the table's columns have the types of the results, or name another table",
+        "23": "see that the table's constraints allow the results, or name another table",
+        "28": "set PGPASSWORD, or use ~/.pgpass or a service file",
+        "42": "alter the table so that it has the results' columns and this user may write it, or name another table",
+        "53": "give the server more room, then start again",
+    }
+    remedy = remedies.get(
+        (error.sqlstate or "")[:2], "see that the server runs and lets this user in, then start again"
+    )
+    said = " ".join(str(error).split()) or type(error).__name__
+    return SinkError(f"PostgreSQL: {said}", place=f"table {table}", remedy=remedy)

@@ -1,0 +1,114 @@
+"""A PostgreSQL server for tests: begun by itself on a free port, with its data in a temporary folder."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "ensure_postgresql.sh"
+USER, PASSWORD = "midstream", "of no use elsewhere"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that takes connections over TCP, with a password."""
+
+    port: int
+
+    @property
+    def dsn(self) -> str:
+        """Without the password, which is in the environment."""
+        return f"host=127.0.0.1 port={self.port} user={USER} dbname=postgres"
+
+    def execute(self, text: str, *values: Any) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.dsn, autocommit=True) as connection:
+            cursor = connection.execute(text, values or None)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
+
+
+@contextmanager
+def server() -> Iterator[Server]:
+    """A server while the block lasts; its password is in `PGPASSWORD`."""
+    programs = _programs()
+    # Not below pytest's folder, which only its own user may enter: a server does not run as root.
+    folder = Path(tempfile.mkdtemp(prefix="midstream-postgresql-"))
+    before = os.environ.get("PGPASSWORD")
+    try:
+        user = _unprivileged(folder)
+        (folder / "password").write_text(PASSWORD)
+        (folder / "password").chmod(0o644)
+        asked = [f"--username={USER}", "--auth=scram-sha-256", f"--pwfile={folder}/password", "--encoding=UTF8"]
+        asked += ["--locale=C", "--no-sync", "--no-instructions", f"--pgdata={folder}/data"]
+        subprocess.run([programs / "initdb", *asked], cwd=folder, check=True, capture_output=True, **user)
+        os.environ["PGPASSWORD"] = PASSWORD
+        with _started(programs, folder, user) as begun:
+            yield begun
+    finally:
+        os.environ.pop("PGPASSWORD", None)
+        os.environ.update({} if before is None else {"PGPASSWORD": before})
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _started(programs: Path, folder: Path, user: dict[str, Any]) -> Iterator[Server]:
+    port = _free_port()
+    settings = {
+        "port": port,
+        "listen_addresses": "127.0.0.1",
+        "unix_socket_directories": "",
+        "fsync": "off",
+        "timezone": "Asia/Kathmandu",  # One that nothing may hang on.
+    }
+    given = [f"-c{name}={value}" for name, value in settings.items()]
+    with open(folder / "log", "wb") as log:
+        process = subprocess.Popen([programs / "postgres", f"-D{folder}/data", *given], stderr=log, cwd=folder, **user)
+    try:
+        begun = Server(port)
+        for _ in range(600):
+            assert process.poll() is None, (folder / "log").read_text()
+            try:
+                begun.execute("SELECT 1")
+                break
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+        yield begun
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def _programs() -> Path:
+    found = subprocess.run([SCRIPT], capture_output=True, text=True, check=False)
+    if found.returncode:
+        # Where all is checked a test that did not run must not look like one that passed.
+        (pytest.fail if os.environ.get("CI") else pytest.skip)(found.stderr)
+    return Path(found.stdout.strip())
+
+
+def _unprivileged(folder: Path) -> dict[str, Any]:
+    """What makes `subprocess` run as somebody other than root."""
+    if os.getuid() != 0:
+        return {}
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    user = "postgres" if "postgres" in names else "nobody"
+    os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
