@@ -57,7 +57,7 @@ class Database(ms.sinks.Sink):
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Sink]]:
     named = {"midstream.sinks": {"database": "another_sink:Database"}}
     monkeypatch.syspath_prepend(str(distribution(tmp_path / "another", named, another_sink=DATABASE)))
-    yield kinds(sinks, Sink, sinks.ENTRY_POINTS)["database"]  # type: ignore[type-abstract]
+    yield kinds(sinks, Sink, sinks.ENTRY_POINTS)["database"]
     sys.modules.pop("another_sink", None)
 
 

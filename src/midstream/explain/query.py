@@ -19,7 +19,7 @@ from midstream.model.words import counted, coverage_text, time_text, wrapped
 from midstream.operators.source import SourceOperator
 from midstream.plan.pretty import draw
 from midstream.runtime.operator import Operator
-from midstream.step.chain_unit import ChainUnit
+from midstream.step.chain_unit import chain_unit
 from midstream.step.program import unit_of
 
 
@@ -46,8 +46,9 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     }
     if query.operator is not None:
         value["on_top"] = query.operator
-    if isinstance(unit, ChainUnit):
-        value["chain"] = chain_values(ChainView(manifest, found, unit, boxes), analyze=analyze)
+    if query.chain is not None:
+        view = ChainView(manifest, found, chain_unit(manifest, query.chain), boxes)
+        value["chain"] = chain_values(view, analyze=analyze)
     if analyze:
         value["counters"] = encode(query.counters)
         own = [state for state in found.states if state.group == unit.group and state.id in query.states]

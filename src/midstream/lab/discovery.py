@@ -17,7 +17,7 @@ def figures() -> dict[str, Figure]:
     >>> figures()["zhu_10"].source
     'Zhu §6.2, Fig. 10'
     """
-    return discover(room, Figure, "midstream.figures")  # type: ignore[type-abstract]
+    return discover(room, Figure, "midstream.figures")
 
 
 def figure(name: str) -> Figure:

@@ -13,7 +13,7 @@ from midstream.model.errors import StrategyError
 @lru_cache(maxsize=1)
 def discovered() -> dict[str, Strategy]:
     """Every strategy of this room and of other packages (entry points of `midstream.strategies`) by its name."""
-    return discover(room, Strategy, "midstream.strategies")  # type: ignore[type-abstract]
+    return discover(room, Strategy, "midstream.strategies")
 
 
 def strategies() -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import TypeGuard, TypeVar
@@ -14,13 +14,16 @@ from midstream.model.errors import MidstreamError
 
 Contract = TypeVar("Contract")
 
+Base = Callable[..., Contract]
+"""The class that is a contract. It is abstract, and of abstract classes `type[Contract]` has none."""
 
-def discover(package: ModuleType, base: type[Contract], group: str) -> dict[str, Contract]:
+
+def discover(package: ModuleType, base: Base[Contract], group: str) -> dict[str, Contract]:
     """An instance of every class that fulfils a contract, by its `name`, in order of name; see `kinds`."""
     return {name: kind() for name, kind in kinds(package, base, group).items()}
 
 
-def kinds(package: ModuleType, base: type[Contract], group: str) -> dict[str, type[Contract]]:
+def kinds(package: ModuleType, base: Base[Contract], group: str) -> dict[str, type[Contract]]:
     """Every class that fulfils a contract, by its `name`, in order of name.
 
     A class counts if it derives from `base`, has a `name` of its own and no abstract method; one without a name is a
@@ -43,14 +46,14 @@ def kinds(package: ModuleType, base: type[Contract], group: str) -> dict[str, ty
     return dict(sorted(found.items()))
 
 
-def _own(package: ModuleType, base: type[Contract]) -> Iterator[tuple[type[Contract], str]]:
+def _own(package: ModuleType, base: Base[Contract]) -> Iterator[tuple[type[Contract], str]]:
     for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         for kind in vars(importlib.import_module(module.name)).values():
             if _fulfils(kind, base) and kind.__module__ == module.name:
                 yield kind, module.name
 
 
-def _foreign(base: type[Contract], group: str) -> Iterator[tuple[type[Contract], str]]:
+def _foreign(base: Base[Contract], group: str) -> Iterator[tuple[type[Contract], str]]:
     for entry in entry_points(group=group):
         place = f"entry point {entry.name!r} of {group}"
         kind = _loaded(entry, place)
@@ -72,5 +75,6 @@ def _loaded(entry: EntryPoint, place: str) -> object:
         ) from error
 
 
-def _fulfils(kind: object, base: type[Contract]) -> TypeGuard[type[Contract]]:
+def _fulfils(kind: object, base: Base[Contract]) -> TypeGuard[type[Contract]]:
+    assert isinstance(base, type)
     return inspect.isclass(kind) and issubclass(kind, base) and "name" in vars(kind) and not inspect.isabstract(kind)

@@ -38,7 +38,7 @@ def forms() -> dict[str, OperatorForm]:
     >>> "stairs" in forms()
     True
     """
-    return discover(room, OperatorForm, "midstream.operators")  # type: ignore[type-abstract]
+    return discover(room, OperatorForm, "midstream.operators")
 
 
 def form(name: str) -> OperatorForm:

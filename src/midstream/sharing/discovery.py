@@ -17,7 +17,7 @@ def schemes() -> dict[str, Scheme]:
     >>> sorted(schemes())
     ['auto', 'cpu_opt', 'mem_opt', 'off', 'pull_up', 'push_down']
     """
-    return discover(room, Scheme, "midstream.schemes")  # type: ignore[type-abstract]
+    return discover(room, Scheme, "midstream.schemes")
 
 
 def scheme(name: object, place: str = "sharing") -> Scheme:

@@ -41,9 +41,11 @@ class ChainUnit(Unit):
     """Queries that run by one plan over shared states; `query` stands for all of them, whose answers `answers` gives.
 
     Where the scheme partitions the streams, a plan is a join for each set of partitions, and strategies do not move it.
+    `labels` has those of each query.
     """
 
     answers: ChainAnswers
+    labels: Mapping[str, Mapping[str, str]]
 
     @override
     @property
@@ -64,6 +66,10 @@ class ChainUnit(Unit):
     @override
     def parse(self, notation: str) -> Plan:
         return parse_plan(notation, self.query)
+
+    @override
+    def labels_of(self, query: str) -> Mapping[str, str]:
+        return self.labels[query]
 
     @override
     def compile(self, plan: Plan) -> tuple[Operator, ...]:
@@ -99,6 +105,11 @@ class ChainUnit(Unit):
     @property
     def migrates(self) -> bool:
         return not self.answers.joins
+
+
+def chain_unit(manifest: Manifest, name: str) -> ChainUnit:
+    """The unit of the chain of this name."""
+    return next(unit for unit in chain_units(manifest, manifest.chains[name].group) if unit.name == name)
 
 
 def chain_units(manifest: Manifest, group: str) -> list[ChainUnit]:
@@ -146,7 +157,8 @@ def _chain_unit(
     joins = partition_joins(members, lineages) if partitioned else ()
     answers = ChainAnswers(name, rows, lineages, members, chosen.delivery, joins if len(joins) > 1 else ())
     plan = chain.split_from if chain.since == manifest.step and chain.split_from else chain.plan
-    return ChainUnit(name, plan, chain.since, chain.group, query, binding, answers, formerly=chain.former_name)
+    labels = {member: shape.names for member, shape in shapes.items()}
+    return ChainUnit(name, plan, chain.since, chain.group, query, binding, answers, labels, formerly=chain.former_name)
 
 
 def _demands(manifest: Manifest, name: str) -> Demands:

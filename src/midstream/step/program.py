@@ -24,7 +24,7 @@ from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import SINGLE, is_ordered
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import ResultOperator
-from midstream.sharing.shape import canonical_plan, shape_in
+from midstream.sharing.shape import canonical_plan
 from midstream.step.chain_unit import chain_units
 from midstream.step.draft import MigrationStart
 from midstream.step.query_unit import QueryUnit
@@ -63,9 +63,8 @@ def observed(manifest: Manifest, name: str) -> Observed:
     plans = dict.fromkeys([entry.plan, *(record["old"] for record in entry.migrations.values())])
     if entry.shares:
         plans = dict.fromkeys(canonical_plan(manifest, entry.sql, plan) for plan in plans)
-    labels = unit.labels if isinstance(unit, QueryUnit) else shape_in(manifest, entry.sql).names
     operators = {op.id: op for plan in plans for root in unit.box(plan).roots for op in root.walk()}
-    return Observed(name, unit.group, unit.query, labels, unit.binding.rows(), tuple(operators.values()))
+    return Observed(name, unit.group, unit.query, unit.labels_of(name), unit.binding.rows(), tuple(operators.values()))
 
 
 def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tuple[MigrationStart, ...]]) -> Program:

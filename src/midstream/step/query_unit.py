@@ -64,6 +64,10 @@ class QueryUnit(Unit):
         return parse_plan(notation, self.user)
 
     @override
+    def labels_of(self, query: str) -> Mapping[str, str]:
+        return self.labels
+
+    @override
     def labelled(self, plan: Plan) -> Plan:
         return relabel_plan(plan, self.labels)
 

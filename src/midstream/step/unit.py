@@ -70,6 +70,10 @@ class Unit(ABC):
     def parse(self, notation: str) -> Plan:
         """A plan as it is written for this unit."""
 
+    @abstractmethod
+    def labels_of(self, query: str) -> Mapping[str, str]:
+        """By alias in the text of one of its queries, the label of its operators."""
+
     def labelled(self, plan: Plan) -> Plan:
         """The same plan over the labels of its operators."""
         return plan

@@ -70,14 +70,14 @@ def declared(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str, text: st
 
 
 def test_finished_classes_with_a_name_are_found_where_they_are_defined(room: ModuleType) -> None:
-    found = discover(room, Sound, GROUP)  # type: ignore[type-abstract]
+    found = discover(room, Sound, GROUP)
     assert {name: kind.make() for name, kind in found.items()} == {"moo": "moo"}
 
 
 def test_other_distributions_bring_theirs(room: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declared(tmp_path, monkeypatch, "meow:Meow")
-    assert list(discover(room, Sound, GROUP)) == ["meow", "moo"]  # type: ignore[type-abstract]
-    assert list(discover(room, Sound, "midstream.smells")) == ["moo"]  # type: ignore[type-abstract]
+    assert list(discover(room, Sound, GROUP)) == ["meow", "moo"]
+    assert list(discover(room, Sound, "midstream.smells")) == ["moo"]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,6 @@ def test_what_is_no_such_class_is_refused_by_place(
 ) -> None:
     declared(tmp_path, monkeypatch, value, text)
     with pytest.raises(MidstreamError) as refused:
-        discover(room, Sound, GROUP)  # type: ignore[type-abstract]
+        discover(room, Sound, GROUP)
     assert refused.value.message.startswith(message)
     assert refused.value.place == f"entry point 'cat' of {GROUP}" and refused.value.remedy
