@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from midstream.lab.tidy import cases, column
+
+PANEL, CASE, RATE = "panel", "case", "input rate (rows/s)"
+
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -97,3 +100,29 @@ def mark(axes: Axes, second: float, text: str = "migration") -> None:
     axes.axvline(second, color="#bbbbbb", linewidth=0.8, linestyle=":")
     axes.annotate(text, (second, 0.98), xycoords=("data", "axes fraction"), fontsize="x-small", color="#888888",
                   rotation=90, va="top", ha="right")  # fmt: skip
+
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: str, **where: Any) -> None:
+    """Up to six panels; a title is broken after its first comma."""
+    grid = canvas.subplots(2, 3, sharex=True)
+    free = list(grid.flat)
+    for panel in panels:
+        axes = free.pop(0)
+        for case in cases(data, CASE):
+            xs, ys = (column(data, name, **{PANEL: panel, CASE: case, **where}) for name in (RATE, drawn))
+            axes.plot(xs, ys, label=case, color=ink(case), marker="o", markersize=3, **stroke(case))
+        axes.set_title(panel.replace(", ", "\n", 1), fontsize="x-small")
+        axes.tick_params(labelsize="x-small")
+        axes.margins(y=0.1)
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in free:
+        axes.set_axis_off()
+    for axes in grid[-1]:
+        axes.set_xlabel(RATE, fontsize="x-small")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+    canvas.supylabel(drawn, fontsize="x-small")

@@ -8,10 +8,8 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
-from midstream.lab.even import Even
 from midstream.lab.figure import Scale
-from midstream.lab.generator import Schedule, Workload, equal, query
-from midstream.lab.plans import bushy, left_deep, right_deep, sharing
+from midstream.lab.generator import Even, Schedule, Workload, equal, query
 from midstream.lab.processor import PlanSwitch, Processor
 from midstream.lab.trace import Trace
 
@@ -172,3 +170,45 @@ def _played(task: HybMigTask, strategy: str, options: tuple[tuple[str, Any], ...
 def _undisturbed(task: HybMigTask) -> Trace:
     # The same results by hash joins are sooner there.
     return Processor(float("inf"), task.tick).play(task.workload(nested=False), task.old, task.end)
+
+
+def left_deep(names: Sequence[str]) -> str:
+    """The extreme left-deep plan.
+
+    >>> left_deep("ABCD")
+    '(((A B) C) D)'
+    """
+    plan = names[0]
+    for name in names[1:]:
+        plan = f"({plan} {name})"
+    return plan
+
+
+def right_deep(names: Sequence[str]) -> str:
+    """The extreme right-deep plan.
+
+    >>> right_deep("ABCD")
+    '(A (B (C D)))'
+    """
+    return names[0] if len(names) == 1 else f"({names[0]} {right_deep(names[1:])})"
+
+
+def bushy(names: Sequence[str]) -> str:
+    """The right-deep plan with the streams number n - 4 and n - 3, counted from 0, joined first (§5.1).
+
+    >>> bushy("ABCD"), bushy("ABCDEF")
+    ('((A B) (C D))', '(A (B ((C D) (E F))))')
+    """
+    plan = f"({right_deep(names[-4:-2])} {right_deep(names[-2:])})"
+    for name in reversed(names[:-4]):
+        plan = f"({name} {plan})"
+    return plan
+
+
+def sharing(names: Sequence[str]) -> str:
+    """The left-deep plan with its last two streams joined first (§5.2).
+
+    >>> sharing("ABCDEF")
+    '((((A B) C) D) (E F))'
+    """
+    return f"({left_deep(names[:-2])} {right_deep(names[-2:])})"

@@ -12,9 +12,8 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.even import Even
-from midstream.lab.generator import SECOND, Schedule, Workload, equal, query
-from midstream.lab.plans import left_deep
+from midstream.lab.generator import SECOND, Even, Schedule, Workload, equal, query
+from midstream.lab.hybmig_settings import left_deep
 from midstream.lab.processor import PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
 

@@ -23,8 +23,7 @@ from midstream.plan.decompose import Sources
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.plan.tree import Leaf, joins
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from midstream.state.combinations import Combinations, concatenate
 from midstream.state.join_state import JoinState
 from midstream.state.specs import StateSpec

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 
 from typing_extensions import override
 
-from midstream.migration.just_in_time.ahead import complete_ahead
 from midstream.migration.just_in_time.attempts import Attempts
-from midstream.migration.just_in_time.completion import Completion, is_old
+from midstream.migration.just_in_time.completion import Completion, complete_ahead, is_old
 from midstream.migration.just_in_time.demand import probe
 from midstream.migration.just_in_time.overlap import find_whole, take_over
 from midstream.migration.just_in_time.probed_state import Fork, ProbedState
@@ -28,8 +27,7 @@ from midstream.optimizer.prediction import Prediction, Situation
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 

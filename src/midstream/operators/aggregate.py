@@ -15,11 +15,12 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
 from midstream.language.query import AggregateCall
 from midstream.model.window import EVENT_TIME
-from midstream.operators.sums import as_double, exact_sum
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.sorted_run import SortedRun
+
+HALF = 32
 
 GROUPED = "#"
 """The pseudo-source of groups and aggregate values."""
@@ -168,3 +169,43 @@ def _canonical(column: pa.Array) -> pa.Array:
     values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
     values[np.isnan(values)] = np.nan
     return pa.array(values, mask=~column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def as_double(values: pa.Array) -> pa.Array:
+    """Numbers as doubles, to the nearest where a number has more digits."""
+    return values if pt.is_float64(values.type) else pc.cast(values, pa.float64(), safe=False)
+
+
+def exact_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """The sum of integers as int64 or of decimals as decimal(38, s) per group; NULL for a group without values.
+
+    >>> exact_sum(pa.array([2**62, 2**62, 5]), np.array([0, 0, 2]), 3).to_pylist()
+    [None, None, 5]
+    """
+    if pt.is_decimal(values.type):
+        return _decimal_sum(values, owner, groups)
+    return _integer_sum(values, owner, groups)
+
+
+def _integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """Upper and lower halves are summed apart; neither can overflow below two milliard rows."""
+    unsigned = pt.is_unsigned_integer(values.type)
+    numbers = values.cast(pa.uint64() if unsigned else pa.int64()).to_numpy(zero_copy_only=False)
+    upper, lower = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
+    np.add.at(upper, owner, (numbers >> HALF).astype(np.int64))
+    np.add.at(lower, owner, (numbers & 0xFFFFFFFF).astype(np.int64))
+    upper += lower >> HALF
+    fits = (upper >= -(1 << (HALF - 1))) & (upper < 1 << (HALF - 1))
+    total = (np.where(fits, upper, 0) << HALF) + (lower & 0xFFFFFFFF)
+    empty = np.bincount(owner, minlength=groups) == 0
+    return pa.array(total, mask=empty | ~fits)
+
+
+def _decimal_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    scale = values.type.scale
+    wide = pa.table({"owner": owner, "value": values.cast(pa.decimal256(76, scale))})
+    summed = wide.group_by("owner", use_threads=False).aggregate([("value", "sum")])
+    found: list[object] = [None] * groups
+    for group, total in zip(summed["owner"].to_pylist(), summed["value_sum"].to_pylist(), strict=True):
+        found[group] = total if len(total.as_tuple().digits) <= 38 else None
+    return pa.array(found, pa.decimal128(38, scale))

@@ -22,8 +22,7 @@ from midstream.operators.match import keyed, match
 from midstream.operators.need import Need, ProbeRange
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
 from midstream.state.sorted_run import SortedRun

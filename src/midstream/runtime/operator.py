@@ -1,21 +1,42 @@
-"""What every operator of a plan offers."""
+"""What every operator of a plan offers, and the views that a migration runs some of them in."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
 
 from midstream.model.errors import fault_located
 from midstream.model.ids import OperatorId, StateId
-from midstream.plan.signature import Signature
+from midstream.plan.signature import Signature, ViewName
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
-from midstream.runtime.view import View
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
+
+
+@dataclass(frozen=True)
+class View:
+    """Which operators and states of a plan stand apart, by their sets of sources, and under what name.
+
+    Base rows are never in a view: they are stored once, for every plan.
+    """
+
+    name: ViewName
+    operators: frozenset[frozenset[str]]
+    states: frozenset[frozenset[str]]
+
+    def state(self, spec: StateSpec) -> StateSpec:
+        """The state under its name in the view."""
+        if frozenset(spec.labels) not in self.states:
+            return spec
+        return replace(spec, signature=spec.signature.within(self.name))
+
+    def covers(self, labels: frozenset[str]) -> bool:
+        """Whether the operator over these sources stands apart."""
+        return labels in self.operators
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -13,12 +13,16 @@ from midstream.model.errors import fault_located
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
+from midstream.model.window import Clock
+from midstream.plan.signature import Signature
 from midstream.runtime.lane import Lane, StepClock
 from midstream.runtime.result_operator import Answer
 from midstream.state.store.base import ChunkStore
-from midstream.step.bounds import state_bounds
 from midstream.step.program import Program
 from midstream.step.unit_step import UnitStep
+
+Bounds = dict[Clock, int]
+"""By clock the least end of lifetime that still matters."""
 
 Done = TypeVar("Done")
 
@@ -83,3 +87,37 @@ def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> l
         with fault_located(step.unit.place):
             found.append(phase(step))
     return found
+
+
+def state_bounds(steps: Sequence[UnitStep]) -> dict[StateId, Bounds]:
+    """The bounds of every state that the units may read in this step.
+
+    A unit counts also where its present plan has no such state, for it may migrate to one that has.
+    """
+    own = {step.unit.name: step.bounds() for step in steps}
+    readers = _Readers(steps, own)
+    bounds: dict[StateId, Bounds] = {}
+    for step in steps:
+        for spec in step.specs():
+            if spec.id not in bounds:
+                bounds[spec.id] = readers.least(spec.signature.whole(), spec.labels, own[step.unit.name])
+    return bounds
+
+
+class _Readers:
+    """Which units could read a state in some plan, found once for each set of sources."""
+
+    def __init__(self, steps: Sequence[UnitStep], own: Mapping[str, Bounds]) -> None:
+        self._units, self._own = [step.unit for step in steps], own
+        self._by_labels: dict[tuple[str, ...], dict[Signature, list[Bounds]]] = {}
+
+    def least(self, signature: Signature, labels: tuple[str, ...], own: Bounds) -> Bounds:
+        """On each clock the least bound of those that could read the state; `own` is that of its only reader."""
+        if labels not in self._by_labels:
+            found: dict[Signature, list[Bounds]] = {}
+            for unit in self._units:
+                if set(labels) <= set(unit.query.aliases):
+                    found.setdefault(unit.binding.signature(labels), []).append(self._own[unit.name])
+            self._by_labels[labels] = found
+        readers = self._by_labels[labels].get(signature, [own])
+        return {clock: min(reader[clock] for reader in readers) for clock in own}

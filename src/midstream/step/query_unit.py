@@ -15,9 +15,9 @@ from midstream.migration.base import Strategy
 from midstream.migration.under_way.hand_over import hand_over
 from midstream.model.codec import decode
 from midstream.model.ids import StateId
+from midstream.operators.arrival import pending_id, release
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
-from midstream.operators.reorder import pending_id, release
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.notation import parse_plan

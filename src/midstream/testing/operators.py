@@ -20,9 +20,8 @@ from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
 from midstream.operators.operator_form import OperatorForm, forms
 from midstream.plan.notation import form_names
-from midstream.testing.drawn_join import STEP, DrawnJoin, Family, Oracle, draw_rows
-from midstream.testing.installed import installed, located
 from midstream.testing.strategies import trees
+from midstream.testing.suite import STEP, DrawnJoin, Family, Oracle, draw_rows, installed, located
 
 STEPS = 7
 BY_FORM, BY_TREE = "by_form", "by_tree"

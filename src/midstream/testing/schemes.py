@@ -21,8 +21,7 @@ from midstream.model.errors import StrategyError
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts
 from midstream.sharing.discovery import schemes
 from midstream.sharing.schemes.base import Figures, Scheme
-from midstream.testing.drawn_join import STEP, DrawnJoin, Family, Oracle, draw_rows
-from midstream.testing.installed import installed, located
+from midstream.testing.suite import STEP, DrawnJoin, Family, Oracle, draw_rows, installed, located
 
 STEPS = 8
 

@@ -22,8 +22,7 @@ from midstream.migration.discovery import discovered
 from midstream.model.errors import StrategyError
 from midstream.model.manifest import DEFAULT_SHARING
 from midstream.sharing.discovery import schemes
-from midstream.testing.drawn_join import SCHEMA, STEP, DrawnJoin, Family, Oracle, draw_rows
-from midstream.testing.installed import installed, located
+from midstream.testing.suite import SCHEMA, STEP, DrawnJoin, Family, Oracle, draw_rows, installed, located
 
 STEPS = 9
 AFTER = 1000

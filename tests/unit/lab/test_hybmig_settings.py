@@ -6,8 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from midstream.lab.hybmig_settings import METHODS, RARE, STREAMS, HybMigTask, Machine
-from midstream.lab.plans import bushy, left_deep, right_deep, sharing
+from midstream.lab.hybmig_settings import (
+    METHODS,
+    RARE,
+    STREAMS,
+    HybMigTask,
+    Machine,
+    bushy,
+    left_deep,
+    right_deep,
+    sharing,
+)
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from midstream.lab.even import strides
 from midstream.lab.figures.jisc_10 import latency
+from midstream.lab.generator import strides
 from midstream.lab.jisc_settings import ROW, JoinChain, switch
 from midstream.language.ddl import parse_ddl
 from midstream.language.parse import parse_query

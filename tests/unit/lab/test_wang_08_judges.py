@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from midstream.lab.drawing import PANEL, RATE
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.figures.wang_08_01 import ONE_JOIN, ROWS, Wang0801
 from midstream.lab.figures.wang_08_02 import IN_SETS, PURGE, ROUTE, SERVICE, WORK, Wang0802
@@ -27,7 +28,6 @@ from midstream.lab.figures.wang_08_03 import (
 )
 from midstream.lab.run import picture
 from midstream.lab.tidy import table
-from midstream.lab.wang_grid import PANEL, RATE
 
 SLOW, FAST = 20.0, 80.0
 

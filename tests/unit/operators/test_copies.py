@@ -14,12 +14,11 @@ import pytest
 import midstream
 from midstream.migration.discovery import strategies
 from midstream.migration.under_way.transition import Transition
-from midstream.operators.stairs_join import StairsJoin, routed
+from midstream.operators.forms.stairs import StairsJoin, routed
 from midstream.operators.window_join import WindowJoin
 from midstream.plan.signature import ViewKind, ViewName
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from tests.property.drive import start
 from tests.unit.operators.test_equal_content import FORMS, QUERIES, STEPS, STREAMS
 

@@ -19,7 +19,7 @@ from midstream.sharing.costs.chain import (
     state_rows,
 )
 from midstream.sharing.costs.two_queries import TwoQueries
-from midstream.sharing.shortest_path import cheapest_cuts
+from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 PLAIN = UnitCosts()
 FIVE = ChainLoad(w=(5, 10, 12, 20, 30), lambda_a=20, lambda_b=30, s_join=0.1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.sharing.shortest_path import cheapest_cuts
+from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 Edges = dict[tuple[int, int], float]
 

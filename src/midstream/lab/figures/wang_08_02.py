@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.drawing import RATE
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.tidy import column, table
-from midstream.lab.wang_grid import RATE
 from midstream.lab.wang_queries import THREE
 from midstream.lab.wang_settings import S_JOIN, Numbers, percent
 from midstream.lab.wang_three import MEM_OPT, MIDDLE, PULL_UP, RIVALS, OfThree, named, shared

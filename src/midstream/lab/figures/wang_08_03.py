@@ -11,15 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.lab.drawing import PANEL, RATE, draw_panels
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.tidy import column, table
 from midstream.lab.wang_engine import tally
-from midstream.lab.wang_grid import PANEL, RATE, draw_panels
 from midstream.lab.wang_operators import chain
 from midstream.lab.wang_queries import RATES, RUN, WangSetting, small_large
 from midstream.lab.wang_settings import S_JOIN, Numbers, percent
 from midstream.sharing.costs.chain import ChainLoad, UnitCosts, edge_lengths
-from midstream.sharing.shortest_path import cheapest_cuts
+from midstream.sharing.schemes.cpu_opt import cheapest_cuts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

@@ -21,8 +21,7 @@ from midstream.operators.window_join import WindowJoin
 from midstream.plan.decompose import Sources
 from midstream.plan.signature import ViewName
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 from midstream.state.specs import StateSpec

@@ -22,8 +22,7 @@ from midstream.operators.eddy.stem import Stem
 from midstream.operators.match import keyed, match
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
-from midstream.runtime.view import View
+from midstream.runtime.operator import Operator, View
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec

@@ -7,12 +7,19 @@ that the chain itself has counted. Where the dissertation's merged slices keep f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from midstream.sharing.schemes.base import Figures, Scheme
-from midstream.sharing.shortest_path import cheapest_cuts
+
+Window = TypeVar("Window", int, float)
+
+Lengths = Callable[[int], npt.NDArray[np.float64]]
+"""From a node's number i to the lengths of its edges to the nodes i + 1, ..., N, as an array."""
 
 
 class CpuOpt(Scheme):
@@ -29,3 +36,41 @@ class CpuOpt(Scheme):
         if figures is None:
             return tuple(windows)
         return cheapest_cuts(windows, figures.lengths)
+
+
+def cheapest_cuts(windows: Sequence[Window], lengths: Lengths) -> tuple[Window, ...]:
+    """Ends of the slices of the cheapest chain, ascending; the last is the greatest window.
+
+    Node 0 is age 0, node i the i-th window. An edge may be infinite: that slice is not to be. Of equally cheap chains
+    it is one with the fewest slices. The dissertation names Dijkstra's algorithm; the graph has no cycles and its nodes
+    are sorted, so one pass over the edges does, in O(N^2) and a vector operation per node.
+
+    >>> cheapest_cuts([10, 20, 60], lambda i: np.array([[5, 8, 99], [4, 99], [6]][i]))
+    (20, 60)
+    """
+    nodes = len(windows) + 1
+    if (np.diff([0, *windows]) <= 0).any():
+        raise ValueError(f"windows must be positive and ascend, not {list(windows)}")
+    cost = np.full(nodes, np.inf)
+    slices = np.zeros(nodes, np.int64)
+    before = np.full(nodes, -1)
+    cost[0] = 0.0
+    for i in range(nodes - 1):
+        found, ahead = cost[i] + lengths(i), slice(i + 1, nodes)
+        fewer = (found == cost[ahead]) & (slices[i] + 1 < slices[ahead])
+        better = (found < cost[ahead]) | fewer
+        cost[ahead][better] = found[better]
+        slices[ahead][better] = slices[i] + 1
+        before[ahead][better] = i
+    return tuple(windows[node - 1] for node in _path(before))
+
+
+def _path(before: npt.NDArray[np.int64]) -> list[int]:
+    """The nodes from the first after 0 to the last."""
+    path, node = [], len(before) - 1
+    while node > 0:
+        path.append(node)
+        node = int(before[node])
+    if node < 0:
+        raise ValueError("no chain has a finite cost")
+    return path[::-1]

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 from typing_extensions import override
 
 from midstream.language.parse import parsed
+from midstream.language.query import Query
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.notation import default_plan, parse_plan
-from midstream.runtime.lane_key import SINGLE
+from midstream.plan.signature import canonical
+from midstream.runtime.lane_key import SINGLE, Spread, fits, group_name, lane_key, spread_text
 from midstream.sharing.chains import check_parts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import enrol, unshared
 from midstream.sharing.shape import can_share
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
-from midstream.step.group import group_for
 from midstream.step.operators import check_operator
 
 
@@ -70,3 +73,31 @@ class AddQuery(StepCommand):
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, QueryAdded) and event.query == self.query
+
+
+def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
+    """The lane group of a query, and what spreads its rows.
+
+    A group whose rows are spread as the query needs, so that it can share them; else one of its own.
+    """
+    key = lane_key(canonical(query)[0])
+    own, mine = group_name(key), spread_text(key)
+    if key is None:
+        return own, mine
+    theirs: dict[str, set[Spread]] = {}
+    for entry in manifest.queries.values():
+        theirs.setdefault(entry.group, set()).add(entry.spread)
+    names = sorted(theirs.keys() - {SINGLE}, key=lambda name: (name != own, name))
+    fitting = (name for name in names if _fits_all(mine, theirs[name]))
+    return next(fitting, None) or next(name for name in _names(own) if name not in theirs), mine
+
+
+def _names(own: str) -> Iterator[str]:
+    yield own
+    yield from (f"{own}-{n}" for n in count(1))
+
+
+def _fits_all(mine: Spread, theirs: Collection[Spread]) -> bool:
+    """Whether a key agrees with those of a group: with each on what both have, and with one at least on something."""
+    spread_over = {stream: text for spread in theirs for stream, text in spread}
+    return fits(mine, tuple(sorted(spread_over.items())))

@@ -1,18 +1,24 @@
-"""Window joins drawn at random, and what they must answer: computed from scratch by DuckDB over all rows so far."""
+"""What a suite is made of: window joins drawn at random, what they must answer, and failures that say where.
+
+Answers are computed from scratch by DuckDB over all rows so far.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
 from midstream.model.errors import InputError
+
+Contract = TypeVar("Contract")
 
 SECOND = 1_000_000
 STEP = 2 * SECOND
@@ -137,3 +143,24 @@ class Oracle:
 
     def _rows(self, sql: str) -> Counter[Row]:
         return Counter(self._database.execute(sql).fetchall())
+
+
+@contextmanager
+def installed(found: dict[str, Contract], name: str, one: Contract) -> Iterator[None]:
+    """Within this block `one` is among those found, as if its package were installed."""
+    before = dict(found)
+    found[name] = one
+    try:
+        yield
+    finally:
+        found.clear()
+        found.update(before)
+
+
+@contextmanager
+def located(where: str) -> Iterator[None]:
+    """Whatever fails within this block becomes an `AssertionError` that begins with the place."""
+    try:
+        yield
+    except Exception as error:
+        raise AssertionError(f"{where}: {error}") from error
