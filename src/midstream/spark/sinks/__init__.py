@@ -1,4 +1,5 @@
-"""Where results go: files, any function of a DataFrame, or a sink of another package.
+"""Where results go: files, tables of Delta, Iceberg or PostgreSQL, any function of a DataFrame, or a sink of another
+package.
 
 `midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(DataFrame,
 step, query)` is called once a step that has results, and again if the job died before it returned: it must be
@@ -15,12 +16,18 @@ from typing import Any
 from midstream.model.discovery import kinds
 from midstream.model.errors import SinkError
 from midstream.spark.sinks.contract import Sink, StagedStep, Staging
+from midstream.spark.sinks.delta import DeltaSink
 from midstream.spark.sinks.file_sink import FileSink, local_path
 from midstream.spark.sinks.function_sink import FunctionSink, SinkFunction
+from midstream.spark.sinks.iceberg import IcebergSink
+from midstream.spark.sinks.postgresql import PostgresqlSink
 
 __all__ = [
+    "DeltaSink",
     "FileSink",
     "FunctionSink",
+    "IcebergSink",
+    "PostgresqlSink",
     "Sink",
     "SinkFunction",
     "StagedStep",

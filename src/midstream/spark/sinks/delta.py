@@ -1,0 +1,177 @@
+"""A Delta table as a sink: the rows of a step and the number of the step in one commit.
+
+The step goes into the commit as an application transaction (Delta protocol, "Transaction Identifiers"): a table knows
+of each application the version it is at, and of two commits that bring an application on at once it refuses one.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+
+from midstream.model.errors import MidstreamError, SinkError
+from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.extras import from_extra
+from midstream.spark.sinks.lake_table import TableVersion, going_back, lake_rows
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties, DeltaTable
+
+APPLICATION, STEP = "midstream.application", "midstream.step"
+"""Under these names a commit says in the table's history whose it is, and of which step."""
+
+MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
+"""Commits of these operations leave the rows what they are."""
+
+
+@dataclass(frozen=True)
+class DeltaSink(Sink):
+    """Rows appended to a Delta table, which is created with the results' columns where there is none.
+
+    `path` is a folder or a URL such as `s3://bucket/pairs`; what a store wants besides (keys, region, endpoint) is in
+    the environment, under the store's usual names. A job that goes back has the table go back to the version it had
+    then, as long as nobody else has written since.
+
+    >>> DeltaSink("s3://bucket/pairs").to_json()
+    {'type': 'delta', 'path': 's3://bucket/pairs'}
+    """
+
+    path: str
+
+    name: ClassVar[str] = "delta"
+
+    def __post_init__(self) -> None:
+        with from_extra("delta"):
+            import deltalake  # noqa: F401
+        path = os.fspath(self.path).removeprefix("file://").removeprefix("file:")
+        if "://" not in path:
+            path = os.path.abspath(path)
+        elif (url := urlsplit(path)).username or url.password or url.query:
+            raise SinkError(
+                "a sink must not hold credentials: the checkpoint would keep them",
+                place="sink",
+                remedy="leave them out of the path, and set the environment variables of the store",
+            )
+        object.__setattr__(self, "path", path)
+
+    def open(self) -> None:
+        """See whether the store answers."""
+        self._table()
+
+    def write(self, staged: StagedStep) -> None:
+        """Append the rows, unless the table has the step already."""
+        from deltalake import DeltaTable, Schema, write_deltalake
+
+        rows = lake_rows(staged.table())
+        with self._failing():
+            table = self._table()
+            if table is None:
+                DeltaTable.create(self.path, Schema.from_arrow(rows.schema), mode="ignore")
+                table = DeltaTable(self.path)
+        if self._has(table, staged):
+            return
+        self._check_columns(table, rows.schema)
+        with self._failing():
+            rows = rows.select([field.name for field in table.schema().fields])
+            write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.step))
+
+    def forget_after(self, name: str, step: int) -> None:
+        """Have the table go back to the version before the first later step.
+
+        Raises where others wrote since, or where its log or its files do not reach back so far.
+        """
+        table = self._table()
+        newest = None if table is None else self._newest(table, name)
+        if table is None or newest is None or newest <= step:
+            return
+        with self._failing():
+            history = table.history()
+        back = going_back((_version(commit, name) for commit in history), step, self._place)
+        if back.first is None or (back.stays is None and history[-1]["version"] > 0):
+            raise SinkError(
+                f"the table cannot go back to step {step}: its log does not reach back so far",
+                place=self._place,
+                remedy="take the rows of later steps out by hand, or name another table",
+            )
+        stays = -1 if back.stays is None or back.stays.step is None else back.stays.step
+        with self._failing():
+            table.restore(back.first.id - 1, commit_properties=_noted(name, stays))
+
+    def _has(self, table: DeltaTable, staged: StagedStep) -> bool:
+        newest = self._newest(table, staged.name)
+        if newest is None or newest < staged.step:
+            return False
+        if newest > staged.step:
+            raise SinkError(
+                f"the table has step {newest} of query {staged.name!r} already, and now comes step {staged.step}",
+                place=self._place,
+                remedy="restore table and checkpoint from the same backup, or name another table",
+            )
+        return True
+
+    def _newest(self, table: DeltaTable, name: str) -> int | None:
+        return table.transaction_version(_application(name))
+
+    def _check_columns(self, table: DeltaTable, schema: pa.Schema) -> None:
+        """Delta would take whatever it can cast, and round what does not fit."""
+        from deltalake import Schema
+
+        has = {field.name: str(field.type) for field in table.schema().fields}
+        gives = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
+        if has != gives:
+            names = sorted(name for name in has.keys() | gives.keys() if has.get(name) != gives.get(name))
+            raise SinkError(
+                f"the table's columns are not those of the results: {', '.join(names)}",
+                place=self._place,
+                remedy="alter the table so that it has the results' columns, or name another table",
+            )
+
+    def _table(self) -> DeltaTable | None:
+        from deltalake import DeltaTable
+
+        with self._failing():
+            there = DeltaTable.is_deltatable(self.path)
+            return DeltaTable(self.path) if there else None
+
+    @property
+    def _place(self) -> str:
+        return f"Delta table {self.path}"
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except MidstreamError:
+            raise
+        except Exception as error:  # The library has no common class for what it raises.
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            raise SinkError(
+                f"Delta: {lines[0]}",
+                place=self._place,
+                remedy="see that the store can be reached and written, then start again",
+            ) from error
+
+
+def _application(name: str) -> str:
+    return f"midstream/{name}"
+
+
+def _noted(name: str, step: int) -> CommitProperties:
+    """What a commit says of the step that made it."""
+    from deltalake import CommitProperties, Transaction
+
+    return CommitProperties(
+        app_transactions=[Transaction(_application(name), step)],
+        custom_metadata={APPLICATION: _application(name), STEP: str(step)},
+    )
+
+
+def _version(commit: dict[str, Any], name: str) -> TableVersion:
+    own = commit.get(APPLICATION) == _application(name)
+    return TableVersion(commit["version"], int(commit[STEP]) if own else None, commit["operation"] in MAINTENANCE)

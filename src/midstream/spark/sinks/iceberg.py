@@ -1,0 +1,182 @@
+"""An Iceberg table as a sink: the rows of a step and the number of the step in one commit to its catalog.
+
+A commit of Iceberg is a list of changes with requirements that the catalog checks in the same breath (Iceberg REST
+specification, `CommitTableRequest`). The step is noted as a property of the table, and the append requires that the
+snapshot is the one the note was read with: of two drivers that append the same step one is refused.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+
+from midstream.model.errors import MidstreamError, SinkError
+from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.extras import from_extra
+from midstream.spark.sinks.lake_table import TableVersion, going_back, lake_rows
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog import Catalog
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+QUERY, STEP = "midstream.query", "midstream.step"
+"""Under these names a snapshot says whose it is, and of which step."""
+
+
+@dataclass(frozen=True)
+class IcebergSink(Sink):
+    """Rows appended to a table of a catalog, which is created with the results' columns where there is none.
+
+    `catalog` is the name of one that `~/.pyiceberg.yaml` or the environment (`PYICEBERG_CATALOG__DEFAULT__URI`)
+    describes, with its credentials; `table` is `namespace.table` in it. A job that goes back has the table go back to
+    the snapshot it had then, as long as nobody else has written since.
+
+    >>> IcebergSink("sales.pairs").to_json()
+    {'type': 'iceberg', 'table': 'sales.pairs', 'catalog': 'default'}
+    """
+
+    table: str
+    catalog: str = "default"
+
+    name: ClassVar[str] = "iceberg"
+
+    def __post_init__(self) -> None:
+        with from_extra("iceberg"):
+            import pyiceberg  # noqa: F401
+        if "." not in self.table or not all(self.table.split(".")):
+            raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')
+
+    def open(self) -> None:
+        """See whether the catalog answers, and make the namespace where there is none."""
+        with self._failing():
+            self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
+
+    def write(self, staged: StagedStep) -> None:
+        """Append the rows, unless the table has the step already."""
+        rows = lake_rows(staged.table())
+        with self._failing():
+            table = self._catalog().create_table_if_not_exists(self.table, rows.schema)
+            if self._has(table, staged):
+                return
+            self._check_columns(table, rows.schema)
+            with _once(table).transaction() as transaction:
+                transaction.append(rows, {QUERY: staged.name, STEP: str(staged.step)})
+                transaction.set_properties({_note(staged.name): json.dumps({"step": staged.step})})
+
+    def forget_after(self, name: str, step: int) -> None:
+        """Have the table go back to the snapshot before the first later step.
+
+        Raises where others wrote since, or where the snapshots of then have expired.
+        """
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.table.update.snapshot import ManageSnapshots
+
+        with self._failing():
+            catalog = self._catalog()
+            if not catalog.table_exists(self.table):
+                return
+            table = catalog.load_table(self.table)
+            newest = self._newest(table, name)
+            if newest is None or newest <= step:
+                return
+            snapshots = {snapshot.snapshot_id: snapshot for snapshot in _ancestors(table)}
+            back = going_back((_version(snapshot, name) for snapshot in snapshots.values()), step, self._place)
+            *_, oldest = snapshots.values()
+            if back.first is None or (back.stays is None and oldest.parent_snapshot_id is not None):
+                raise SinkError(
+                    f"the table cannot go back to step {step}: its snapshots of then have expired",
+                    place=self._place,
+                    remedy="take the rows of later steps out by hand, or name another table",
+                )
+            before = snapshots[back.first.id].parent_snapshot_id
+            stays = -1 if back.stays is None or back.stays.step is None else back.stays.step
+            with _once(table).transaction() as transaction:
+                if before is None:  # A table cannot be without a snapshot again.
+                    transaction.delete(AlwaysTrue(), {QUERY: name, STEP: str(stays)})
+                else:
+                    ManageSnapshots(transaction).set_current_snapshot(before).commit()
+                transaction.set_properties({_note(name): json.dumps({"step": stays})})
+
+    def _has(self, table: Table, staged: StagedStep) -> bool:
+        newest = self._newest(table, staged.name)
+        if newest is None or newest < staged.step:
+            return False
+        if newest > staged.step:
+            raise SinkError(
+                f"the table has step {newest} of query {staged.name!r} already, and now comes step {staged.step}",
+                place=self._place,
+                remedy="restore table and checkpoint from the same backup, or name another table",
+            )
+        return True
+
+    def _newest(self, table: Table, name: str) -> int | None:
+        noted = table.properties.get(_note(name))
+        return None if noted is None else int(json.loads(noted)["step"])
+
+    def _check_columns(self, table: Table, schema: pa.Schema) -> None:
+        """Types are checked as rows are appended; but columns that are missing would become NULL."""
+        missing = sorted({field.name for field in table.schema().fields} ^ set(schema.names))
+        if missing:
+            raise SinkError(
+                f"the table's columns are not those of the results: {', '.join(missing)}",
+                place=self._place,
+                remedy="alter the table so that it has the results' columns, or name another table",
+            )
+
+    def _catalog(self) -> Catalog:
+        from pyiceberg.catalog import load_catalog
+
+        return load_catalog(self.catalog)
+
+    @property
+    def _place(self) -> str:
+        return f"Iceberg table {self.table} of catalog {self.catalog}"
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        try:
+            yield
+        except MidstreamError:
+            raise
+        except Exception as error:  # The library has no common class for what it raises.
+            said = " ".join(str(error).split()) or type(error).__name__
+            raise SinkError(
+                f"Iceberg: {said}",
+                place=self._place,
+                remedy="see that the catalog is described and can be reached, and that the table has the columns of "
+                "the results in their types; then start again",
+            ) from error
+
+
+def _note(name: str) -> str:
+    return f"midstream.newest-step.{name}"
+
+
+def _once(table: Table) -> Table:
+    """The table, whose commits from here fail where another came first.
+
+    By default the library appends once more on top of the other, which may have been the same step.
+    """
+    table.metadata.properties["commit.retry.num-retries"] = "0"
+    return table
+
+
+def _ancestors(table: Table) -> Iterator[Snapshot]:
+    """The snapshots that led to the current one, newest first, as far as they are kept."""
+    snapshot = table.current_snapshot()
+    while snapshot is not None:
+        yield snapshot
+        parent = snapshot.parent_snapshot_id
+        snapshot = None if parent is None else table.snapshot_by_id(parent)
+
+
+def _version(snapshot: Snapshot, name: str) -> TableVersion:
+    said: dict[str, Any] = {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)
+    same_rows = snapshot.summary is not None and snapshot.summary.operation.value == "replace"
+    return TableVersion(snapshot.snapshot_id, int(said[STEP]) if said.get(QUERY) == name else None, same_rows)

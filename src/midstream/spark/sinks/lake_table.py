@@ -1,0 +1,90 @@
+"""What tables of Delta and of Iceberg have in common: the types they know, and versions to go back to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from midstream.model.errors import SinkError
+
+_WIDER = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20),
+    pa.float16(): pa.float32(),
+    pa.date64(): pa.date32(),
+    pa.null(): pa.string(),
+}
+
+
+def lake_rows(rows: pa.Table) -> pa.Table:
+    """The rows in types that both formats have, no value changed.
+
+    >>> lake_rows(pa.table({"n": pa.array([2**64 - 1], pa.uint64())})).schema.field("n").type
+    Decimal128Type(decimal128(20, 0))
+    """
+    kinds = pa.schema([pa.field(field.name, _lake_type(field.type)) for field in rows.schema])
+    return rows if kinds == rows.schema else rows.cast(kinds)
+
+
+def _lake_type(kind: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(kind):
+        return _lake_type(kind.value_type)
+    if pt.is_timestamp(kind):
+        return pa.timestamp("us", "UTC" if kind.tz else None)
+    return _WIDER.get(kind, kind)
+
+
+@dataclass(frozen=True)
+class TableVersion:
+    """A version of a table in its history; `step` is that of the query in question whose results it added, or which
+    it went back to, and None where it is of somebody else. `same_rows`: it only arranged the table anew.
+    """
+
+    id: int
+    step: int | None
+    same_rows: bool = False
+
+
+@dataclass(frozen=True)
+class GoingBack:
+    """What must be undone so that a table has nothing of later steps: all from the version `first` on, back to what
+    it was before; and the version that the newest step which stays has made. None where there is no such.
+    """
+
+    first: TableVersion | None
+    stays: TableVersion | None
+
+
+def going_back(history: Iterable[TableVersion], step: int, place: str) -> GoingBack:
+    """How a table goes back to a step, by its history from the newest version on.
+
+    Raises where somebody else changed the table since, for what they did would be undone with it.
+
+    >>> mine = [TableVersion(4, 7), TableVersion(3, None, same_rows=True), TableVersion(2, 6), TableVersion(1, 5)]
+    >>> back = going_back(mine, 5, "table t")
+    >>> back.first.id, back.stays.id
+    (2, 1)
+    """
+    first: TableVersion | None = None
+    foreign: TableVersion | None = None
+    for version in history:
+        if version.step is None:
+            foreign = foreign if version.same_rows else version
+        elif version.step <= step:
+            return GoingBack(first, version)
+        elif foreign is not None:
+            raise SinkError(
+                f"the table cannot go back to step {step}: its version {foreign.id} is not of this query, and newer "
+                f"than what step {version.step} wrote",
+                place=place,
+                remedy="take the rows of later steps out by hand, or give each query a table of its own and restore "
+                "this one",
+            )
+        else:
+            first = version
+    return GoingBack(first, None)
