@@ -42,8 +42,8 @@ audited = pytest.mark.parametrize("name", discovered())
 
 def papers(kind: object) -> list[str]:
     """The paper sections that a strategy names: its class, or the file of its name."""
-    told = f"{sys.modules[type(kind).__module__].__doc__} {type(kind).__doc__}"
-    return [found.group() for found in PAPER.finditer(told)]
+    found_text = f"{sys.modules[type(kind).__module__].__doc__} {type(kind).__doc__}"
+    return [found.group() for found in PAPER.finditer(found_text)]
 
 
 def carries(name: str) -> bool:

@@ -21,7 +21,7 @@ from tests.sharing.case import Action, Add, Case, Change, Move
 from tests.sharing.drive import Run, run
 from tests.sharing.family import Asked, Want, Window
 from tests.sharing.judge import Judge
-from tests.sharing.told import reduced, script
+from tests.sharing.reproduction import reduced, script
 
 MODES = ("auto", "mem_opt", "cpu_opt", "pull_up")
 """The ways of sharing in which a query can change and its state can move."""

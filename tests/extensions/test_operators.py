@@ -159,7 +159,7 @@ class LeanJoin(WindowJoin):
 
 
 @pytest.mark.parametrize(("kind", "message"), [(Lossy, "by_form.*lacks"), (Lean, "lacks|that of the tree")])
-def test_an_operator_that_breaks_its_contract_is_told_by_its_case(
+def test_an_operator_that_breaks_its_contract_is_reported_with_its_case(
     mirrored: str, kind: type[OperatorForm], message: str
 ) -> None:
     with pytest.raises(AssertionError, match=rf"mirrored, seed \d+: step \d+, .*{message}"):

@@ -123,7 +123,7 @@ class Absent(Broken):
         (Absent, "no figures"),
     ],
 )
-def test_a_scheme_that_breaks_its_contract_is_told_by_its_case(kind: type[Scheme], message: str) -> None:
+def test_a_scheme_that_breaks_its_contract_is_reported_with_its_case(kind: type[Scheme], message: str) -> None:
     with pytest.raises(AssertionError, match=f"broken, seed 0: .*{message}"):
         check_scheme(kind)
     assert "broken" not in schemes()

@@ -114,7 +114,7 @@ class Odd(MovingState):
         (Odd, "option eager does not accept 7: eager is true or false"),
     ],
 )
-def test_a_strategy_that_breaks_its_contract_is_told_by_its_case(kind: type[Strategy], message: str) -> None:
+def test_a_strategy_that_breaks_its_contract_is_reported_with_its_case(kind: type[Strategy], message: str) -> None:
     with pytest.raises(AssertionError, match=message):
         check_strategy(kind, cases=30)
     assert "broken" not in discovered()

@@ -42,7 +42,7 @@ def test_a_golden_case_says_what_its_text_says_and_answers_as_the_oracle(case: G
         assert said == case.said, "if the change is meant: MIDSTREAM_GOLDEN=write pytest tests/golden"
 
 
-def test_the_cases_are_told_apart_and_cover_every_form() -> None:
+def test_the_cases_have_names_of_their_own_and_cover_every_form() -> None:
     titles = Counter(f"{case.file} {case.title}" for case in CASES)
     assert max(titles.values()) == 1
     texts = [f"{case.plan} {case.query}" for case in CASES]

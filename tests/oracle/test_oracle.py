@@ -175,7 +175,7 @@ def test_differences_equal_brute_force(seed: int) -> None:
     expect(found.table, [(values["u"], values["d"], now, op) for now, op, values in log])
 
 
-def test_late_and_dead_rows_are_told_apart() -> None:
+def test_late_rows_and_dead_letters_are_kept_apart() -> None:
     streams = [StreamSpec("A", SCHEMA, lateness=2), StreamSpec("B", SCHEMA)]
     steps = [
         {"A": make_table([(1, 1.0, "a", 0, 10), (1, 1.0, "a", 1, None)])},

@@ -59,7 +59,7 @@ def run(case: Case, watch: Watch | None = None, last: int | None = None) -> Run:
                 engine = _act(engine, action, step, live, found)
         results = engine.push(dict(step))
         assert results.keys() == live.keys(), f"step {number}: answers of {sorted(results)}, not of {sorted(live)}"
-        told = {
+        events = {
             (str(getattr(e, "query", "")), e.kind): e
             for e in engine.events
             if e.step == number and e.kind in ("query_added", "query_changed")
@@ -69,7 +69,7 @@ def run(case: Case, watch: Watch | None = None, last: int | None = None) -> Run:
         for name, segment in live.items():
             segment.tables.append(results[name])
             if segment.begin == number:
-                segment.event = told.get((name, "query_changed")) or told.get((name, "query_added"))
+                segment.event = events.get((name, "query_changed")) or events.get((name, "query_added"))
                 found.segments.append(segment)
         if watch:
             watch(engine, number)

@@ -53,7 +53,7 @@ class Judge:
         self.case, self.found = case, found
         lives = [Lifetime(s.query, s.asked.spec, s.begin, s.end) for s in found.segments]
         self.arrivals = arrive(case.streams, case.steps, lives)
-        self.told: Counter[str] = Counter()
+        self.kinds: Counter[str] = Counter()
         self.alike = True
         """Whether members of one join must share; where a source has too many filters, one more runs by itself."""
 
@@ -66,10 +66,10 @@ class Judge:
             self._check_exact(segment, sees, exact_from, label)
             self._check_sees(segment, sees, exact_from, label)
             kind = sees if isinstance(sees, str) else "some"
-            self.told[f"sees {kind}"] += 1
+            self.kinds[f"sees {kind}"] += 1
             if segment.begin > 0 and self._heard(segment):
-                self.told[f"{'added' if segment.added else 'changed'} amid rows, sees {kind}"] += 1
-        return self.told
+                self.kinds[f"{'added' if segment.added else 'changed'} amid rows, sees {kind}"] += 1
+        return self.kinds
 
     def due(self, segment: Segment, sees: Sees) -> Due:
         """What a segment must put out if it sees this."""
@@ -126,11 +126,11 @@ class Judge:
                 assert sees == "all", (
                     f"{label}: sees {sees}, and {other.query} of step {other.begin} is wider and whole"
                 )
-                self.told["covered"] += 1
+                self.kinds["covered"] += 1
             elif far < NEVER:
                 enough = sees == "all" or (isinstance(sees, int) and sees <= far)
                 assert enough, f"{label}: sees {sees}, and {other.query} of step {other.begin} holds all from {far}"
-                self.told["covered in part"] += 1
+                self.kinds["covered in part"] += 1
 
     def _reach(self, want: Want, segment: Segment) -> int | None:
         """The time from which a member that has seen everything holds all rows; None is from the beginning.

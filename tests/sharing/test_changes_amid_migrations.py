@@ -39,7 +39,7 @@ def last(rows: int) -> Window:
 
 
 def steps(*brought: dict[str, tuple[float, ...]]) -> Iterator[Step]:
-    """Steps of rows of one key, told by their seconds."""
+    """Steps of rows of one key, known by their seconds."""
     number = 0
     for step in brought:
         tables: dict[str, pa.Table] = {}

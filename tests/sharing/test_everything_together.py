@@ -12,7 +12,7 @@ from tests.sharing.drive import run
 from tests.sharing.everything import everything
 from tests.sharing.judge import Judge
 from tests.sharing.profile import many
-from tests.sharing.told import told
+from tests.sharing.reproduction import reproduction
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -31,7 +31,7 @@ def test_each_query_amid_everything(share: int, seed: int) -> None:
         found = run(drawn)
         Judge(drawn, found).check()
     except Exception:
-        note(told(drawn))
+        note(reproduction(drawn))
         raise
     refused = [action for action, _ in found.refused]
     done.update(type(action).__name__ for action in drawn.actions if action not in refused)

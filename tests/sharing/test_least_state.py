@@ -26,7 +26,7 @@ from tests.sharing.drive import run
 from tests.sharing.family import Family, Want, family, plan
 from tests.sharing.plain import asked
 from tests.sharing.profile import PROFILE, many
-from tests.sharing.told import told
+from tests.sharing.reproduction import reproduction
 
 done: Counter[str] = Counter()
 
@@ -74,7 +74,7 @@ def test_the_state_of_all_is_that_of_the_widest_alone(seed: int) -> None:
     try:
         check_widest(case)
     except Exception:
-        note(told(case, check_widest))
+        note(reproduction(case, check_widest))
         raise
 
 
@@ -96,7 +96,7 @@ def state_rows(case: Case) -> list[int]:
 
 @many(100)
 @given(st.integers(0, 2**40))
-def test_no_row_is_kept_that_nobody_wants(seed: int) -> None:
+def test_every_row_kept_is_selected_by_some_query(seed: int) -> None:
     """Theorem 6, row by row: the rows that pass some filter and are in the window of the widest such query."""
     rng = Random(seed)
     case, of = draw(rng, filters=True)
@@ -112,7 +112,7 @@ def test_no_row_is_kept_that_nobody_wants(seed: int) -> None:
     try:
         check_held(case, of)
     except Exception:
-        note(told(case, lambda smaller: check_held(smaller, of)))
+        note(reproduction(case, lambda smaller: check_held(smaller, of)))
         raise
 
 

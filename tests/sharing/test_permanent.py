@@ -36,9 +36,9 @@ def hold(case: Case, mode: str) -> tuple[Run, Counter[str]]:
     """Run a case in a mode; fail unless all is as promised and something was answered."""
     case = replace(case, sharing=mode)
     found = run(case)
-    told = Judge(case, found).check()
+    checked = Judge(case, found).check()
     assert any(table.num_rows for segment in found.segments for table in segment.tables)
-    return found, told
+    return found, checked
 
 
 def pairs(*actions: Action, late: bool = False) -> Case:
@@ -93,20 +93,20 @@ def test_one_not_wider_sees_all_at_once(mode: str) -> None:
 
 
 @every_mode
-def test_a_column_that_nobody_held(mode: str) -> None:
+def test_a_column_that_was_not_kept(mode: str) -> None:
     """Not wider, but it reads what the rows were not held with."""
     found, _ = hold(pairs(Add(0, "wide", asked("AB", 8)), Add(3, "narrow", asked("AB", 3, "A.n > 0"))), mode)
     assert seen(found, "narrow", 3) != "all"
 
 
 @every_mode
-def test_one_that_is_wider_is_told_from_when(mode: str) -> None:
+def test_one_that_is_wider_knows_from_when_it_is_exact(mode: str) -> None:
     found, _ = hold(pairs(Add(0, "narrow", asked("AB", 1)), Add(4, "wide", asked("AB", 10))), mode)
     assert mode == "off" or isinstance(seen(found, "wide", 4), int)
 
 
 @every_mode
-def test_a_filter_that_nobody_asked_for(mode: str) -> None:
+def test_a_filter_that_no_query_had(mode: str) -> None:
     """What its rows were is gone where no running filter let them pass."""
     found, _ = hold(
         pairs(

@@ -14,7 +14,7 @@ from tests.sharing.draw import MODES, case
 from tests.sharing.drive import run
 from tests.sharing.judge import Judge
 from tests.sharing.profile import many
-from tests.sharing.told import told
+from tests.sharing.reproduction import reproduction
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -34,7 +34,7 @@ def test_each_query_of_a_set(share: int, seed: int) -> None:
         found = run(drawn)
         seen = Judge(drawn, found).check()
     except Exception:
-        note(told(drawn))
+        note(reproduction(drawn))
         raise
     done.update(seen)
     done[drawn.sharing] += 1

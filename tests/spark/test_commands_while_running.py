@@ -80,7 +80,7 @@ def test_an_unknown_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None
     ],
     ids=lambda command: command.kind,
 )
-def test_a_step_without_rows_does_what_was_asked(
+def test_a_step_without_rows_takes_commands(
     spark: SparkSession, hooks: Hooks, tmp_path: Path, command: Command
 ) -> None:
     source = tmp_path / "in"

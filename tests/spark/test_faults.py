@@ -45,7 +45,7 @@ def test_a_fault_on_the_driver_fails_the_step_whole(
     assert_same(read_all(place.answers("chain")), answers(STREAMS, CASE.steps[:1], CASE.queries[:1])["chain"])
 
 
-def test_a_fault_in_a_worker_is_told_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark does not try such a task again: it would fail again."""
     monkeypatch.setattr(StepTask, "_run", broken)
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3))

@@ -173,7 +173,7 @@ def test_a_step_that_brings_nothing_costs_no_spark_job(spark: SparkSession, tmp_
     assert read_all(tmp_path / "out").num_rows == 1 + 3
 
 
-def test_streams_that_nobody_reads_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+def test_streams_without_queries_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed(tmp_path)
     run = finish(job(spark, place, STREAMS, {}, lanes=2))

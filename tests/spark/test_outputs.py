@@ -145,8 +145,8 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
     assert sorted(read_all(place.answers("q"))["ts"].to_pylist()) == [
         datetime(1970, 1, 1, 0, 0, second) for second in (8, 10, 11)
     ]
-    told = {(e.kind, e.stream): e.rows for e in run.events if e.kind.startswith("rows_")}  # type: ignore[attr-defined]
-    assert told == {("rows_late", "A"): 2, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
+    found_text = {(e.kind, e.stream): e.rows for e in run.events if e.kind.startswith("rows_")}  # type: ignore[attr-defined]
+    assert found_text == {("rows_late", "A"): 2, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
 
 
 @pytest.mark.parametrize(

@@ -186,5 +186,5 @@ def stride(size: int) -> int:
     >>> stride(5), stride(100)
     (3, 61)
     """
-    wanted = GOLDEN * size
-    return min((step for step in range(1, size + 1) if gcd(step, size) == 1), key=lambda step: abs(step - wanted))
+    ideal = GOLDEN * size
+    return min((step for step in range(1, size + 1) if gcd(step, size) == 1), key=lambda step: abs(step - ideal))

@@ -76,10 +76,10 @@ class OverheadFigure(Figure):
         """HybMig against a rival at every setting; the ratios are rival to HybMig."""
         ratios = self._ratios(data, measure, rival)
         lost = [f"{shape} {value:g} ({ratio:.2f})" for (shape, value), ratio in ratios.items() if ratio <= 1]
-        told = f"{rival} takes {_span(ratios)} times HybMig's {measure}"
+        shown = f"{rival} takes {_span(ratios)} times HybMig's {measure}"
         reason = f"not with the new plan {', '.join(lost)}: {REASONS[rival]}"
         text = f"HybMig clearly outperforms {NAMES[rival]} by a wide margin under all settings: {measure}."
-        return Claim(text, self.source).judged(not lost, told, reason)
+        return Claim(text, self.source).judged(not lost, shown, reason)
 
     def _ratios(self, data: pa.Table, measure: str, rival: str) -> dict[tuple[str, float], float]:
         ratios = {}

@@ -66,13 +66,13 @@ class FrequencyFigure(Figure):
         time = {case: self.of(data, case) for case in ("jisc", "parallel_track", "cacq")}
         ratios = {case: time[case] / time["jisc"] for case in ("parallel_track", "cacq")}
         periods = ", ".join(f"{p:g}" for p in column(data, PERIOD, case="jisc", transition=self.transition))
-        told = {case: f"{case} / jisc: {', '.join(f'{r:.3f}' for r in found)}" for case, found in ratios.items()}
+        shown = {case: f"{case} / jisc: {', '.join(f'{r:.3f}' for r in found)}" for case, found in ratios.items()}
         pt, jisc = time["parallel_track"], time["jisc"]
         apart = float(abs(time["cacq"] / pt - 1).max())
         return (
             Claim("JISC achieves a higher throughput than both CACQ and PT at any frequency.", self.source).judged(
                 all(bool((found > 1).all()) for found in ratios.values()),
-                f"at periods {periods}: {told['parallel_track']}; {told['cacq']}",
+                f"at periods {periods}: {shown['parallel_track']}; {shown['cacq']}",
                 "not at every frequency",
             ),
             Claim("CACQ is not affected by the frequency.", self.source).judged(

@@ -94,7 +94,7 @@ def stage(chain: JoinChain) -> float:
     return 2 + 1 / chain.steps
 
 
-def told(ratios: Mapping[int, float]) -> str:
+def listed(ratios: Mapping[int, float]) -> str:
     """The ratios in words."""
     return ", ".join(f"{ratio:.2f} at {joins}" for joins, ratio in ratios.items())
 

@@ -16,9 +16,10 @@ Numbers = npt.NDArray[np.float64]
 class Step:
     """One step: virtual seconds, rows, counters.
 
-    `rows` were taken from the arrivals, with those before all that came before `upto`; `queue` arrivals waited when it
-    began and were not taken. Results come out at `end`; a result's delay is `end` less its own time T. `operator_rows`
-    entered some operator; `work` is the priced sum. State is counted at the end, a state under several indexes once.
+    `rows` were taken from the arrivals, with those before all that arrived before `upto`; `queue` arrivals waited when
+    it began and were not taken. Results come out at `end`; a result's delay is `end` less its own time T.
+    `operator_rows` entered some operator; `work` is the priced sum. State is counted at the end, a state under several
+    indexes once.
     """
 
     step: int
@@ -43,7 +44,7 @@ class Step:
 class TraceStage:
     """A migration stage: from T_M-start to T_M-end (Zhu §4), in virtual seconds; `ended` is None if it never did.
 
-    `comparisons` is the migration's extra work as its event tells it. `arrivals` is the length in the streams' time:
+    `comparisons` is the migration's extra work as its event says. `arrivals` is the length in the streams' time:
     so many seconds of arrivals were taken meanwhile, however long the processor took over them.
     """
 
@@ -94,8 +95,8 @@ class Trace:
         """The longest time without a result in a span; the span's beginning counts as one, and the run's end."""
         ends = self.column("end")
         until = min(until, float(ends[-1]))
-        told = ends[(self.column("results") > 0) & (ends > since) & (ends <= until)]
-        return float(np.diff(np.concatenate([[since], told, [until]])).max())
+        seconds = ends[(self.column("results") > 0) & (ends > since) & (ends <= until)]
+        return float(np.diff(np.concatenate([[since], seconds, [until]])).max())
 
     @property
     def stages(self) -> tuple[TraceStage, ...]:

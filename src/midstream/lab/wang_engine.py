@@ -25,11 +25,11 @@ TICK = 3.0
 class Tally:
     """What a run counted.
 
-    `rows` came on each stream, of A `passing` pass the filter; `tested` times one was held against it. `entered` rows
-    went into joins, which examined `probed` pairs that both rows lived to see; `found` results came out, `decided`
-    times one was held against a window or a filter; `delivered` went to each query, by ascending window. `state_rows`
-    is the mean of the rows in the states of the joins once the widest window is full, `slices` how many the engine has
-    made by its own costs.
+    `rows` arrived on each stream, of A `passing` pass the filter; `tested` times one was held against it. `entered`
+    rows went into joins, which examined `probed` pairs that both rows lived to see; `found` results were made,
+    `decided` times one was held against a window or a filter; `delivered` went to each query, by ascending window.
+    `state_rows` is the mean of the rows in the states of the joins once the widest window is full, `slices` how many
+    the engine has made by its own costs.
     """
 
     rows: Mapping[str, int]

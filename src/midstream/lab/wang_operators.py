@@ -43,7 +43,7 @@ def push_down(run: Tally, filtered: int) -> Cost:
 def mem_opt(run: Tally, filtered: int, probed: int) -> Cost:
     """A slice per query, the filter behind the first, a union by punctuation for each later query (Equation 5.1).
 
-    `probed` are the pairs that some query wants, which is what push-down's joins probe (Equations 4.2 and 5.1 agree);
+    `probed` are the pairs that some query selects, which is what push-down's joins probe (Equations 4.2 and 5.1 agree);
     the engine lets a new row meet all old ones. Of A only the rows that pass enter the slices behind the filter, where
     Equation 5.1 has all of them purge.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from midstream.model.codec import written_as
 from midstream.operators.user_operator import OperatorSpec
 
 WATERMARK = "_watermark"
@@ -23,7 +24,7 @@ class Successor:
     """The operator, and how it is fed: beside the old one, or with a `budget` of rows a step from a queue.
 
     `since` is the watermark at which it began, `ends` the event time after which no row matters that arrived before;
-    `fed` counts the rows it has been fed, `waiting` those in its queue, `told` is the last watermark it was given.
+    `fed` counts the rows it has been fed, `waiting` those in its queue, `last_watermark` is the last one it was given.
     """
 
     spec: OperatorSpec
@@ -33,24 +34,24 @@ class Successor:
     budget: int | None = None
     fed: int = 0
     waiting: int = 0
-    told: int | None = None
+    last_watermark: int | None = field(default=None, metadata=written_as("told"))
 
     def fed_with(
         self, waiting: pa.RecordBatch | None, rows: pa.Table, watermark: int | None, before: int | None
     ) -> tuple[Successor, Pieces, pa.RecordBatch | None]:
         """After a step's rows: what it is fed now, with the watermark of each piece, and what waits after that."""
         if self.budget is None:
-            return replace(self, fed=self.fed + rows.num_rows, told=watermark), [(rows, watermark)], None
+            return replace(self, fed=self.fed + rows.num_rows, last_watermark=watermark), [(rows, watermark)], None
         queue = queued(rows, watermark)
         if waiting is not None:
             queue = pa.concat_tables([self._living(pa.Table.from_batches([waiting]), before), queue])
         count = queue.num_rows if self._is_spent(before) else min(self.budget, queue.num_rows)
-        pieces = _pieces(queue, count, self.told)
+        pieces = _pieces(queue, count, self.last_watermark)
         if count == queue.num_rows and (not pieces or pieces[-1][1] != watermark):
             pieces.append((rows.slice(0, 0), watermark))
-        given = pieces[-1][1] if pieces else self.told
+        given = pieces[-1][1] if pieces else self.last_watermark
         left = one_batch(queue.slice(count))
-        return replace(self, fed=self.fed + count, waiting=left.num_rows, told=given), pieces, left
+        return replace(self, fed=self.fed + count, waiting=left.num_rows, last_watermark=given), pieces, left
 
     def is_over(self, before: int | None) -> bool:
         """Whether it remembers all that the old one does."""

@@ -21,7 +21,7 @@ def schemes() -> dict[str, Scheme]:
 
 
 def scheme(name: object, place: str = "sharing") -> Scheme:
-    """The scheme of a name; raises where there is none, naming the `place` that asks for it.
+    """The scheme of a name; raises where there is none, naming the `place` where it is named.
 
     >>> scheme("mem_opt").delivery
     'prefix'

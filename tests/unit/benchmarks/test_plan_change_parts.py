@@ -178,7 +178,7 @@ def test_the_chooser_is_shown_with_what_it_chose() -> None:
     assert Record("s", "jisc", "jisc", (), used=("jisc",)).title == "jisc"
 
 
-def test_outputs_are_told_from_the_change_on() -> None:
+def test_outputs_are_reported_from_the_change_on() -> None:
     assert outputs_of(trace([1.0, 2.0, 3.0]), 1.5, 2.5, 1.0) == ((1.0, 0.5),)
 
 

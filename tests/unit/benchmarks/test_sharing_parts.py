@@ -74,7 +74,7 @@ def test_all_modes_answer_alike_and_a_slow_one_does_fewer_steps() -> None:
     assert records[0].remark == "2 of 3 steps"
 
 
-def test_an_answer_that_differs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_differs_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     from benchmarks.sharing import embedded
 
     original = embedded.timed_push
@@ -145,7 +145,7 @@ def test_a_report_survives_the_disk_and_makes_a_page_and_a_picture(tmp_path: Pat
     assert (tmp_path / "sharing.png").stat().st_size > 10_000
 
 
-def test_the_plans_have_all_that_is_asked_for() -> None:
+def test_the_plans_have_every_part() -> None:
     plan = full()
     asked = {(w.queries, w.distribution) for w in plan.workloads if w.filters == "none"}
     assert asked == {(1, "uniform")} | {(count, d) for count in (12, 36, 100, 1_000) for d in DISTRIBUTIONS}

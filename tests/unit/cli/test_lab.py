@@ -72,9 +72,9 @@ def test_the_report_may_lie_elsewhere(tmp_path: Path) -> None:
 
 def test_one_figure_as_json_leaves_the_report_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "zhu_01", "--out", str(tmp_path), "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["scale"] == "full" and told["report"] is None and told["failed"] == {}
-    assert told["figures"][0]["verdicts"] == [
+    found_text = json.loads(capsys.readouterr().out)
+    assert found_text["scale"] == "full" and found_text["report"] is None and found_text["failed"] == {}
+    assert found_text["figures"][0]["verdicts"] == [
         {"claim": {"text": "There are nine.", "source": "Zhu §1"}, "holds": True, "numbers": "9 points", "reason": ""}
     ]
     assert not (tmp_path / "lab.md").exists()

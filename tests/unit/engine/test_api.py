@@ -176,7 +176,7 @@ def test_a_stream_may_come_while_queries_run() -> None:
     assert (out["q"].num_rows, out["p"].num_rows) == (1, 1)
 
 
-def test_nothing_is_asked_of_a_stream_that_nobody_reads() -> None:
+def test_a_stream_without_queries_needs_no_column() -> None:
     made = engine("AB")
     assert made.push({"A": table([1], k=[1])}) == {}
     assert made.metrics()["state_rows"] == 0

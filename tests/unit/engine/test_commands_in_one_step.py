@@ -84,7 +84,7 @@ def test_rows_that_waited_for_the_old_query_are_not_given_to_the_new_one() -> No
     assert made.push(both("AB", table([9], k=[5])))["q"].num_rows == 0
 
 
-def test_what_is_asked_shows_at_once() -> None:
+def test_a_command_shows_before_its_step() -> None:
     made = engine()
     made.add_query("q", THREE)
     assert made.explain("q", format="json")["plan"] == "((A B) C)"

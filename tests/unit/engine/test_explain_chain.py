@@ -223,7 +223,7 @@ def whole_joins(made: Any) -> dict[CounterKey, Counters]:
     return {k: c for k, c in counted.items() if k.operator.kind == "join" and k.operator.slice is None}
 
 
-def test_a_query_that_came_late_says_what_it_sees() -> None:
+def test_a_query_added_later_says_what_it_sees() -> None:
     made = three("mem_opt", steps=20)
     made.add_query("wide", THREE["q1"].replace("5 SECONDS", "2 MINUTES"))
     assert made.explain("wide").splitlines()[3:6] == [

@@ -75,7 +75,7 @@ def test_it_says_where_and_what_to_report(monkeypatch: pytest.MonkeyPatch) -> No
     faulty(monkeypatch, 1)
     with pytest.raises(ms.InternalError) as failed:
         made.push({"A": rows(2)})
-    told = str(failed.value)
+    found_text = str(failed.value)
     for part in (
         "step 1",
         "query 'pairs'",
@@ -84,8 +84,8 @@ def test_it_says_where_and_what_to_report(monkeypatch: pytest.MonkeyPatch) -> No
         "test_faults.py",
         "report",
     ):
-        assert part in told, told
-    assert str(pickle.loads(pickle.dumps(failed.value))) == told
+        assert part in found_text, found_text
+    assert str(pickle.loads(pickle.dumps(failed.value))) == found_text
 
 
 def test_a_command_that_a_step_fails_by_is_refused_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def test_a_query_that_goes_leaves_its_migration_in_the_words_of_the_next() -> No
     assert engine.push({"B": rows(4)})["second"].num_rows == 4
 
 
-def test_a_text_with_other_aliases_tells_its_migration_by_them() -> None:
+def test_a_text_with_other_aliases_has_its_migration_reported_by_them() -> None:
     engine = migrating()
     engine.change_query("first", sql("one", "other", 30))
     assert engine.push({"A": rows(3)})["first"].num_rows == 3

@@ -128,7 +128,7 @@ def test_each_state_can_be_lost_by_itself(tmp_path: Path) -> None:
             path.write_bytes(content)
 
 
-def test_the_work_of_rebuilding_is_told(tmp_path: Path) -> None:
+def test_the_work_of_rebuilding_is_reported(tmp_path: Path) -> None:
     fold = Fold(tmp_path, "three")
     fold.push(1)
     fold.push(2)

@@ -37,7 +37,7 @@ def running(steps: int = 4) -> Any:
     return made
 
 
-def told(outputs: Mapping[str, Any]) -> dict[str, list[str]]:
+def as_texts(outputs: Mapping[str, Any]) -> dict[str, list[str]]:
     return {name: [str(row) for row in answer.to_pylist()] for name, answer in outputs.items()}
 
 
@@ -46,13 +46,13 @@ def test_an_engine_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
     made.save(tmp_path / "saved")
     again = ms.Engine.load(tmp_path / "saved")
     assert again.events == made.events
-    assert told(again.late) == told(made.late)
-    assert told(again.dead_letters) == told(made.dead_letters)
+    assert as_texts(again.late) == as_texts(made.late)
+    assert as_texts(again.dead_letters) == as_texts(made.dead_letters)
     assert made.late["A"].num_rows and made.dead_letters["B"].num_rows
     assert again.metrics()["comparisons"] == made.metrics()["comparisons"]
     assert again.metrics()["state_rows"] == made.metrics()["state_rows"]
     for step in range(4, 12):
-        assert told(again.push(rows(step))) == told(made.push(rows(step))), step
+        assert as_texts(again.push(rows(step))) == as_texts(made.push(rows(step))), step
     assert again.events == made.events
 
 
@@ -66,7 +66,7 @@ def test_commands_that_wait_are_saved_too(tmp_path: Path) -> None:
     again = ms.Engine.load(tmp_path / "saved")
     assert again.manifest.pending == made.manifest.pending
     one, other = made.push(rows(4)), again.push(rows(4))
-    assert told(one) == told(other)
+    assert as_texts(one) == as_texts(other)
     assert set(one) == {"join", "last", "left", "new"}
     assert again.manifest.lanes == 3
 
@@ -94,7 +94,7 @@ def test_a_loaded_engine_saves_over_what_it_was_loaded_from(tmp_path: Path) -> N
         made = ms.Engine.load(tmp_path / "saved")
         made.push(rows(step))
     whole = running(8)
-    assert told(made.push(rows(8))) == told(whole.push(rows(8)))
+    assert as_texts(made.push(rows(8))) == as_texts(whole.push(rows(8)))
 
 
 @pytest.mark.parametrize("cut", range(1, 4))
@@ -141,7 +141,7 @@ def test_join_states_need_not_come_back_whole(tmp_path: Path, damage: str) -> No
         path.unlink() if damage == "missing" else path.write_bytes(path.read_bytes()[:-1])
     again = ms.Engine.load(tmp_path / "saved")
     for step in range(4, 9):
-        assert told(again.push(rows(step))) == told(made.push(rows(step)))
+        assert as_texts(again.push(rows(step))) == as_texts(made.push(rows(step)))
     assert [event for event in again.events if isinstance(event, StateRebuilt)]
 
 

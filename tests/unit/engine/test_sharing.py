@@ -76,7 +76,7 @@ def test_a_query_that_began_later_meets_what_is_held() -> None:
     assert len(bases(made)) == 2
 
 
-def test_what_nobody_reads_any_more_is_let_go() -> None:
+def test_rows_without_a_reader_are_purged() -> None:
     made = pushed("auto", a=ONE, b=TWO)
     before = chunks(made)
     made.drop_query("a")
@@ -180,7 +180,7 @@ def test_rows_go_from_the_middle_of_what_is_held(sharing: str) -> None:
         }
 
 
-def test_what_nobody_wants_takes_no_room() -> None:
+def test_rows_that_no_query_selects_are_not_kept() -> None:
     _, made = run_of_three("mem_opt")
     for lane in made.manifest.lane_states.values():
         for name, listing in lane.states.items():

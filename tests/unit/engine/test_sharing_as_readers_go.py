@@ -38,6 +38,6 @@ def test_it_answers_from_all_rows_that_it_is_said_to_see(sharing: str, order: st
         else:
             engine.drop_query("slow")
     found = engine.push({"B": rows(102, 22)})["wide" if "come" in order else "narrow"]
-    told = next(event for event in reversed(engine.events) if isinstance(event, QueryAdded | QueryChanged))
-    assert isinstance(told.sees, int)
-    assert sorted(found["a"].to_pylist()) == [second for second in range(21) if second * 1_000_000 >= told.sees]
+    event = next(event for event in reversed(engine.events) if isinstance(event, QueryAdded | QueryChanged))
+    assert isinstance(event.sees, int)
+    assert sorted(found["a"].to_pylist()) == [second for second in range(21) if second * 1_000_000 >= event.sees]

@@ -87,7 +87,7 @@ def test_it_is_fed_the_rows_of_the_answer_with_their_lifetimes_in_order_of_time(
     assert max(len(row["alive"].split()) for step in EXPECTED for row in step) > 20
 
 
-def test_it_is_told_the_watermark_once_all_streams_have_spoken() -> None:
+def test_it_is_given_the_watermark_once_all_streams_have_one() -> None:
     made = engine("AB")
     made.add_query("q", "SELECT A.j FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS", operator=f"{HERE}:Alive")
     made.push({"A": table([1.0], k=[1], j=[1])})
@@ -128,11 +128,11 @@ def test_another_operator_takes_over_and_remembers_all(
     assert len(tables) == 2
 
 
-def test_a_hand_over_under_way_is_told() -> None:
+def test_a_hand_over_under_way_is_reported() -> None:
     made, _ = run({STEPS - 4: [to("second", "ghm", budget=1)]})
-    told = made.migration("q")
-    assert told is not None
-    assert "rows wait to be fed to the new operator" in str(told)
+    report = made.migration("q")
+    assert report is not None
+    assert "rows wait to be fed to the new operator" in str(report)
     progress = [e for e in made.events if e.kind == "migration_progressed"]
     assert len(progress) == 4
     assert "wait to be fed" in progress[0].phase

@@ -19,7 +19,7 @@ AGAIN = "make the page again: midstream lab --quick --out docs/lab --report docs
 
 
 @pytest.mark.parametrize("name", sorted(figures()))
-def test_the_page_tells_the_verdicts_of_the_data(name: str) -> None:
+def test_the_page_has_the_verdicts_of_the_data(name: str) -> None:
     found = figures()[name]
     csv, png = (DOCS / "lab" / f"{name}.{kind}" for kind in ("csv", "png"))
     assert csv.exists() and png.exists(), AGAIN
@@ -28,8 +28,8 @@ def test_the_page_tells_the_verdicts_of_the_data(name: str) -> None:
     verdicts = found.judge(data)
     assert verdicts
     page = (DOCS / "lab.md").read_text(encoding="utf-8").splitlines()
-    told = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md").splitlines()
-    about = [line for line in told if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
+    found_text = report([FigureOutcome(found, data, verdicts, csv, png)], Scale.QUICK, DOCS / "lab.md").splitlines()
+    about = [line for line in found_text if line.startswith(("| ", "- **", "  *Measured", "  *Why", "!["))]
     assert not set(about) - set(page), AGAIN
 
 

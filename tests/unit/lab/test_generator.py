@@ -57,7 +57,7 @@ def test_slices_share_no_row_and_miss_none() -> None:
 
 
 @pytest.mark.parametrize(("nested", "word"), [(False, "hash"), (True, "scan")])
-def test_the_engine_joins_as_the_predicate_asks(nested: bool, word: str) -> None:
+def test_the_engine_joins_by_the_index_of_the_predicate(nested: bool, word: str) -> None:
     work = workload()
     engine = Engine()
     for source in work.sources:

@@ -71,7 +71,7 @@ def test_the_paper_s_figure_16_would_hold() -> None:
     assert [v.claim.text for v in HybMig16().judge(overhead()) if not v.holds] == []
 
 
-def test_hybmig_above_parallel_track_at_one_second_is_told() -> None:
+def test_hybmig_above_parallel_track_at_one_second_is_reported() -> None:
     verdicts = HybMig16().judge(overhead(hybmig=lambda t: 500.0 if t == 0.3 else 50.0 if t <= 1 else 5.0))
     (lost,) = (v for v in verdicts if not v.holds)
     assert lost.claim is hybmig_16.ALWAYS and "more comparisons in 1" in lost.numbers

@@ -44,7 +44,7 @@ def test_figure_7_by_the_ratios(pt: float, cacq: float, lost: list[bool]) -> Non
     assert [not v.holds for v in Jisc07().judge(transitions(pt, cacq))] == lost
 
 
-def test_the_missing_factor_is_told_in_looks_through_the_states() -> None:
+def test_the_missing_factor_is_given_in_looks_through_the_states() -> None:
     often, rows = Jisc07().checks(transitions(0.02, 2.0), "best", 10.0)
     assert often == pytest.approx((10 * 100 - 0.02 * 100**2) / (200 * WINDOW))
     assert rows == round(2 * 10_000 * 101 / often)

@@ -105,7 +105,7 @@ def test_mem_opt(rows: Tuples, runs: dict[str, Tally]) -> None:
     }
 
 
-def test_the_states_hold_what_somebody_wants(rows: Tuples, runs: dict[str, Tally]) -> None:
+def test_the_states_hold_what_some_query_selects(rows: Tuples, runs: dict[str, Tally]) -> None:
     """Theorem 6 for Mem-Opt; all for the widest window in pull-up; B once for each part of A in push-down."""
     narrow, *_, wide = rows.windows
     held: dict[str, list[int]] = {mode: [] for mode in runs}

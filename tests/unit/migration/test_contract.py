@@ -33,8 +33,8 @@ each = pytest.mark.parametrize("kind", discovered().values(), ids=discovered())
 def test_it_says_what_it_is_and_where_it_comes_from(kind: Strategy) -> None:
     assert kind.name
     assert all(option.meaning and option.wrong(option.default) is None for option in kind.options)
-    told = f"{sys.modules[type(kind).__module__].__doc__} {type(kind).__doc__}"
-    assert any(paper in told for paper in ("Zhu", "HybMig", "JISC", "Wang"))
+    found_text = f"{sys.modules[type(kind).__module__].__doc__} {type(kind).__doc__}"
+    assert any(paper in found_text for paper in ("Zhu", "HybMig", "JISC", "Wang"))
 
 
 @each

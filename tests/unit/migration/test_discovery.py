@@ -18,7 +18,7 @@ def test_every_strategy_lives_in_the_file_of_its_name() -> None:
     assert all(type(found).__module__ == f"midstream.migration.{name}" for name, found in discovered().items())
 
 
-def test_names_are_sorted_and_told_to_users() -> None:
+def test_names_are_sorted_and_listed_in_errors() -> None:
     assert list(strategies()) == sorted(strategies())
     assert {"moving_state", "pause_drain_resume"} <= set(strategies())
     assert ms.strategies() == strategies()

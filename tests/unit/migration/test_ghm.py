@@ -41,7 +41,7 @@ def run(moves: dict[int, str], *, saved: Path | None = None, **options: Any) -> 
     return made, found
 
 
-def told(made: Any, kind: type) -> list[Any]:
+def events(made: Any, kind: type) -> list[Any]:
     return [event for event in made.events if isinstance(event, kind)]
 
 
@@ -57,7 +57,7 @@ ALONE, EXPECTED = run({})
 def test_the_old_plan_answers_and_the_queue_is_eaten_by_the_budget() -> None:
     made, found = run({BEGUN: NEW}, budget=1500)
     assert found == EXPECTED
-    going = told(made, MigrationProgressed)
+    going = events(made, MigrationProgressed)
     assert len(going) > 1
     queues = [int(event.phase.split()[0]) for event in going]
     assert queues[0] > queues[-1] > 0
@@ -66,13 +66,13 @@ def test_the_old_plan_answers_and_the_queue_is_eaten_by_the_budget() -> None:
     extra = [a - b for a, b in zip(worked(made)[during], worked(ALONE)[during], strict=True)]
     # The old plan works as ever; the new one uses its budget, as exactly as a piece's cost can be foreseen.
     assert all(1425 <= e < 1800 for e in extra)
-    (done,) = told(made, MigrationEnded)
+    (done,) = events(made, MigrationEnded)
     assert done.detail["steps"] == len(going) + 1 < 8
 
 
 def test_afterwards_the_new_plan_stands_alone() -> None:
     made, _ = run({BEGUN: NEW}, budget=1500)
-    (done,) = told(made, MigrationEnded)
+    (done,) = events(made, MigrationEnded)
     always = engine("ABC")
     always.add_query("q", SQL, plan=NEW)
     for step in range(26):
@@ -84,18 +84,18 @@ def test_afterwards_the_new_plan_stands_alone() -> None:
 def test_with_a_large_budget_it_ends_as_it_begins() -> None:
     made, found = run({BEGUN: NEW}, budget=10**9)
     assert found == EXPECTED
-    assert [e.step for e in told(made, MigrationBegun)] == [e.step for e in told(made, MigrationEnded)]
+    assert [e.step for e in events(made, MigrationBegun)] == [e.step for e in events(made, MigrationEnded)]
 
 
 def test_without_a_budget_it_waits_until_the_old_rows_are_spent() -> None:
     made, found = run({BEGUN: NEW}, budget=0)
     assert found == EXPECTED
-    (done,) = told(made, MigrationEnded)
+    (done,) = events(made, MigrationEnded)
     assert 8 <= done.detail["steps"] <= 10
     during = slice(BEGUN, done.step)
     assert worked(made)[during] == worked(ALONE)[during]
     assert worked(made)[done.step] > worked(ALONE)[done.step]
-    queues = [int(event.phase.split()[0]) for event in told(made, MigrationProgressed)]
+    queues = [int(event.phase.split()[0]) for event in events(made, MigrationProgressed)]
     # Old rows die in the queue while new ones come: it holds about a window.
     assert max(queues) < 1.5 * min(queues)
 
@@ -103,7 +103,7 @@ def test_without_a_budget_it_waits_until_the_old_rows_are_spent() -> None:
 def test_it_may_be_saved_and_loaded_under_way(tmp_path: Path) -> None:
     made, found = run({BEGUN: NEW}, budget=100, saved=tmp_path / "engine")
     assert found == EXPECTED
-    assert told(made, MigrationEnded)
+    assert events(made, MigrationEnded)
 
 
 @pytest.mark.parametrize("decompose", [True, False])
@@ -112,7 +112,7 @@ def test_one_may_begin_while_another_is_under_way(budget: int, decompose: bool) 
     moves = {BEGUN: NEW, BEGUN + 2: "((A C) B)", BEGUN + 3: OLD}
     made, found = run(moves, budget=budget, decompose=decompose)
     assert found == EXPECTED
-    assert len(told(made, MigrationEnded)) == 3
+    assert len(events(made, MigrationEnded)) == 3
 
 
 @pytest.mark.parametrize("budget", [-1, 1.5, True])

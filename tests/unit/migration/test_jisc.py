@@ -307,7 +307,7 @@ def test_keys_of_many_kinds(condition: str, nulls: bool) -> None:
     assert progressed
 
 
-def test_a_state_is_asked_once_for_what_all_above_it_want(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_is_completed_once_for_all_above_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every stream brings a key of its own; otherwise each join would go down all the way for its key."""
     streams = "ABCDEFGHIJKL"
     asked: Counter[str] = Counter()

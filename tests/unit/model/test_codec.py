@@ -143,7 +143,7 @@ def test_an_unknown_kind_says_which_there_are() -> None:
         (Manifest, 5, TypeError),
     ],
 )
-def test_what_nobody_wrote_is_not_read(kind: type[Any], value: Any, error: type[Exception]) -> None:
+def test_what_encode_cannot_have_written_is_not_read(kind: type[Any], value: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
         decode(kind, value)
 

@@ -66,7 +66,7 @@ def test_the_next_figure_decides_between_equals_and_then_the_name() -> None:
     assert chosen("latency", y=b, x=b).strategy == "x"
 
 
-def test_what_nobody_notices_is_no_difference() -> None:
+def test_differences_below_the_precision_do_not_decide() -> None:
     """Half a millisecond of silence does not outweigh a thousand comparisons."""
     assert chosen("latency", x=Prediction(silence=0.0004, work=10), y=Prediction(silence=0, work=1000)).strategy == "x"
     assert chosen("latency", x=Prediction(silence=0.004, work=10), y=Prediction(silence=0, work=1000)).strategy == "y"
@@ -95,7 +95,7 @@ def test_an_unknown_objective_names_the_known_ones() -> None:
             choose(SOME, objective, fixed(a=Prediction()))  # type: ignore[arg-type]
 
 
-def test_where_nobody_can_the_reasons_are_told() -> None:
+def test_where_no_strategy_can_the_error_gives_the_reasons() -> None:
     with pytest.raises(StrategyError, match=r"x: it does not say.*y: stateful"):
         choose(SOME, "work", fixed(x=None), {"y": "stateful"})
 

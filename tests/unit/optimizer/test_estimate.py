@@ -48,7 +48,7 @@ def test_an_index_lets_through_what_its_keys_do() -> None:
     assert (join.pairs, join.output.rows) == approx((40 * 60 * 0.05, 40 * 60 * 0.025))
 
 
-def test_a_join_that_nobody_ran_takes_its_key_from_one_that_did() -> None:
+def test_a_join_that_never_ran_takes_its_key_from_one_that_did() -> None:
     """B and C met as AB and C; A and C did too, and A and B met by a key of their own."""
     found = estimate(key("ABC"), joins=[ran("A", "B", 0.01), ran("AB", "C", 0.2)])
     assert found.matched(frozenset("B"), frozenset("C")) == approx(0.2)
@@ -60,7 +60,7 @@ def test_sources_that_never_met_take_the_mean_of_their_key() -> None:
     assert found.matched(frozenset("A"), frozenset("D")) == approx(0.02)
 
 
-def test_of_a_key_that_nobody_used_every_row_has_its_own() -> None:
+def test_of_a_key_never_used_every_row_has_its_own() -> None:
     assert estimate(key("AC")).matched(frozenset("A"), frozenset("C")) == approx(1 / 80)
 
 

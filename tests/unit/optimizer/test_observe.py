@@ -42,7 +42,7 @@ def test_the_rate_is_that_of_the_last_window() -> None:
     assert statistics(made.manifest, "q").sources["C"].rate == approx(120, rel=0.15)
 
 
-def test_before_the_first_window_is_over_rows_are_those_that_came() -> None:
+def test_before_the_first_window_is_over_rows_are_those_that_arrived() -> None:
     found = statistics(warm(CLASS, "((A B) C)", RATES, KEYS, until=4).manifest, "q")
     assert found.sources["B"].rows == approx(120, rel=0.25)
     assert found.sources["B"].rate == approx(30, rel=0.25)

@@ -66,7 +66,7 @@ def test_one_slice_is_equation_4_1(s_sigma: float) -> None:
 
 
 @pytest.mark.parametrize("s_sigma", [0.05, 0.5])
-def test_two_slices_are_equation_5_1_but_for_the_purges_of_rows_that_never_came(s_sigma: float) -> None:
+def test_two_slices_are_equation_5_1_but_for_the_purges_of_rows_that_never_arrived(s_sigma: float) -> None:
     """Equation 5.1 purges the second slice with all of A; only the share S_sigma gets there."""
     q, load = filtered(s_sigma)
     expected = two_queries.state_slice(q)
@@ -139,7 +139,7 @@ def test_the_dearer_a_boundary_the_fewer_slices() -> None:
     assert chains[0] == 12 and chains[-1] == 1
 
 
-def test_no_system_overhead_gives_both_chains_that_fig_8_3_tells_of() -> None:
+def test_no_system_overhead_gives_both_chains_of_fig_8_3() -> None:
     """§8.3: of 12 queries, S_join = 0.025, the uniform windows stay unmerged and the small-large ones become two
     slices. By §7.2 the latter takes a C_sys at which the uniform windows are long merged: a result inside a slice of
     all six small windows costs five comparisons, a pair of uniform windows one."""

@@ -21,7 +21,7 @@ def test_each_scheme_is_had_by_its_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["sideways", "", "OFF", None, 3, ["auto"]])
-def test_what_is_no_scheme_is_refused_where_it_was_asked_for(name: object) -> None:
+def test_an_unknown_scheme_is_refused_where_it_was_named(name: object) -> None:
     with pytest.raises(QueryError, match=r"unknown sharing .* \(at Engine\)\. Remedy: use one of: auto, cpu_opt"):
         scheme(name, "Engine")
 

@@ -95,14 +95,14 @@ def one(row: str, second: int) -> pa.Table:
 
 
 def arrive(chain: Engine, row: str) -> dict[int, set[Pair]]:
-    """What the queries are told of a row that arrives; of these pairs a one-way join finds those whose later row is b.
+    """What the queries get of a row that arrives; of these pairs a one-way join finds those whose later row is b.
 
     The listing is of the moment that was known when a step began: an empty step brings it up to date.
     """
-    told = chain.push({row[0].upper(): one(row, BORN[row])})
+    got = chain.push({row[0].upper(): one(row, BORN[row])})
     chain.push({})
     return {
-        window: {(p["a"], p["b"]) for p in told[f"q{window}"].to_pylist() if BORN[p["b"]] > BORN[p["a"]]}
+        window: {(p["a"], p["b"]) for p in got[f"q{window}"].to_pylist() if BORN[p["b"]] > BORN[p["a"]]}
         for window in (W_1, W_2)
     }
 
@@ -127,12 +127,12 @@ def slices(chain: Engine) -> list[set[str]]:
 def test_the_engine_finds_the_output_of_the_chain_at_once() -> None:
     """Q_1 reads the first slice, Q_2 both: each b meets all that the slices would let it meet, whenever they ran."""
     chain = engine()
-    told = {row: arrive(chain, row) for row in BORN}
+    got = {row: arrive(chain, row) for row in BORN}
     by_first = {row: TABLE[BORN[row]][3] for row in ("b1", "b2")}
     everything = set[Pair]().union(*(output for *_, output in TABLE.values()))
     for row in BORN:
-        assert told[row][W_1] == by_first.get(row, set())
-        assert told[row][W_2] == {pair for pair in everything if pair[1] == row}
+        assert got[row][W_1] == by_first.get(row, set())
+        assert got[row][W_2] == {pair for pair in everything if pair[1] == row}
 
 
 def test_the_engine_holds_the_states_of_the_chain() -> None:

@@ -27,7 +27,7 @@ def rows(first: int, sizes: list[int]) -> BaseRows:
 
 @settings(max_examples=80, deadline=None)
 @given(st.integers(0, 50), st.lists(st.integers(0, 30), min_size=1, max_size=7), st.data())
-def test_rows_are_fetched_in_the_order_asked_for(first: int, sizes: list[int], data: st.DataObject) -> None:
+def test_rows_are_fetched_in_the_order_given(first: int, sizes: list[int], data: st.DataObject) -> None:
     base, total = rows(first, sizes), sum(sizes)
     wanted = data.draw(st.lists(st.integers(first, first + total - 1), max_size=40)) if total else []
     for _ in range(2):  # the second time from what the first has put together

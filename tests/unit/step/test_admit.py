@@ -104,7 +104,7 @@ def test_columns_are_brought_to_their_types(ddl: str, given: pa.Array, read: lis
         (pa.array(["1970-01-02"]), DAY),
     ],
 )
-def test_whatever_tells_a_time_counts_in_microseconds(column: pa.Array, microseconds: int) -> None:
+def test_every_type_of_time_counts_in_microseconds(column: pa.Array, microseconds: int) -> None:
     schema = StreamSchema("A", pa.schema([("ts", column.type)]), "ts")
     found = admit(schema, pa.table({"ts": column}))
     assert found.rows.column("_ts").to_pylist() == [microseconds]

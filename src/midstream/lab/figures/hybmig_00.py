@@ -49,8 +49,8 @@ class HybMig00(Figure):
         processor = Processor(SPEED, tick=scale.pick(quick=0.25, full=0.1))
         switches = [PlanSwitch(at, orders, "m_join") for at, orders in zip((FIRST, SECOND), ORDERS, strict=True)]
         rows = []
-        for case, asked in ((TREE, []), (M_JOIN, switches)):
-            trace = processor.play(SETTING.workload(), OLD, END, asked)
+        for case, chosen in ((TREE, []), (M_JOIN, switches)):
+            trace = processor.play(SETTING.workload(), OLD, END, chosen)
             cost = " and ".join(str(stage.comparisons) for stage in trace.stages) or "none"
             seconds, compared = trace.rate(1.0, END, "comparisons")
             held = trace.level("state_rows", seconds)

@@ -61,11 +61,11 @@ class HybMig20(Figure):
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
         ratios = {m: column(data, m, case=PLAIN) / column(data, m, case=SHARED) for m in MEASURES}
         every = np.concatenate(list(ratios.values()))
-        told = "; ".join(f"{m}: {', '.join(f'{r:.2f}' for r in found)}" for m, found in ratios.items())
+        shown = "; ".join(f"{m}: {', '.join(f'{r:.2f}' for r in found)}" for m, found in ratios.items())
         return (
             FACTOR.judged(
                 bool(every.min() >= 1 and 1.5 <= every.max() <= 2.2),
-                f"without sharing / with sharing, by n = {', '.join(map(str, column(data, 'n', case=PLAIN)))}: {told}",
+                f"without sharing / with sharing, by n = {', '.join(map(str, column(data, 'n', case=PLAIN)))}: {shown}",
                 "what is shared is computed once instead of twice, but most of the work is above it"
                 if every.max() < 1.5
                 else "the more streams are shared, the more is spared: the lower plan's state is not even kept twice",

@@ -66,7 +66,7 @@ class HybMig21(Figure):
         length = {case: column(data, DURATION, case=case) for case in cases(data, "case")}
         cpu = {case: column(data, CPU, case=case) for case in cases(data, "case")}
         low, high = [at for at, tau in enumerate(taus) if tau <= 1], [at for at, tau in enumerate(taus) if tau > 1]
-        told = {case: f"{case}: " + ", ".join(f"{x:.3g}" for x in found) for case, found in length.items()}
+        shown = {case: f"{case}: " + ", ".join(f"{x:.3g}" for x in found) for case, found in length.items()}
         head = f"durations in w at tau = {', '.join(f'{tau:g}' for tau in taus)}: "
         others = [found for case, found in length.items() if case != "moving_state"]
         shortest = all(length["moving_state"][at] <= min(found[at] for found in others) for at in low)
@@ -77,26 +77,26 @@ class HybMig21(Figure):
         )
         quick_enough = "a processor that can serve PT at 1.3 rebuilds the states in no time at 1.6"
         return (
-            SHORTEST.judged(shortest and longest, head + "; ".join(told.values()), quick_enough),
+            SHORTEST.judged(shortest and longest, head + "; ".join(shown.values()), quick_enough),
             SEVERAL.judged(
-                any(length["moving_state"][at] > 2 for at in high), head + told["moving_state"], quick_enough
+                any(length["moving_state"][at] > 2 for at in high), head + shown["moving_state"], quick_enough
             ),
             PT_W.judged(
                 bool((np.abs(length["parallel_track"][low] - 1) < 0.25).all()),
-                head + told["parallel_track"],
+                head + shown["parallel_track"],
                 "the plan ends when every stream's clock has passed w, which slow streams delay",
             ),
             HYBMIG_W.judged(
                 bool((np.abs(length["hybmig"] - 1) < 0.25).all()),
-                head + told["hybmig"],
+                head + shown["hybmig"],
                 "at the highest rate the processor falls behind with HybMig too",
             ),
             NEGLIGIBLE.judged(
-                bool((length[BSC][:2] < 0.1).all()), head + told[BSC], "the budget does not suffice for the states"
+                bool((length[BSC][:2] < 0.1).all()), head + shown[BSC], "the budget does not suffice for the states"
             ),
             FADES.judged(
                 bool((np.diff(length[BSC]) >= 0).all() and length[BSC][-1] > 10 * length[BSC][1]),
-                head + told[BSC],
+                head + shown[BSC],
                 "the processor has time left at every rate",
             ),
             CHEAPER.judged(

@@ -8,7 +8,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Verdict
-from midstream.lab.jisc_transition import BEST, COMPARISONS, TransitionFigure, told
+from midstream.lab.jisc_transition import BEST, COMPARISONS, TransitionFigure, listed
 
 SOURCE = "JISC §6.1, Fig. 7"
 FASTEST = Claim("JISC has the best performance during the migration stage.", SOURCE)
@@ -35,7 +35,7 @@ class Jisc07(TransitionFigure):
         return (
             FASTEST.judged(
                 min(*pt.values(), *cacq.values()) > 1,
-                f"PT / JISC by joins: {told(pt)}; CACQ / JISC: {told(cacq)}",
+                f"PT / JISC by joins: {listed(pt)}; CACQ / JISC: {listed(cacq)}",
                 "another is as good",
             ),
             ORDER.judged(
@@ -49,12 +49,12 @@ class Jisc07(TransitionFigure):
             ),
             GROWS.judged(
                 pt[most] == max(pt.values()),
-                f"PT / JISC by joins: {told(pt)}",
+                f"PT / JISC by joins: {listed(pt)}",
                 "two plans cost twice as much as one however many joins they have",
             ),
             BETWEEN.judged(
                 dearer and min(cacq.values()) > 1,
-                f"CACQ / JISC by joins: {told(cacq)}; PT / JISC: {told(pt)}",
+                f"CACQ / JISC by joins: {listed(cacq)}; PT / JISC: {listed(pt)}",
                 "each row visits all SteMs, in a plan on average half of the joins: CACQ takes about twice JISC's "
                 "operations at any time, PT less than twice during a migration",
             ),

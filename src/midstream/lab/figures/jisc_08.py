@@ -8,7 +8,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Verdict
-from midstream.lab.jisc_transition import BEST, OPERATIONS, WORST, TransitionFigure, told
+from midstream.lab.jisc_transition import BEST, OPERATIONS, WORST, TransitionFigure, listed
 from midstream.lab.tidy import column
 
 SOURCE = "JISC §6.1, Fig. 8"
@@ -34,12 +34,12 @@ class Jisc08(TransitionFigure):
         return (
             ABOVE.judged(
                 min(*pt.values(), *cacq.values()) > 1,
-                f"PT / JISC by joins: {told(pt)}; CACQ / JISC: {told(cacq)}",
+                f"PT / JISC by joins: {listed(pt)}; CACQ / JISC: {listed(cacq)}",
                 "completion costs more than a second plan",
             ),
             LESS.judged(
                 all(pt[joins] < best[joins] for joins in pt),
-                f"PT / JISC by joins: {told(pt)}; in the best case {told(best)}",
+                f"PT / JISC by joins: {listed(pt)}; in the best case {listed(best)}",
                 "a key is completed once, for one comparison a join, which every row of it costs anyway",
             ),
             SAME.judged(

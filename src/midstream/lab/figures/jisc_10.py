@@ -69,7 +69,7 @@ class Jisc10(Figure):
             key: float(np.polyfit(np.log(windows[key[1]]), np.log(np.maximum(values, 1)), 1)[0])
             for key, values in found.items()
         }
-        told = {
+        shown = {
             key: f"{key[0]}, {key[1]}: {', '.join(f'{v:,.0f}' for v in values)} comparisons (like W^{growth[key]:.1f})"
             for key, values in found.items()
         }
@@ -82,18 +82,18 @@ class Jisc10(Figure):
         return (
             NEGLIGIBLE.judged(
                 bool(ratio[-1] > 50) and growth["jisc", "hash"] < 0.2,
-                f"{told['jisc', 'hash']}; {told['moving_state', 'hash']}",
+                f"{shown['jisc', 'hash']}; {shown['moving_state', 'hash']}",
                 "the first rows complete much of the states",
             ),
-            HASH.judged(growth["moving_state", "hash"] < 1.2, told["moving_state", "hash"], "it grows faster than W"),
+            HASH.judged(growth["moving_state", "hash"] < 1.2, shown["moving_state", "hash"], "it grows faster than W"),
             NESTED.judged(
                 growth["moving_state", "nested loops"] > 1.8 and ahead > 10,
-                f"{told['moving_state', 'nested loops']}: {ahead:.0f} times that of hash joins at W = {widest:g}",
+                f"{shown['moving_state', 'nested loops']}: {ahead:.0f} times that of hash joins at W = {widest:g}",
                 "nested loops compare few pairs more",
             ),
             NESTED_JISC.judged(
                 bool((nested > 5).all()),
-                f"{told['jisc', 'nested loops']}; {told['moving_state', 'nested loops']}",
+                f"{shown['jisc', 'nested loops']}; {shown['moving_state', 'nested loops']}",
                 "where no equality gives a key, the engine completes a state as a whole when it is first probed; the "
                 "paper completes what joins the probing row, from a key that its nested loops compare, too",
             ),

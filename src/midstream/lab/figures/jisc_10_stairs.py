@@ -1,4 +1,4 @@
-"""JISC §6.3 on STAIRs: output latency with eager and with on-demand promotion. Told in the text of Fig. 10."""
+"""JISC §6.3 on STAIRs: output latency with eager and with on-demand promotion. Described in the text of Fig. 10."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Jisc10Stairs(Figure):
     setting: ClassVar[str] = (
         f"{STREAMS} {JOINS} hash joins, the worst transition, between the same trees as in Fig. 10: moving_state "
         "between plans, stairs and jisc_stairs between eddies whose join state is kept. Latency as in Fig. 10. The "
-        "paper only tells of it."
+        "paper only describes it."
     )
 
     @override
@@ -58,12 +58,12 @@ class Jisc10Stairs(Figure):
         return (
             SIMILAR.judged(
                 bool(np.allclose(eager, moving, rtol=0.1)),
-                f"stairs: {told(eager)} comparisons; moving_state: {told(moving)}",
+                f"stairs: {listed(eager)} comparisons; moving_state: {listed(moving)}",
                 "eddies promote more or less than a plan's states",
             ),
             AMORTIZED.judged(
                 bool(eager[-1] > 50 * lazy[-1]),
-                f"until the first results jisc_stairs compares {told(lazy)} pairs, stairs {told(eager)}",
+                f"until the first results jisc_stairs compares {listed(lazy)} pairs, stairs {listed(eager)}",
                 "the first rows already demand much of the states",
             ),
         )
@@ -76,6 +76,6 @@ class Jisc10Stairs(Figure):
         axes.set_yscale("log")
 
 
-def told(values: np.ndarray) -> str:
+def listed(values: np.ndarray) -> str:
     """Numbers as a list."""
     return ", ".join(f"{value:,.0f}" for value in values)

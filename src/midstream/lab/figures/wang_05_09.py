@@ -43,14 +43,14 @@ class Wang0509(CpuOfTwo):
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
         most = max(float(self.over_all(data, case).max()) for case in CASES)
         base = [float(column(data, self.saved, **{"case": case, self.y: 1.0}).mean()) for case in CASES]
-        grows, wanted = base[-1] / base[0], S_JOIN[-1] / S_JOIN[0]
+        grows, expected = base[-1] / base[0], S_JOIN[-1] / S_JOIN[0]
         return (
             *super().judge(data),
             EXTREME.judged(most > 0.9, f"at most {most:.1%}", "the grid does not reach into the corner"),
             PROPORTIONAL.judged(
-                abs(grows / wanted - 1) < 0.1,
+                abs(grows / expected - 1) < 0.1,
                 f"at S_sigma = 1 it is {', '.join(f'{b:.1%} at {case}' for case, b in zip(CASES, base, strict=True))} "
-                f"on average: {grows:.1f} times for {wanted:.0f} times the selectivity",
+                f"on average: {grows:.1f} times for {expected:.0f} times the selectivity",
                 "it is (2 - rho) S_join / (1 + 2 S_join): the comparisons saved are proportional, their share is not",
             ),
         )

@@ -67,8 +67,12 @@ class Wang0802(OfThree):
             terms = {case: cost.cpu for case, (_, cost) in found.items()}
             for case, operations in work.items():
                 cpu = terms.get(case, {})
-                told = {PURGE: float(cpu.get("purge", 0)), ROUTE: float(cpu.get("route", 0)), WORK: float(operations)}
-                rows.append({**at, "case": case, SERVICE: run.results / operations * SPEED, **told})
+                measured = {
+                    PURGE: float(cpu.get("purge", 0)),
+                    ROUTE: float(cpu.get("route", 0)),
+                    WORK: float(operations),
+                }
+                rows.append({**at, "case": case, SERVICE: run.results / operations * SPEED, **measured})
         return table(rows)
 
     @override

@@ -132,22 +132,22 @@ def _gain(data: pa.Table, panel: str) -> Numbers:
     return gain
 
 
-def _shape(claim: Claim, data: pa.Table, panels: tuple[str, ...], as_told: Callable[..., Any]) -> Verdict:
+def _shape(claim: Claim, data: pa.Table, panels: tuple[str, ...], as_recorded: Callable[..., Any]) -> Verdict:
     """A claim about the CPU-Opt chain, by its slices and where the first ends: at every rate, with the C_sys drawn."""
 
-    def told(c_sys: float, name: str, panel: str) -> Numbers:
+    def recorded(c_sys: float, name: str, panel: str) -> Numbers:
         found: Numbers = column(data, name, **{PANEL: panel, "case": "cpu_opt", C_SYS: c_sys})
         return found
 
     def so(c_sys: float) -> npt.NDArray[np.bool_]:
-        every = [as_told(told(c_sys, SLICES, panel), told(c_sys, ENDS, panel)) for panel in panels]
+        every = [as_recorded(recorded(c_sys, SLICES, panel), recorded(c_sys, ENDS, panel)) for panel in panels]
         found: npt.NDArray[np.bool_] = np.all(np.array(every), axis=0)
         return found
 
     chains = "; ".join(
-        f"{panel}: {', '.join(f'{n:g}' for n in told(IN_AND_OUT, SLICES, panel))} slices, the first up to "
-        f"{', '.join(f'{end:g}' for end in told(IN_AND_OUT, ENDS, panel))} s (the engine by its own costs makes "
-        f"{', '.join(f'{n:g}' for n in told(IN_AND_OUT, MEASURED, panel))})"
+        f"{panel}: {', '.join(f'{n:g}' for n in recorded(IN_AND_OUT, SLICES, panel))} slices, the first up to "
+        f"{', '.join(f'{end:g}' for end in recorded(IN_AND_OUT, ENDS, panel))} s (the engine by its own costs makes "
+        f"{', '.join(f'{n:g}' for n in recorded(IN_AND_OUT, MEASURED, panel))})"
         for panel in panels
     )
     rates = np.unique(column(data, RATE))

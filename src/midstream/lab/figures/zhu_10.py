@@ -72,7 +72,7 @@ class Zhu10(Figure):
                 "Equation 8 takes lambda_BC W tuples for the state S_BC. But a pair does not live for W after it was "
                 "made: it dies with its older component. By the text's own Equation 1 the state holds |S_B||S_C| "
                 "sigma_BC tuples, half as many, so the cubic term is counted twice. What is left after that is the "
-                "engine's: it purges by watermark, some 200 ms later than W here, which tells at small windows",
+                "engine's: it purges by watermark, some 200 ms later than W here, which shows at small windows",
             ),
         )
 

@@ -74,8 +74,8 @@ class Zhu12(Figure):
             ),
             TWICE.judged(
                 bool((twice < 1.2).all()),
-                f"at W = {told(window, ',.0f')} ms T_PT is {told(twice, '.2g')} times 2W; in the streams' time it is "
-                f"{told(1000 * arrived / window, '.2g')} W",
+                f"at W = {listed(window, ',.0f')} ms T_PT is {listed(twice, '.2g')} times 2W; in the streams' time it "
+                f"is {listed(1000 * arrived / window, '.2g')} W",
                 "the stage needs 2W of arrivals and then a row of every stream, and those of A are far between; from "
                 "some window on the processor needs more than 2W for what both plans do with so many",
             ),
@@ -98,6 +98,6 @@ class Zhu12(Figure):
         axes.set_yscale("log")
 
 
-def told(numbers: Numbers, form: str) -> str:
+def listed(numbers: Numbers, form: str) -> str:
     """Numbers as a list in words."""
     return ", ".join(f"{number:{form}}" for number in numbers)

@@ -41,7 +41,7 @@ class Zhu16(CasesFigure):
         initial = (MIGRATED, MIGRATED + HIGH.seconds)
         rates = [line.within(line.rate, *initial).mean() for line in (moving, parallel)]
         quiet = longest_zero(moving.within(moving.rate, MIGRATED, 2 * MIGRATED)) * BIN
-        told = parallel.within(parallel.rate, MIGRATED, np.floor(parallel.stage_ends))
+        by_second = parallel.within(parallel.rate, MIGRATED, np.floor(parallel.stage_ends))
         return (
             HIGHER.judged(
                 bool(rates[1] > rates[0]),
@@ -60,8 +60,8 @@ class Zhu16(CasesFigure):
                 "the queue may count as new",
             ),
             GENERATED.judged(
-                bool((told > 0).sum() > len(told) / 2),
-                f"in {int((told > 0).sum())} of the {len(told)} seconds of its stage",
+                bool((by_second > 0).sum() > len(by_second) / 2),
+                f"in {int((by_second > 0).sum())} of the {len(by_second)} seconds of its stage",
                 "toward the end of the stage the old plan has only few results with an old tuple left, and the new "
                 "plan's are held",
             ),

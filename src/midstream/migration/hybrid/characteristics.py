@@ -29,7 +29,7 @@ class Entry:
     old: Mapping[str, int]
 
     def satisfied(self, combinations: Combinations) -> npt.NDArray[np.bool_]:
-        """Which combinations satisfy the entry, as far as their sources tell."""
+        """Which combinations satisfy the entry, as far as can be decided from their sources."""
         kept = np.ones(len(combinations), np.bool_)
         for label in self.old.keys() & combinations.refs.keys():
             kept &= combinations.refs[label] < self.old[label]
@@ -72,7 +72,7 @@ class CharacteristicsTable:
         return bits
 
     def satisfying(self, combinations: Combinations) -> Combinations:
-        """The combinations that satisfy an entry, as far as their sources tell."""
+        """The combinations that satisfy an entry, as far as can be decided from their sources."""
         satisfied = self.contradicted(combinations) != self.full
         return combinations if satisfied.all() else combinations.take(satisfied)
 

@@ -211,7 +211,7 @@ def _settled(plan_in_transition: PlanInTransition, standing: Mapping[str, Transi
 
 
 def recovered(box: Box, lane: Lane) -> Box:
-    """The box, or its target where a view's state is lost: what a view holds only the migration itself could tell.
+    """The box, or its target where a view's state is lost: what a view holds only the migration itself could compute.
 
     Everything up to now has been delivered, so the target goes on from base rows, as after a moving of states.
     """

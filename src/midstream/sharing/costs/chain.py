@@ -75,12 +75,12 @@ class ChainLoad:
 
     @cached_property
     def entering_a(self) -> Numbers:
-        """Share of A that some query from each one on wants: what enters a slice which begins before its window."""
+        """Share of A that some query from each one on selects: what enters a slice which begins before its window."""
         return _shares(self.s_a_prime, _widest(self.passing_a))
 
     @cached_property
     def entering_b(self) -> Numbers:
-        """Share of B that some query from each one on wants."""
+        """Share of B that some query from each one on selects."""
         return _shares(self.s_b_prime, _widest(self.passing_b))
 
     @cached_property
@@ -93,7 +93,7 @@ def state_rows(load: ChainLoad, cuts: tuple[float, ...]) -> float:
     """Rows in the states of a chain whose slices end at `cuts` (Theorems 5 and 6; §7.4.2 for merged slices).
 
     Without filters it is (lambda_A + lambda_B) w_N however the chain is cut; with them it is least where every window
-    is a cut, for a merged slice keeps what only its first query wants until its end.
+    is a cut, for a merged slice keeps what only its first query selects until its end.
 
     >>> load = ChainLoad(w=(10, 30), lambda_a=20, lambda_b=20, s_join=0.1, s_a=(1, 0.5))
     >>> state_rows(load, cuts=(10, 30)), state_rows(load, cuts=(30,))

@@ -141,7 +141,7 @@ def state_slice(t: JoinTree) -> Cost:
     )
     low, low_rest = t.q_1.w_ab, t.q_2.w_ab - t.q_1.w_ab
     high, high_rest = t.q_2.w_bc, t.q_1.w_bc - t.q_2.w_bc
-    # Rates of pairs: from the first slice of A ⋈ B, what of them Q_1 wants, from the second slice.
+    # Rates of pairs: from the first slice of A ⋈ B, what of them Q_1 selects, from the second slice.
     ab_1, ab_1_of_q_1, ab_2 = (
         2 * x * y * w * t.s_ab for x, y, w in ((a, b, low), (a_1, b_1, low), (a_2, b_2, low_rest))
     )

@@ -1,4 +1,4 @@
-"""A case that fails is made smaller, and told as a program of its own."""
+"""A case that fails is made smaller, and written as a program of its own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _kind(problem: str) -> str:
     return re.sub(r"\d+|\bin part\b", "", problem.splitlines()[0] if problem else "").split("[")[0]
 
 
-def told(case: Case, by: Check = check) -> str:
+def reproduction(case: Case, by: Check = check) -> str:
     """The smaller case as a program that prints what each step puts out, and what is wrong with it."""
     smaller = reduced(case, by)
     return f"{script(smaller)}\n# {'# '.join(fails(smaller, by).splitlines(keepends=True))}\n"
