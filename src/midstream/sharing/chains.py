@@ -60,7 +60,8 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     """The manifest with a query on its way to another plan, and the chain that goes there.
 
     `together` takes all queries of its chain along. Otherwise it splits from them, if there are others: into a chain of
-    its own over the same base rows, with a copy of what it needs of the states above them.
+    its own over the same base rows, with a copy of what it needs of the states above them; migrations under way stay
+    with the others.
     """
     entry = manifest.queries[name]
     notation, chain = canonical_plan(manifest, entry.sql, plan), manifest.chains[entry.chain]
@@ -73,7 +74,7 @@ def move(manifest: Manifest, name: str, plan: str, *, together: bool) -> tuple[M
     own_name = new_chain_name(manifest, name)
     own = replace(chain, plan=notation, since=manifest.step, split_from=chain.plan)
     left = replace(manifest, chains={**manifest.chains, own_name: own})
-    return left.with_query(name, replace(entry, plan=plan, chain=own_name)), own_name
+    return left.with_query(name, replace(entry, plan=plan, chain=own_name, migrations={})), own_name
 
 
 def reworded(

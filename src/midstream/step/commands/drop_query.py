@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from typing_extensions import override
 
 from midstream.model.events import Event, MigrationBegun, QueryDropped
-from midstream.sharing.chains import members, reworded
+from midstream.sharing.chains import members
 from midstream.sharing.membership import release
 from midstream.step.commands.base import StepCommand
+from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 
 
@@ -29,12 +30,7 @@ class DropQuery(StepCommand):
         heirs = [mate for mate in members(draft.manifest, unit) if mate != name]
         draft.manifest = release(draft.manifest, name)
         if heirs:
-            heir = draft.manifest.queries[heirs[0]]
-            if unit in draft.migrations:
-                draft.migrations[heir.chain] = draft.migrations.pop(unit)
-            inherited = reworded(draft.manifest, entry.migrations, entry.sql, heir.sql)
-            heir = replace(heir, migrations={**heir.migrations, **inherited})
-            draft.manifest = draft.manifest.with_query(heirs[0], heir)
+            inherit(draft, name, entry, heirs[0])
         else:
             draft.migrations.pop(unit, None)
             draft.events = [e for e in draft.events if not (isinstance(e, MigrationBegun) and e.query == name)]

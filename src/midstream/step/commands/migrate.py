@@ -8,6 +8,7 @@ from typing import Any, Self
 from typing_extensions import override
 
 from midstream.language.parse import parsed
+from midstream.language.query import Query
 from midstream.migration.base import MigrationRequest
 from midstream.migration.discovery import discovered, strategy
 from midstream.model.errors import StrategyError
@@ -15,7 +16,8 @@ from midstream.model.events import Event, MigrationBegun, MigrationEnded
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
-from midstream.sharing.chains import check_whole, move
+from midstream.sharing.chains import check_whole, members, move, reworded
+from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft, MigrationStart
@@ -52,7 +54,11 @@ class Migrate(StepCommand):
         plan = check_migration(draft.manifest, entry, start)
         check_whole(draft.manifest, self.query)
         detail = {**foreseen(draft.manifest, start), **detail}
-        draft.events.append(_begun(draft.manifest, entry, start, plan, detail))
+        begun = _begun(draft.manifest, entry, start, plan, detail)
+        mates = [mate for mate in members(draft.manifest, entry.unit(self.query)) if mate != self.query]
+        if entry.shares and mates and not self.together:
+            inherit(draft, self.query, entry, mates[0])
+        draft.events.append(begun)
         unit, notation = self.query, plan.notation()
         if entry.shares:
             draft.manifest, unit = move(draft.manifest, self.query, notation, together=self.together)
@@ -69,6 +75,36 @@ class Migrate(StepCommand):
     @override
     def logged(self, after: Manifest) -> Self:
         return replace(self, plan=after.queries[self.query].plan)
+
+
+def inherit(draft: Draft, name: str, entry: QueryEntry, heir: str) -> None:
+    """Make the migrations of a plan those of `heir`, because the query that began them no longer shares it.
+
+    `entry` is that of the query. Also what begins in this step goes over, and is reported by the heir's aliases.
+    """
+    other = draft.manifest.queries[heir]
+    inherited = reworded(draft.manifest, entry.migrations, entry.sql, other.sql)
+    other = replace(other, migrations={**other.migrations, **inherited})
+    draft.manifest = draft.manifest.with_query(heir, other)
+    if entry.chain in draft.migrations:
+        starts = draft.migrations.pop(entry.chain)  # The chain may have another name now.
+        draft.migrations[other.chain] = tuple(replace(s, query=heir) if s.query == name else s for s in starts)
+    draft.events = [
+        _inherited(draft.manifest, event, entry.sql, heir)
+        if isinstance(event, MigrationBegun) and event.query == name
+        else event
+        for event in draft.events
+    ]
+
+
+def _inherited(manifest: Manifest, event: MigrationBegun, sql: str, heir: str) -> MigrationBegun:
+    other = manifest.queries[heir].sql
+    query = parsed(manifest, other)
+    old, new = (
+        parse_plan(own_plan(manifest, other, canonical_plan(manifest, sql, plan)), query)
+        for plan in (event.old, event.new)
+    )
+    return replace(event, query=heir, old=old.notation(), new=new.notation(), tasks=_pieces(query, old, new))
 
 
 def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart) -> Plan:
@@ -122,5 +158,9 @@ def _begun(
 ) -> MigrationBegun:
     query = parsed(manifest, entry.sql)
     old = parse_plan(entry.plan, query)
-    tasks = tuple((t.piece(old).notation(), t.piece(new).notation()) for t in tasks_of(query, old, new))
+    tasks = _pieces(query, old, new)
     return MigrationBegun(manifest.step, start.query, start.strategy, old.notation(), new.notation(), tasks, detail)
+
+
+def _pieces(query: Query, old: Plan, new: Plan) -> tuple[tuple[str, str], ...]:
+    return tuple((t.piece(old).notation(), t.piece(new).notation()) for t in tasks_of(query, old, new))
