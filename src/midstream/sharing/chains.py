@@ -10,10 +10,12 @@ from typing import Any
 
 from midstream.model.errors import QueryError, StrategyError
 from midstream.model.manifest import Manifest
-from midstream.model.sharing import SharedSource
+from midstream.model.sharing import Chain
+from midstream.sharing.coverage import lineage_of
 from midstream.sharing.discovery import scheme, schemes
-from midstream.sharing.partition import MOST_JOINS
+from midstream.sharing.partition import MOST_JOINS, count_partitions
 from midstream.sharing.shape import canonical_plan, own_plan
+from midstream.state.lineage import Lineage
 
 
 def check_parts(manifest: Manifest, name: str) -> None:
@@ -23,7 +25,8 @@ def check_parts(manifest: Manifest, name: str) -> None:
     touched = {demand.source for demand in manifest.queries[name].demands.values()}
     chains = [chain for chain in manifest.chains.values() if touched & set(chain.sources.values())]
     joins = max(
-        prod(1 << _tested(manifest.shared_sources[source]) for source in chain.sources.values()) for chain in chains
+        prod(count_partitions(_lineage(manifest, source, chain)) for source in chain.sources.values())
+        for chain in chains
     )
     if joins > MOST_JOINS:
         raise QueryError(
@@ -33,9 +36,10 @@ def check_parts(manifest: Manifest, name: str) -> None:
         )
 
 
-def _tested(source: SharedSource) -> int:
-    """How many filters of a source some of its rows pass and some do not."""
-    return sum(bool(text) or one.future_only for text, one in source.filters.items())
+def _lineage(manifest: Manifest, source: str, chain: Chain) -> Lineage:
+    """The lineage of a source's rows, for which filters they are tested by; what these say is left out."""
+    demands = (demand for entry in manifest.queries.values() for demand in entry.demands.values())
+    return lineage_of(manifest, source, chain, {one.filter: () for one in demands if one.source == source})
 
 
 def check_whole(manifest: Manifest, name: str) -> None:

@@ -150,12 +150,23 @@ def partitions_of(lineage: Lineage) -> Iterator[int]:
     Rows from before a filter that is for future rows only do not pass it, even if all others do; none are from before
     the filter for which rows were first kept.
     """
-    tested = [f.mask for f in lineage.filters if f.conjuncts or (f.future_only and f.since > lineage.since)]
+    tested = _tested(lineage)
     always = sum(f.mask for f in lineage.filters) - sum(tested)
     for passed in product((False, True), repeat=len(tested)):
         word = always + sum(mask for mask, holds in zip(tested, passed, strict=True) if holds)
         if word:
             yield word
+
+
+def count_partitions(lineage: Lineage) -> int:
+    """How many partitions the rows of a source fall into, without listing them."""
+    tested = _tested(lineage)
+    return (1 << len(tested)) - (len(tested) == len(lineage.filters))
+
+
+def _tested(lineage: Lineage) -> list[int]:
+    """The masks of the filters that some rows pass and some do not."""
+    return [f.mask for f in lineage.filters if f.conjuncts or (f.future_only and f.since > lineage.since)]
 
 
 def can_partition(plan: Plan) -> bool:

@@ -8,6 +8,8 @@ import pytest
 
 from midstream.model.errors import QueryError, StrategyError
 from midstream.sharing.chains import check_parts, check_whole, free_name, members, move, renamed, united
+from midstream.sharing.partition import MOST_JOINS, count_partitions, partitions_of
+from midstream.step.chain_unit import chain_units
 from tests.unit.sharing.manifests import at, begun, text, with_queries
 
 
@@ -53,3 +55,22 @@ def test_a_scheme_that_partitions_refuses_too_many_joins_and_plans_that_move() -
     with pytest.raises(StrategyError, match=r"push_down runs query 'q0' as several joins.*mem_opt"):
         check_whole(partitioned, "q0")
     check_whole(replace(with_queries(begun(), q=text(5)), sharing="push_down"), "q")
+
+
+@pytest.mark.parametrize("reshared", [False, True])
+@pytest.mark.parametrize("history", [False, True])
+def test_as_many_joins_are_refused_as_would_be_compiled(history: bool, reshared: bool) -> None:
+    """A filter that all rows were tested by splits none, and rows that pass no filter are not kept."""
+    filters = ["", *(f"{a}.v > {n}" for n in range(3) for a in "AB")]
+    texts = {f"q{n}": text(5, where) for n, where in enumerate(filters)}
+    many = with_queries(begun(sharing="push_down"), history=history, **texts)
+    if reshared:
+        many = replace(at(many, 4, 100), reshared=4)
+    check_parts(many, "q0")
+    (unit,) = chain_units(many, many.queries["q0"].group)
+    assert len(unit.answers.joins) <= MOST_JOINS
+    per_source = [len(list(partitions_of(lineage))) for lineage in unit.answers.lineages.values()]
+    assert [count_partitions(lineage) for lineage in unit.answers.lineages.values()] == per_source == [8, 8]
+    more = with_queries(many, history=history, q9=text(5, "A.v > 9"))
+    with pytest.raises(QueryError, match="push_down would need 128 joins"):
+        check_parts(more, "q9")
