@@ -8,12 +8,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.spark.crash_points import POINTS
+from midstream.step.commands.migrate import Migrate
 from tests.oracle.compare import difference
 from tests.sharing.drive import Segment, run
 from tests.sharing.judge import Judge
-from tests.spark.drive import Hooks, Place, finish
+from tests.spark.crash_job import STREAMS
+from tests.spark.drive import Hooks, Place, finish, job
 from tests.spark.sharing_job import CASE, case, commands, feed, the_job
 from tests.spark.test_crashes import run_and_kill
+from tests.spark.test_jobs import PAIRS, feed_step
 
 STEPS = len(CASE.steps)
 KILLS = {
@@ -73,3 +76,21 @@ def test_queries_come_and_go(spark: SparkSession, hooks: Hooks, tmp_path: Path, 
             hooks.give(step, command)
     finish(the_job(spark, tmp_path, sharing))
     check(Place(tmp_path), undisturbed(sharing))
+
+
+def test_each_query_of_a_plan_under_migration_has_it_in_its_status(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    for step in (0, 1):
+        feed_step(place, step)
+    hooks.give(1, Migrate("pairs", "[A: B | B: A]", "gpt", together=True))
+    wider = PAIRS.replace("WINDOW 4 SECONDS", "WINDOW 9 SECONDS")
+    run = finish(job(spark, place, STREAMS, {"pairs": PAIRS, "wider": wider}, sharing="mem_opt"))
+    queries = run.status()["queries"]
+    assert queries["pairs"]["chain"] == queries["wider"]["chain"] == "pairs"
+    for name in ("pairs", "wider"):
+        migration = queries[name]["migration"]
+        assert (migration["query"], migration["strategy"]) == (name, "gpt")
+        assert (migration["old"], migration["plan"], migration["begun"]) == ("(A B)", "[A: B | B: A]", 1)
+        assert [one["mark"] for one in migration["under_way"]] == ["pairs.1.0"]
