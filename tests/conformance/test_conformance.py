@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
-LEAST = {"test": 300, "soak": 5000, "quick": 20}[PROFILE]
+LEAST = {"test": 60, "soak": 5000, "quick": 20}[PROFILE]
 """The cases that every strategy has at least; some draws are of queries that some strategies refuse."""
 
 SHARES = {"test": 4, "soak": 40, "quick": 2}[PROFILE]
@@ -94,11 +94,11 @@ def test_queries_changed_while_they_were_carried(seen: Seen) -> None:
             continue  # It carries no join, and nothing else can be changed.
         assert told["changed"] > 0.1 * told["cases"], (name, told)
         assert told["changed rows"] > 0.02 * told["cases"], (name, told)
-    assert sum(told["changed amid"] for told in seen.values()) > LEAST / 10
+    assert sum(told["changed amid"] for told in seen.values()) > LEAST / 3
 
 
 def test_from_and_to_every_form(seen: Seen) -> None:
     for form in FORMS:
-        assert sum(told[f"from {form}"] for told in seen.values()) > LEAST / 10, form
-        assert sum(told[f"to {form}"] for told in seen.values()) > LEAST / 10, form
+        assert sum(told[f"from {form}"] for told in seen.values()) > LEAST / 2, form
+        assert sum(told[f"to {form}"] for told in seen.values()) > LEAST / 2, form
     assert not [form for form in FORMS if not seen["hybmig"][f"from {form}"] or not seen["hybmig"][f"to {form}"]]

@@ -35,7 +35,7 @@ def test_migrations_change_no_answer(data: st.DataObject) -> None:
 def test_migrations_were_exercised() -> None:
     """Runs after the test above, which would pass if every strategy refused or had nothing to do."""
     cases_drawn = sum(done[f"{name} done"] + done[f"{name} refused"] for name in strategies())
-    if cases_drawn > 200:
+    if cases_drawn > 60:
         # Chance rarely draws the plan form that some strategies are for; the conformance suite sees to them.
         undone = {name for name in strategies() if not done[f"{name} done"]}
         assert undone <= {"cacq", "jisc_stairs", "m_join", "pause_drain_resume", "stairs"}

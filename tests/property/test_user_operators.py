@@ -73,6 +73,6 @@ def test_neither_migrations_nor_hand_overs_nor_restarts_show(data: st.DataObject
 
 def test_hand_overs_were_exercised() -> None:
     """Runs after the test above, which would pass if all were refused."""
-    if sum(done.values()) > 100:
+    if sum(done.values()) > 60:
         assert {name for name in FEEDING if not done[name]} == set()
-        assert done["handed over"] > 50
+        assert done["handed over"] > 20

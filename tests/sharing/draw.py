@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 from tests.conformance.trips import options, strategies
@@ -11,7 +12,7 @@ from tests.oracle.spec import SECOND, StreamSpec
 from tests.property.drive import Rescale, Restart
 from tests.property.rows import TIME_TYPES, Pushed, Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move, Reshare
-from tests.sharing.family import Family, Manner, beside, family, plan
+from tests.sharing.family import Asked, Family, Manner, beside, family, plan
 
 MODES = ("auto", "mem_opt", "cpu_opt", "pull_up", "push_down", "off")
 LARGEST = {2: 40, 3: 20, 4: 11}
@@ -25,8 +26,12 @@ TAIL = 8
 """So many rows come once more a day later: by then all that was old is spent."""
 
 
-def case(seed: int, *, modes: Sequence[str] = MODES) -> Case:
-    """A case: one family or two of members that come, go and change, and others beside them."""
+def case(seed: int, *, modes: Sequence[str] = MODES, covered: bool = False) -> Case:
+    """A case: one family or two of members that come, go and change, and others beside them.
+
+    Where it is `covered` the widest query of a family runs from the first step on and no plan changes: whoever comes
+    later finds all that it asks for.
+    """
     rng = Random(seed)
     names = "ABCD"[: rng.choice((2, 2, 3, 3, 4))]
     families = [family(rng, names) for _ in range(rng.choice((1, 1, 1, 2)))]
@@ -46,6 +51,9 @@ def case(seed: int, *, modes: Sequence[str] = MODES) -> Case:
     if rng.random() < 0.15:
         others = [mode for mode in MODES if mode != "off" or sharing == "off"]
         actions.append(Reshare(rng.randrange(len(steps)), rng.choice(others)))
+    if covered:
+        calm = [action for action in actions if not isinstance(action, Move | Reshare)]
+        actions = [Add(0, "widest", _widest(rng, families[0])), *calm]
     ordered = sorted(actions, key=lambda action: (action.step, rng.random() if isinstance(action, Rescale) else 0))
     return Case(streams, steps, tuple(ordered), sharing, rng.choice((1, 1, 1, 2, 3)), shape.in_order)
 
@@ -68,6 +76,12 @@ def _life(rng: Random, of: Family, name: str, steps: int) -> list[Action]:
         if rng.random() < 0.4:
             found.append(Add(rng.randrange(until, steps), name, of.member(rng)[0], rng.random() < 0.9))
     return found
+
+
+def _widest(rng: Random, of: Family) -> Asked:
+    """A member with no filter, and the largest of all windows on each stream."""
+    windows = {label: max(windows[label] for windows in of.windows) for label in of.labels}
+    return replace(of, filters=(), windows=(windows,)).member(rng)[0]
 
 
 def _move(rng: Random, of: Family, name: str, manner: Manner, step: int) -> Move:

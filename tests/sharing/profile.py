@@ -1,4 +1,4 @@
-"""How many cases are drawn: `MIDSTREAM_PROFILE` is `test` (always the same), `soak` (ten times, new) or `quick`."""
+"""How many cases are drawn: `MIDSTREAM_PROFILE` is `test` (always the same), `soak` (forty times, new) or `quick`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
 
 def many(cases: int) -> Callable[[Any], Any]:
     """Draw so many cases in `make test`; one that fails makes itself smaller, which is quicker than to draw again."""
-    count = {"soak": 10 * cases, "quick": cases // 10}.get(PROFILE, cases)
+    count = {"soak": 40 * cases, "quick": cases // 4}.get(PROFILE, cases)
     fixed = PROFILE != "soak"
     return settings(
         max_examples=count,

@@ -23,7 +23,7 @@ SHARES = 4
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-@many(240 // SHARES)
+@many(80 // SHARES)
 @given(seed=st.integers(0, 2**40))
 def test_each_query_amid_everything(share: int, seed: int) -> None:
     drawn = everything(seed * SHARES + share)
@@ -43,8 +43,8 @@ def test_each_query_amid_everything(share: int, seed: int) -> None:
 
 def test_everything_was_exercised() -> None:
     """Runs after the test above, which would pass if nothing met anything."""
-    if done["segments"] < 500:
+    if done["segments"] < 200:
         pytest.skip(f"only {done['segments']} segments were drawn in this process: select the test above too")
     assert done["answered"] > 0.3 * done["segments"], done
-    assert done["together"] > 10, done
+    assert done["together"] > 12, done
     assert min(done[kind] for kind in ("Change", "Move")) > 0.3 * done["segments"], done

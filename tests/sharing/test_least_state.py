@@ -52,7 +52,7 @@ def with_actions(case: Case, actions: list[Action]) -> Case:
     return replace(case, actions=tuple(sorted((*actions, *case.actions), key=lambda action: action.step)))
 
 
-@many(80)
+@many(24)
 @given(st.integers(0, 2**40))
 def test_the_state_of_all_is_that_of_the_widest_alone(seed: int) -> None:
     """Theorem 5, in rows, after every step, whoever comes and goes beside the widest."""
@@ -94,7 +94,7 @@ def state_rows(case: Case) -> list[int]:
     return found
 
 
-@many(100)
+@many(30)
 @given(st.integers(0, 2**40))
 def test_every_row_kept_is_selected_by_some_query(seed: int) -> None:
     """Theorem 6, row by row: the rows that pass some filter and are in the window of the widest such query."""

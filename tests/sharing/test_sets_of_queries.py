@@ -22,14 +22,14 @@ done: Counter[str] = Counter()
 
 
 SHARES = 4
-"""Of the cases, so that processes side by side can have one each."""
+"""Of the cases; those of the first begin beside a query that covers all others."""
 
 
 @pytest.mark.parametrize("share", range(SHARES))
-@many(300 // SHARES)
+@many(120 // SHARES)
 @given(seed=st.integers(0, 2**40))
 def test_each_query_of_a_set(share: int, seed: int) -> None:
-    drawn = case(seed * SHARES + share)
+    drawn = case(seed * SHARES + share, covered=share == 0)
     try:
         found = run(drawn)
         seen = Judge(drawn, found).check()
@@ -49,11 +49,11 @@ def test_each_query_of_a_set(share: int, seed: int) -> None:
 
 def test_sets_were_exercised() -> None:
     """Runs after the test above, which would pass if nothing were shared, changed or answered."""
-    if done["segments"] < 500:
+    if done["segments"] < 300:
         pytest.skip(f"only {done['segments']} segments were drawn in this process: select the test above too")
     assert done["answered"] > 0.4 * done["segments"], done
     assert min(done[mode] for mode in MODES) > 0.08 * sum(done[mode] for mode in MODES), done
-    assert done["covered"] > 0.01 * done["segments"], done
+    assert done["covered"] > 0.05 * done["segments"], done
     for kind in ("all", "some", "new"):
         assert done[f"added amid rows, sees {kind}"] > 0.01 * done["segments"], (kind, done)
     assert done["Change refused"] < 0.3 * done["Change"], done
@@ -61,4 +61,4 @@ def test_sets_were_exercised() -> None:
     # Chance rarely has a plan of stairs; test_permanent sees to it. One strategy carries no state, and so no join.
     moved = {name for name in strategies() if done[f"{name} alone"] + done[f"{name} together"]}
     assert set(strategies()) - moved <= {"pause_drain_resume", "jisc_stairs"}, done
-    assert all(sum(done[f"{name} {how}"] for name in strategies()) > 50 for how in ("alone", "together")), done
+    assert all(sum(done[f"{name} {how}"] for name in strategies()) > 20 for how in ("alone", "together")), done

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -34,11 +35,11 @@ class Expression:
 
     def columns(self) -> frozenset[Column]:
         """Every column the expression reads."""
-        return frozenset(e for e in self.walk() if isinstance(e, Column))
+        return frozenset()
 
     def aliases(self) -> frozenset[str]:
         """Every source the expression reads."""
-        return frozenset(c.alias for c in self.columns())
+        return frozenset()
 
     def text(self) -> str:
         """A canonical text: equal texts mean equal expressions."""
@@ -51,6 +52,14 @@ class Column(Expression):
 
     alias: str
     name: str
+
+    @override
+    def columns(self) -> frozenset[Column]:
+        return frozenset((self,))
+
+    @override
+    def aliases(self) -> frozenset[str]:
+        return frozenset((self.alias,))
 
     @override
     def text(self) -> str:
@@ -80,7 +89,28 @@ class Call(Expression):
         return self.arguments
 
     @override
+    def columns(self) -> frozenset[Column]:
+        return self._columns
+
+    @override
+    def aliases(self) -> frozenset[str]:
+        return self._aliases
+
+    @override
     def text(self) -> str:
+        return self._text
+
+    # Signatures ask for these of every condition, state by state, whenever a plan is compiled.
+    @cached_property
+    def _columns(self) -> frozenset[Column]:
+        return frozenset[Column]().union(*(argument.columns() for argument in self.arguments))
+
+    @cached_property
+    def _aliases(self) -> frozenset[str]:
+        return frozenset[str]().union(*(argument.aliases() for argument in self.arguments))
+
+    @cached_property
+    def _text(self) -> str:
         inner = ", ".join(a.text() for a in self.arguments)
         return f"{self.function}({inner})::{self.type}" if self.function == "cast" else f"{self.function}({inner})"
 
