@@ -23,6 +23,7 @@ from midstream.operators.user_operator import UserOperator
 if TYPE_CHECKING:
     from midstream.spark import sinks
     from midstream.spark.job import Job
+    from midstream.spark.results import results_stream
 
 __version__ = "0.1.0"
 
@@ -40,17 +41,20 @@ __all__ = [
     "StrategyError",
     "UserOperator",
     "events",
+    "results_stream",
     "sinks",
     "strategies",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    """`Job` and `sinks` are imported when first asked for: they need Spark, the embedded engine does not."""
+    """What is imported when first asked for, for it needs Spark: the embedded engine does not."""
     import importlib
 
     if name == "Job":
         return importlib.import_module("midstream.spark.job").Job
+    if name == "results_stream":
+        return importlib.import_module("midstream.spark.results").results_stream
     if name == "sinks":
         return importlib.import_module("midstream.spark.sinks")
     raise AttributeError(f"module 'midstream' has no attribute {name!r}")

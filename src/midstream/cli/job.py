@@ -19,6 +19,9 @@ TEXTS = ("csv", "json")
 READING_OPTIONS = {"dateformat", "timestampformat", "timestampntzformat", "locale", "mode"}
 """Options, in small letters, that say how Spark shall read values from text."""
 
+RESULTS = "midstream"
+"""The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
+
 KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 
 
@@ -48,6 +51,8 @@ def job_of(session: Any, file: JobFile) -> Job:
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     """The streaming DataFrame of a source."""
+    if spec.format == RESULTS:
+        return _of_another_job(session, name, spec)
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
     header = {"header": "true", "inferSchema": "true"} if inferred and spec.format == "csv" else {}
@@ -65,6 +70,21 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
             place=f"[streams.{name}]",
             remedy="correct its format, path, schema or options",
         ) from error
+
+
+def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
+    """The results of a query of another job."""
+    from midstream.spark.results import results_stream
+
+    options = dict(spec.options)
+    query = options.pop("query", None)
+    if spec.path is None or query is None:
+        raise InputError(
+            f"stream {name!r} does not say whose results it reads",
+            place=f"[streams.{name}]",
+            remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
+        )
+    return results_stream(session, spec.path, query, **options)
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:

@@ -22,6 +22,7 @@ from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
 from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, differences
+from midstream.spark.results import stream_of
 from midstream.spark.sinks import as_sink
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
@@ -121,6 +122,18 @@ class Run:
         Queries that share already go on in their chains; one that began under `off` stays by itself.
         """
         return self._send(Reshare(sharing))
+
+    def results(self, query: str, **options: str | int) -> DataFrame:
+        """A query's results as a streaming DataFrame, for another job: each row exactly once.
+
+        The query's sink is one of Parquet files; see `midstream.results_stream`.
+        """
+        driver = self._driver
+        waiting = driver.folders.commands.after(driver.manifest.last_command)
+        added = {command.query: command for _, command in waiting if isinstance(command, AddQuery)}
+        declared = {} if driver.reconciled else driver.declared.queries
+        session = self._feed.session
+        return stream_of(session, driver.folders, driver.manifest, query, {**declared, **added}, options)
 
     def status(self) -> dict[str, Any]:
         """The job at a glance, as JSON values."""

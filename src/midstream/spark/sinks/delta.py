@@ -18,7 +18,7 @@ import pyarrow as pa
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.spark.sinks.contract import Sink, StagedStep
 from midstream.spark.sinks.extras import from_extra
-from midstream.spark.sinks.lake_table import TableVersion, going_back, lake_rows
+from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -66,18 +66,26 @@ class DeltaSink(Sink):
 
     def write(self, staged: StagedStep) -> None:
         """Append the rows, unless the table has the step already."""
-        from deltalake import DeltaTable, Schema, write_deltalake
+        from deltalake.exceptions import CommitFailedError
 
         rows = lake_rows(staged.table())
         with self._failing():
-            table = self._table()
-            if table is None:
-                DeltaTable.create(self.path, Schema.from_arrow(rows.schema), mode="ignore")
-                table = DeltaTable(self.path)
-        if self._has(table, staged):
-            return
-        self._check_columns(table, rows.schema)
-        with self._failing():
+            for attempt in reversed(range(ATTEMPTS)):
+                try:
+                    return self._append(rows, staged)
+                except CommitFailedError:  # Somebody else came first, perhaps with this very step.
+                    if not attempt:
+                        raise
+
+    def _append(self, rows: pa.Table, staged: StagedStep) -> None:
+        from deltalake import DeltaTable, Schema, write_deltalake
+
+        table = self._table()
+        if table is None:
+            DeltaTable.create(self.path, Schema.from_arrow(rows.schema), mode="ignore")
+            table = DeltaTable(self.path)
+        if not self._has(table, staged):
+            self._check_columns(table, rows.schema)
             rows = rows.select([field.name for field in table.schema().fields])
             write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.step))
 

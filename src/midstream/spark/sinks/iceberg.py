@@ -18,7 +18,7 @@ import pyarrow as pa
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.spark.sinks.contract import Sink, StagedStep
 from midstream.spark.sinks.extras import from_extra
-from midstream.spark.sinks.lake_table import TableVersion, going_back, lake_rows
+from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -59,11 +59,20 @@ class IcebergSink(Sink):
 
     def write(self, staged: StagedStep) -> None:
         """Append the rows, unless the table has the step already."""
+        from pyiceberg.exceptions import CommitFailedException
+
         rows = lake_rows(staged.table())
         with self._failing():
-            table = self._catalog().create_table_if_not_exists(self.table, rows.schema)
-            if self._has(table, staged):
-                return
+            for attempt in reversed(range(ATTEMPTS)):
+                try:
+                    return self._append(rows, staged)
+                except CommitFailedException:  # Somebody else came first, perhaps with this very step.
+                    if not attempt:
+                        raise
+
+    def _append(self, rows: pa.Table, staged: StagedStep) -> None:
+        table = self._catalog().create_table_if_not_exists(self.table, rows.schema)
+        if not self._has(table, staged):
             self._check_columns(table, rows.schema)
             with _once(table).transaction() as transaction:
                 transaction.append(rows, {QUERY: staged.name, STEP: str(staged.step)})
@@ -161,7 +170,7 @@ def _note(name: str) -> str:
 def _once(table: Table) -> Table:
     """The table, whose commits from here fail where another came first.
 
-    By default the library appends once more on top of the other, which may have been the same step.
+    By default the library appends once more on top of the other, without seeing whether that was the same step.
     """
     table.metadata.properties["commit.retry.num-retries"] = "0"
     return table

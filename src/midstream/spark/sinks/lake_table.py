@@ -10,6 +10,9 @@ import pyarrow.types as pt
 
 from midstream.model.errors import SinkError
 
+ATTEMPTS = 10
+"""How often an append is tried where others commit to the table at the same time."""
+
 _WIDER = {
     pa.uint8(): pa.int16(),
     pa.uint16(): pa.int32(),

@@ -1,0 +1,81 @@
+"""A query's results as a stream for the next job.
+
+A sink of files puts the results of each step in place at once and never changes them. So Spark's own file source over
+its folders brings every row once, and the job that reads it notes in its checkpoint which files it has read: a row
+that the first job answered is in the second one exactly once, whichever of them is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.language.parse import parsed
+from midstream.model.errors import QueryError, SinkError
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.spark.folders import Folders
+from midstream.spark.sinks import FileSink, local_path, restored
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.operators import results_of
+
+STREAMED_FORMAT = "parquet"
+"""The one format of files that has every type; from texts Spark would read NULL where it cannot read a value."""
+
+_GLOB = re.compile(r"[\\*?\[\]{}]")
+
+
+def results_stream(
+    spark: SparkSession, checkpoint: str | os.PathLike[str], query: str, **options: str | int
+) -> DataFrame:
+    """The results of a query of another job, running or not, as a streaming DataFrame.
+
+    `checkpoint` is that job's, which has done a step. `options` are those of Spark's file source, such as
+    `maxFilesPerTrigger`. A job that goes back does steps again, whose results come a second time: have the jobs that
+    read it go back as well.
+    """
+    folder = local_path(checkpoint)
+    return stream_of(spark, Folders(folder), Checkpoint.open(folder).manifest(), query, {}, options)
+
+
+def stream_of(
+    spark: SparkSession,
+    folders: Folders,
+    manifest: Manifest,
+    query: str,
+    declared: Mapping[str, AddQuery],
+    options: Mapping[str, str | int],
+) -> DataFrame:
+    """The results of a query that the manifest has, or that is `declared` and begins with the next step."""
+    entry = manifest.queries.get(query) or declared.get(query)
+    if entry is None:
+        known = ", ".join(sorted({*manifest.queries, *declared})) or "none yet"
+        raise QueryError(f"there is no query {query!r}", place=folders.root, remedy=f"the job's queries are: {known}")
+    sink = restored(entry.sink, folders.results(query))
+    if not isinstance(sink, FileSink) or sink.format != STREAMED_FORMAT:
+        raise SinkError(
+            f"the results of query {query!r} do not go to {STREAMED_FORMAT} files",
+            place=f"query {query}",
+            remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
+        )
+    if found := _GLOB.search(sink.path):  # Spark reads files below such a folder twice, even if it is escaped.
+        raise SinkError(
+            f"Spark's file source cannot read a folder with {found[0]!r} in its path",
+            place=sink.path,
+            remedy="name a folder without the characters of a pattern as the query's sink",
+        )
+    sink.open()
+    schema = from_arrow_schema(_columns(manifest, entry), prefer_timestamp_ntz=True)
+    return spark.readStream.schema(schema).options(**options).format(sink.format).load(f"{sink.path}/step=*")
+
+
+def _columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
+    query = parsed(manifest, entry.sql)
+    if entry.operator is not None:
+        return results_of(query, entry.operator)
+    return pa.schema([(output.name, output.expression.type) for output in query.outputs])
