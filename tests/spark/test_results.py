@@ -23,6 +23,7 @@ def fours(root: Path) -> list[tuple[int, ...]]:
     return sorted(tuple(row.values()) for row in read_all(root / "fours").to_pylist())
 
 
+@pytest.mark.timeout(600)
 def test_the_first_of_two_chained_jobs_is_killed_amid_its_commit(spark: SparkSession, tmp_path: Path) -> None:
     feed(tmp_path)
     asked = [sys.executable, "-m", "tests.spark.chained_job", str(tmp_path)]
