@@ -21,8 +21,9 @@ from midstream.model.ids import StateId, StateKind
 from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.successor import Successor
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
-from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, time_array, with_time
+from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations, Words
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
+from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
@@ -31,22 +32,6 @@ from midstream.state.rows import BaseRows, RowRun
 from midstream.state.sorted_run import SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
-
-BEGINNING = -(2**63)
-"""The watermark of a stream that has not spoken."""
-
-
-@dataclass(frozen=True)
-class StepClock:
-    """Where a step stands: its number, the watermark of each stream before and after it, and the arrivals before it.
-
-    `before` decides what is alive and what is late, `after` which instants of an aggregate have passed.
-    """
-
-    step: int
-    before: Mapping[str, int] = field(default_factory=dict)
-    after: Mapping[str, int] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 class Lane:

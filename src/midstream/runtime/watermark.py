@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from midstream.model.manifest import StreamProgress
 from midstream.model.schema import StreamSchema
-from midstream.runtime.lane import BEGINNING
+
+BEGINNING = -(2**63)
+"""The watermark of a stream that has not spoken."""
+
+
+@dataclass(frozen=True)
+class StepClock:
+    """Where a step stands: its number, the watermark of each stream before and after it, and the arrivals before it.
+
+    `before` decides what is alive and what is late, `after` which instants of an aggregate have passed.
+    """
+
+    step: int
+    before: Mapping[str, int] = field(default_factory=dict)
+    after: Mapping[str, int] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

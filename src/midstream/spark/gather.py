@@ -16,8 +16,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
-from midstream.runtime.lane import StepClock
-from midstream.runtime.watermark import Seen, watermarks
+from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
 from midstream.spark.outputs import OutputFile

@@ -18,9 +18,8 @@ from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
-from midstream.runtime.lane import StepClock
 from midstream.runtime.lane_key import SINGLE
-from midstream.runtime.watermark import Seen
+from midstream.runtime.watermark import Seen, StepClock
 from midstream.spark.crash_points import CrashPoint
 from midstream.spark.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
 from midstream.spark.sinks import Staging

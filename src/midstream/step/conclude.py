@@ -10,8 +10,7 @@ from midstream.model.counters import Counters
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
-from midstream.runtime.lane import BEGINNING
-from midstream.runtime.watermark import Seen, advance, watermarks
+from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
 from midstream.step.lane_step import LaneOutput
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan

@@ -13,8 +13,7 @@ from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState, Manifest
-from midstream.runtime.lane import StepClock
-from midstream.runtime.watermark import watermarks
+from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit

@@ -15,8 +15,9 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import Clock
 from midstream.plan.signature import Signature
-from midstream.runtime.lane import Lane, StepClock
+from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
+from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.program import Program
 from midstream.step.unit_step import UnitStep

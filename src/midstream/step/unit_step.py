@@ -13,9 +13,10 @@ from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
 from midstream.operators.source import SourceOperator
 from midstream.runtime.box import Box, PlanBox
-from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
+from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.step.draft import MigrationStart

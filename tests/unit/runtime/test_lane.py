@@ -13,7 +13,8 @@ from midstream.model.manifest import LaneState
 from midstream.plan.signature import Signature
 from midstream.runtime import checks
 from midstream.runtime.checks import ContractError
-from midstream.runtime.lane import Lane, StepClock
+from midstream.runtime.lane import Lane
+from midstream.runtime.watermark import StepClock
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 from midstream.state.sorted_run import SortedRun

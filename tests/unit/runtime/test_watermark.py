@@ -8,8 +8,7 @@ import pytest
 
 from midstream.model.manifest import StreamProgress
 from midstream.model.schema import StreamSchema
-from midstream.runtime.lane import BEGINNING
-from midstream.runtime.watermark import Seen, advance, watermark, watermarks
+from midstream.runtime.watermark import BEGINNING, Seen, advance, watermark, watermarks
 from tests.unit.building import COLUMNS
 
 Times = dict[str, int | None]

@@ -8,8 +8,9 @@ from typing import Any
 
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.plan.decompose import Sources, Task
-from midstream.runtime.lane import BEGINNING, Lane
+from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
+from midstream.runtime.watermark import BEGINNING
 from midstream.state.specs import RowsSpec
 
 

@@ -10,8 +10,7 @@ import pyarrow as pa
 
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema, plain_type
-from midstream.runtime.lane import BEGINNING
-from midstream.runtime.watermark import Seen
+from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import TIME
 from midstream.step.admission.outputs import dead_letters, late_rows
 from midstream.step.admission.reading import read_rows
