@@ -94,7 +94,9 @@ def test_queries_changed_while_they_were_carried(seen: Seen) -> None:
             continue  # It carries no join, and nothing else can be changed.
         assert told["changed"] > 0.1 * told["cases"], (name, told)
         assert told["changed rows"] > 0.02 * told["cases"], (name, told)
-    assert sum(told["changed amid"] for told in seen.values()) > LEAST / 3
+    whole = sum((told for name, told in seen.items() if name != "pause_drain_resume"), Counter[str]())
+    assert whole["changed amid"] > max(0.03 * whole["cases"], LEAST / 3), whole
+    assert whole["changed rows"] > 0.06 * whole["cases"], whole
 
 
 def test_from_and_to_every_form(seen: Seen) -> None:
