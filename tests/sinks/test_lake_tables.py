@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import sys
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
@@ -197,3 +198,21 @@ def test_a_folder_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Pat
     (tmp_path / "file").write_text("")
     with pytest.raises(ms.SinkError, match=r"file/t.*Remedy"):
         steps(DeltaSink(str(tmp_path / "file" / "t")), tmp_path, [0])
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "options"),
+    [
+        ("deltalake", "delta", {"type": "delta", "path": "t"}),
+        ("pyiceberg", "iceberg", {"type": "iceberg", "table": "ns.t"}),
+        ("psycopg", "postgresql", {"type": "postgresql", "table": "t"}),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_its_extra(
+    package: str, extra: str, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, module)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ms.SinkError, match=rf"{package}.*Remedy: pip install 'midstream\[{extra}\]'"):
+        as_sink(options, "default")
