@@ -9,9 +9,11 @@ from midstream.migration.discovery import strategies
 from midstream.model import events
 from midstream.model.errors import (
     CheckpointError,
+    HeldCheckpointError,
     InputError,
     InternalError,
     LanguageError,
+    LostCheckpointError,
     MidstreamError,
     PlanError,
     QueryError,
@@ -30,10 +32,12 @@ __version__ = "0.1.0"
 __all__ = [
     "CheckpointError",
     "Engine",
+    "HeldCheckpointError",
     "InputError",
     "InternalError",
     "Job",
     "LanguageError",
+    "LostCheckpointError",
     "MidstreamError",
     "PlanError",
     "QueryError",

@@ -4,43 +4,50 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from midstream.checkpoint.epochs import Epochs
 from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
-from midstream.state.store.disk import (
-    cannot_read,
-    cannot_write,
-    discard,
-    names_in,
-    other_version,
-    seal,
-    sync_folder,
-    unseal,
-    write_whole,
-)
+from midstream.model.time_line import Epoch, TimeLine
+from midstream.state.store.disk import other_version, seal, unseal
+from midstream.state.store.local import as_storage
+from midstream.state.store.storage import Storage
 
-_STEP = re.compile(r"-?\d+\.json")
+_NAME = re.compile(r"(?:(\d+)-)?(-?\d+)\.json")
 _TURN = "turn.json"
 _TURN_REMEDY = "restore the file, or remove it: the job is then where it was before it went back"
 _T = TypeVar("_T")
-_Identity = tuple[int, int, int]
+
+
+@dataclass(frozen=True, order=True)
+class _Entry:
+    """A manifest's file: the number of the epoch it was published in (0 before there were any) and its step."""
+
+    epoch: int
+    step: int
+    name: str
+
+    @staticmethod
+    def of(name: str) -> _Entry | None:
+        found = _NAME.fullmatch(name)
+        return _Entry(int(found[1] or 0), int(found[2]), name) if found else None
 
 
 class ManifestLog:
     """Where steps commit: a step is done once its manifest is published, and not before.
 
-    The newest `keep` manifests stay; each is a savepoint that `rewind` goes back to. Whatever interrupts a call, the
-    log is afterwards as it was before the call or as it is after it. One writer at a time; any number of readers.
-
-    To go back is atomic too, though many files go: the manifest gone back to is first written as `turn.json`. From then
-    on it is the newest one and files of later steps do not count; at last it is renamed to its step's own name. The
-    next call that writes ends what was left undone.
+    The newest `keep` manifests stay; each is a savepoint that the job can go back to. Whatever interrupts a call, the
+    log is afterwards as it was before the call or as it is after it. Any number of readers; one writer, which is held
+    to it by epochs: see `Writer`. Every manifest is a file of its own epoch and step, so no driver ever overwrites what
+    another has published, and the newest is the last step of the last epoch. What is not on the newest one's time line
+    does not count: manifests of steps that were given up, or published by a driver that had lost the checkpoint.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -51,55 +58,60 @@ class ManifestLog:
     (1, 2) 2
     """
 
-    def __init__(self, root: str | os.PathLike[str], keep: int = 10, *, fsync: bool = False) -> None:
-        """The log in the folder `root`, which is made when the first manifest is published."""
+    def __init__(self, root: str | os.PathLike[str] | Storage, keep: int = 10) -> None:
+        """The log in a folder, which is made when the first manifest is published."""
         if keep < 1:
             raise CheckpointError(f"cannot keep {keep} manifests", place=str(root), remedy="keep one or more")
-        self._root = os.path.abspath(root)
+        self.storage = as_storage(root)
         self._keep = keep
-        self._fsync = fsync
-        self._seen: dict[int, tuple[_Identity, Manifest]] = {}
+        self._seen: dict[_Entry, Manifest] = {}
+
+    @property
+    def epochs(self) -> Epochs:
+        """All claims on the checkpoint."""
+        return Epochs(self.storage)
 
     @property
     def root(self) -> Path:
-        """The folder of the manifests."""
-        return Path(self._root)
+        """The folder of the manifests, where they are in one."""
+        return Path(self.storage.url)
 
     def publish(self, manifest: Manifest) -> None:
-        """Make this the newest manifest; manifests of later steps, left by going back, are abandoned.
+        """Make this the newest manifest.
 
-        Publishing a step again replaces it. Manifests older than the newest `keep` are removed once the new one stands.
-        Raises `SinkError` where it cannot be written; then the log is as before.
+        Publishing a step again in the same epoch replaces it. Manifests older than the newest `keep`, and those that do
+        not count, are removed once the new one stands. Raises `SinkError` where it cannot be written; then the log is
+        as before.
         """
-        names = names_in(self._root)
-        if _TURN in names:
-            self._finish_turn()
-            names = names_in(self._root)
-        steps = {*_steps(names), manifest.step}
-        if max(steps) > manifest.step:
-            self._turn(manifest)
-            steps = {step for step in steps if step <= manifest.step}
-        else:
-            write_whole(self._path(manifest.step), _document(manifest), fsync=self._fsync)
-            self._seen[manifest.step] = _identity(self._path(manifest.step)), manifest
-        # The step is done: what cannot be cleaned away now is tried again with the next.
-        for step in sorted(steps)[: -self._keep]:
-            discard(self._path(step))
-            self._seen.pop(step, None)
-        for name in names:
-            if name.endswith(".tmp"):
-                discard(f"{self._root}/{name}")
+        entry = _entry(manifest)
+        self.storage.write(entry.name, _document(manifest))
+        self._remember({**self._seen, entry: manifest})
+        with suppress(SinkError):  # The step is done: what cannot be cleaned away now is tried again with the next.
+            everything = self._everything()
+            kept = self._counting(everything, manifest.time_line)[-self._keep :]
+            self._remember({one: self._seen[one] for one in kept if one in self._seen})
+            gone = [old.name for old in everything if old < entry and old not in kept]
+            self.storage.remove(gone)
+            self.storage.tidy()
 
-    def rewind(self, step: int) -> Manifest:
-        """Go back to a kept step: it becomes the newest, later manifests are removed.
+    def rewind(self, step: int, *, take_over: bool = False) -> Manifest:
+        """Go back to a kept step: it becomes the newest, in an epoch of its own, and later ones no longer count.
 
-        Raises `CheckpointError`, and changes nothing, where that step is not kept or its manifest is damaged.
+        Raises `CheckpointError`, and changes nothing, where that step is not kept or its manifest is damaged, and
+        `HeldCheckpointError` where a job writes the checkpoint, unless that is to be taken over.
         """
-        manifest = self.read(step)
-        names = names_in(self._root)
-        if _TURN in names or any(other > step for other in _steps(names)):
-            self._turn(manifest)
-        return manifest
+        self.read(step)
+        claim = self.epochs.claim(take_over=take_over)
+        try:
+            target, newest = self.read(step), max(self.steps())
+            known = {epoch.number: epoch for one in (target, *self.readable_after(step)) for epoch in one.epochs}
+            target = replace(target, epochs=tuple(known[number] for number in sorted(known)))
+            abandoned = newest if newest > step else None
+            begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned))
+            self.publish(begun)
+            return begun
+        finally:
+            self.epochs.release(claim)
 
     def latest(self) -> Manifest | None:
         """The newest manifest, or None for a job that has not done a step.
@@ -114,7 +126,7 @@ class ManifestLog:
 
     def steps(self) -> tuple[int, ...]:
         """The kept steps, in order."""
-        return self._settled(self._kept_steps)
+        return self._settled(lambda: tuple(entry.step for entry in self._kept()))
 
     def kept(self) -> tuple[Manifest, ...]:
         """All kept manifests, in order of step, for the sweep; those this object has read or published cost little.
@@ -123,99 +135,99 @@ class ManifestLog:
         """
         return self._settled(self._all)
 
-    def _latest(self) -> Manifest | None:
-        steps = self._kept_steps()
-        return self._read_whole(steps[-1], steps) if steps else None
+    def readable_after(self, step: int) -> tuple[Manifest, ...]:
+        """The kept manifests of later steps, but for those that are damaged."""
+        found = []
+        for entry in self._settled(self._kept):
+            if entry.step > step:
+                with suppress(MidstreamError, FileNotFoundError):
+                    found.append(self._parse(entry))
+        return tuple(found)
 
-    def _kept_steps(self) -> tuple[int, ...]:
-        names = names_in(self._root)
-        steps = _steps(names)
-        if _TURN in names:
-            turned = self._parse(self._turn_path, _TURN_REMEDY).step
-            steps = {step for step in steps if step < turned} | {turned}
-        return tuple(sorted(steps))
+    def _latest(self) -> Manifest | None:
+        everything = self._everything()
+        return self._read_whole(everything[-1], everything) if everything else None
 
     def _read_kept(self, step: int) -> Manifest:
-        steps = self._kept_steps()
-        if step not in steps:
-            kept = f"{steps[0]} to {steps[-1]}" if steps else "none"
-            raise CheckpointError(f"step {step} is not kept", place=self._root, remedy=f"choose a kept step: {kept}")
-        return self._read_whole(step, steps)
+        kept = self._kept()
+        for entry in kept:
+            if entry.step == step:
+                return self._read_whole(entry, kept)
+        steps = f"{kept[0].step} to {kept[-1].step}" if kept else "none"
+        raise CheckpointError(f"step {step} is not kept", place=self.storage.url, remedy=f"choose a kept step: {steps}")
 
-    def _read_whole(self, step: int, steps: tuple[int, ...]) -> Manifest:
+    def _read_whole(self, entry: _Entry, others: list[_Entry]) -> Manifest:
         try:
-            return self._parse(self._where(step))
+            return self._parse(entry)
         except CheckpointError as error:
             if error.remedy:
                 raise
-            remedy = self._way_out([older for older in steps if older < step])
+            remedy = self._way_out([other for other in others if other < entry])
             raise CheckpointError(error.message, place=error.place, remedy=remedy) from error
 
     def _all(self) -> tuple[Manifest, ...]:
-        seen: dict[int, tuple[_Identity, Manifest]] = {}
-        steps = self._kept_steps()
-        for step in steps:
-            identity = _identity(self._where(step))
-            entry = self._seen.get(step)
-            seen[step] = entry if entry and entry[0] == identity else (identity, self._read_whole(step, steps))
-        self._seen = seen
-        return tuple(manifest for _, manifest in seen.values())
+        kept = self._kept()
+        seen = {entry: self._seen.get(entry) or self._read_whole(entry, kept) for entry in kept}
+        self._remember(seen)
+        return tuple(seen.values())
 
-    def _where(self, step: int) -> str:
-        turn = self._turn_path
-        turned = os.path.exists(turn) and self._parse(turn, _TURN_REMEDY).step == step
-        return turn if turned else self._path(step)
+    def _remember(self, seen: Mapping[_Entry, Manifest]) -> None:
+        """Before there were epochs, a file might be written again by another process."""
+        self._seen = {entry: manifest for entry, manifest in seen.items() if entry.epoch}
 
-    def _parse(self, path: str, remedy: str = "") -> Manifest:
-        try:
-            with open(path, "rb") as file:
-                value = unseal(file.read(), path, remedy)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise cannot_read(error, path) from error
+    def _everything(self) -> list[_Entry]:
+        """Every file that is there, oldest first."""
+        names = self.storage.names()
+        found = sorted(entry for name in names if (entry := _Entry.of(name)))
+        if _TURN not in names:
+            return found
+        # A version without epochs was cut off while it went back: this file is then the newest of its time.
+        turn = _Entry(0, 0, _TURN)
+        turn = _Entry(0, self._parse(turn, _TURN_REMEDY).step, _TURN)
+        return sorted([turn, *(entry for entry in found if entry.epoch > 0 or entry.step < turn.step)])
+
+    def _kept(self) -> list[_Entry]:
+        """The files that count, oldest first."""
+        everything = self._everything()
+        line = TimeLine("")
+        for entry in reversed(everything):
+            with suppress(MidstreamError):
+                line = (self._seen.get(entry) or self._parse(entry)).time_line
+                break
+        return self._counting(everything, line)
+
+    @staticmethod
+    def _counting(everything: list[_Entry], line: TimeLine) -> list[_Entry]:
+        """Those of a time line: of each step the one of the newest epoch, if that had a right to the step."""
+        begun = {epoch.number: epoch.since - 1 for epoch in line.epochs}
+        kept: list[_Entry] = []
+        for entry in reversed(everything):
+            epoch = line.epoch_of(entry.step)
+            owned = entry.epoch == (epoch.number if epoch else 0) or begun.get(entry.epoch) == entry.step
+            if owned and (not kept or entry.step < kept[-1].step):
+                kept.append(entry)
+        return kept[::-1]
+
+    def _parse(self, entry: _Entry, remedy: str = "") -> Manifest:
+        place = self.storage.place(entry.name)
+        value = unseal(self.storage.read(entry.name).to_pybytes(), place, remedy)
         try:
             if value["format"] not in READABLE:
-                raise other_version(str(value["format"]), path)
+                raise other_version(str(value["format"]), place)
             return decode(Manifest, upgraded(value))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a manifest: {error!r}"
-            raise CheckpointError(message, place=path, remedy=remedy) from error
+            raise CheckpointError(message, place=place, remedy=remedy) from error
 
-    def _way_out(self, older: list[int]) -> str:
-        for step in reversed(older):
+    def _way_out(self, older: list[_Entry]) -> str:
+        for entry in reversed(older):
             try:
-                self._parse(self._path(step))
+                self._parse(entry)
             except (MidstreamError, FileNotFoundError):
                 continue
-            return f"restore the file, or go back to step {step} with ManifestLog({self._root!r}).rewind({step})"
+            checkpoint = self.storage.url.rpartition("/")[0] or self.storage.url
+            return f"restore the file, or go back to step {entry.step} with: midstream rewind {checkpoint} {entry.step}"
         return "restore the file, or begin with another checkpoint: no older step is whole"
-
-    def _turn(self, manifest: Manifest) -> None:
-        write_whole(self._turn_path, _document(manifest), fsync=self._fsync)
-        with suppress(SinkError):  # It counts from here on.
-            self._finish_turn()
-
-    def _finish_turn(self) -> None:
-        turned = self._parse(self._turn_path, _TURN_REMEDY).step
-        try:
-            for step in _steps(names_in(self._root)):
-                if step > turned:
-                    os.unlink(self._path(step))
-            if self._fsync:
-                sync_folder(self._root)
-            os.replace(self._turn_path, self._path(turned))
-            if self._fsync:
-                sync_folder(self._root)
-        except OSError as error:
-            raise cannot_write(error, self._root) from error
-
-    @property
-    def _turn_path(self) -> str:
-        return f"{self._root}/{_TURN}"
-
-    def _path(self, step: int) -> str:
-        return f"{self._root}/{step:012d}.json"
 
     def _settled(self, look: Callable[[], _T]) -> _T:
         """Look again where the writer took a file away between its being listed and its being read."""
@@ -227,15 +239,13 @@ class ManifestLog:
         return look()
 
 
+def _entry(manifest: Manifest) -> _Entry:
+    if not manifest.epochs:
+        return _Entry(0, manifest.step, f"{manifest.step:012d}.json")
+    epoch = manifest.epochs[-1].number
+    return _Entry(epoch, manifest.step, f"{epoch:06d}-{manifest.step:012d}.json")
+
+
 def _document(manifest: Manifest) -> bytes:
     # The version once more, where the checksum covers it.
     return seal({"format": FORMAT_VERSION, **encode(manifest)})
-
-
-def _steps(names: list[str]) -> set[int]:
-    return {int(name[:-5]) for name in names if _STEP.fullmatch(name)}
-
-
-def _identity(path: str) -> _Identity:
-    found = os.stat(path)
-    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.event_log import EventLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
@@ -19,6 +18,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
 from midstream.model.manifest import Manifest
+from midstream.state.store.local import LocalStorage
 from midstream.step.commands.base import StepCommand, taken
 from midstream.step.plan_step import plan_step
 
@@ -97,26 +97,22 @@ class Checkpoint:
 
     def events(self, after: int = -1) -> Iterator[JsonObject]:
         """What happened in the steps after `after`, oldest first, as JSON values."""
-        files = sorted(self._event_files(), key=_step_of)
-        for file in files:
-            if _step_of(file) > after:
-                yield from _read_events(file)
-        if not files:
+        newest = self.manifests.latest()
+        if newest is not None and self._event_log.is_there:
+            yield from self._event_log.read(newest.time_line, newest.step, after)
+        else:
             yield from (event for event in self._saved_events() if event["step"] > after)
 
     def last_events(self, count: int) -> list[JsonObject]:
         """The last `count` events, oldest first."""
-        files, found = sorted(self._event_files(), key=_step_of, reverse=True), list[JsonObject]()
-        for file in files:
-            if len(found) >= count:
-                break
-            found = _read_events(file) + found
-        found = found if files else self._saved_events()
-        return found[-count:] if count else []
+        newest = self.manifests.latest()
+        if newest is not None and self._event_log.is_there:
+            return self._event_log.newest(newest.time_line, newest.step, count)
+        return self._saved_events()[-count:] if count else []
 
-    def _event_files(self) -> list[Path]:
-        folder = self.path / "events"
-        return [f for f in folder.iterdir() if f.suffix == ".jsonl"] if folder.is_dir() else []
+    @property
+    def _event_log(self) -> EventLog:
+        return EventLog(LocalStorage(self.path / "events"))
 
     def _saved_events(self) -> list[JsonObject]:
         """The events that a saved engine's manifest has."""
@@ -148,16 +144,3 @@ def send(
     after = taken(plan_step(manifest, waiting).manifest, command)
     command = command.logged(after)
     return log.append(command), command
-
-
-def _step_of(file: Path) -> int:
-    digits = re.search(r"\d+", file.stem)
-    return int(digits.group()) if digits else -1
-
-
-def _read_events(file: Path) -> list[JsonObject]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:  # swept between the listing and the reading
-        return []
-    return [json.loads(line) for line in lines if line.strip()]

@@ -31,10 +31,12 @@ Document = Mapping[str, Any]
 def upgraded(document: Document) -> dict[str, Any]:
     """The manifest in a document of any readable format, as this version would have written it.
 
-    Format 2 wrote out every field of every value, those at their default included; they read as they are. What queries
-    share had other names there.
+    Before format 4 there were no epochs. Format 2 wrote out every field of every value, those at their default
+    included; they read as they are. What queries share had other names there.
     """
     manifest = {name: value for name, value in document.items() if name != "format"}
+    if document["format"] < 4:
+        manifest = {**manifest, "epochs": []}
     return _from_format_2(manifest) if document["format"] == 2 else manifest
 
 

@@ -14,6 +14,7 @@ from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
 from midstream.cli.demo import demo
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
+from midstream.cli.rewind import rewind
 from midstream.cli.run import run
 from midstream.cli.status import explain, status
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, status, explain, migrate, add, change, drop, rescale, reshare, lab):
+for command in (demo, run, status, explain, migrate, add, change, drop, rescale, reshare, rewind, lab):
     app.command()(command)
 
 

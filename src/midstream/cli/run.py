@@ -12,6 +12,7 @@ import typer
 
 from midstream.cli.arguments import AsJson
 from midstream.cli.output import print_json, progress_bar, say
+from midstream.cli.rewind import TakeOver
 from midstream.cli.spark_session import spark_session
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ def run(
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
     ] = None,
+    take_over: TakeOver = False,
     as_json: AsJson = False,
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
@@ -49,7 +51,8 @@ def run(
     job = read_job_file(job_file)
     scheme(job.sharing, f"{job_file}, sharing")
     parse_duration(interval)
-    report = _run(job, {"availableNow": True} if once else {"processingTime": interval}, cores, master, as_json)
+    trigger = {"availableNow": True} if once else {"processingTime": interval}
+    report = _run(job, trigger, cores, master, take_over, as_json)
     if as_json:
         print_json(report)
         return
@@ -58,7 +61,9 @@ def run(
         say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
 
 
-def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, quiet: bool) -> dict[str, Any]:
+def _run(
+    job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, take_over: bool, quiet: bool
+) -> dict[str, Any]:
     from midstream.checkpoint.reader import Checkpoint
     from midstream.cli.job import job_of
 
@@ -69,7 +74,7 @@ def _run(job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, 
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session("midstream", cores, checkpoint.path / "spark.log", settings)
         with session as spark, _signals() as interrupted:
-            running = job_of(spark, job).start(trigger=trigger)
+            running = job_of(spark, job).start(trigger, take_over=take_over)
             while not running.await_termination(POLL_SECONDS):
                 if interrupted:
                     running.stop()

@@ -59,6 +59,14 @@ class NoCheckpointError(CheckpointError):
     """There is no checkpoint where one was looked for."""
 
 
+class HeldCheckpointError(CheckpointError):
+    """Another process writes the checkpoint, or may still do so."""
+
+
+class LostCheckpointError(CheckpointError):
+    """Another driver has taken the checkpoint over; this one has stopped, and changes nothing any more."""
+
+
 class SinkError(MidstreamError):
     """Results or state cannot be written where they should go."""
 

@@ -15,12 +15,13 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
+from midstream.model.time_line import Epoch, TimeLine
 from midstream.model.window import Clock
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Of manifests, chunks and events, as they are written."""
 
-READABLE = frozenset({2, FORMAT_VERSION})
+READABLE = frozenset({2, 3, FORMAT_VERSION})
 """The versions that are read; a checkpoint of another one is refused."""
 
 DEFAULT_SHARING = "auto"
@@ -141,6 +142,7 @@ class Manifest(Complete):
     """The job after `step` steps.
 
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
+    `epochs` are those of its time line; none for an engine that has no checkpoint.
     """
 
     job: str = ""
@@ -160,6 +162,16 @@ class Manifest(Complete):
     last_command: int = 0
     pending: tuple[Command, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
+    epochs: tuple[Epoch, ...] = ()
+
+    @property
+    def time_line(self) -> TimeLine:
+        """Whose steps the job has done."""
+        return TimeLine(self.job, self.epochs)
+
+    def in_epoch(self, epoch: Epoch) -> Manifest:
+        """The manifest as an epoch goes on from it."""
+        return replace(self, epochs=self.time_line.after(epoch).epochs)
 
     def with_query(self, name: str, entry: QueryEntry) -> Manifest:
         """The manifest with a query added or replaced."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from midstream.checkpoint.writer import Writer
 from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
@@ -29,6 +30,7 @@ from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
+from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
@@ -62,6 +64,7 @@ class Driver:
 
     def __init__(
         self,
+        writer: Writer,
         manifest: Manifest,
         declared: Declared,
         outputs: Outputs,
@@ -69,7 +72,8 @@ class Driver:
         crash: CrashPoint,
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
-        self.folders = outputs.folders
+        self.folders, self.writer = outputs.folders, writer
+        self._store = FileStore(self.folders.chunks, epoch=writer.claim.number)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._stopping, self._crash = stopping, crash
@@ -160,7 +164,7 @@ class Driver:
         filtered = self._rows_before >= FILTER_FROM
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
-        writes = Writes(self.folders.store, self.outputs.stage(plan.manifest), self._crash)
+        writes = Writes(self._store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return run_step(self.manifest, plan, batch, self._setting, writes)
@@ -177,9 +181,9 @@ class Driver:
             after, events = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         after = replace(after, published=published)
-        self.folders.write_events(step, events)
+        self.folders.events.write(step, after.time_line, events)
         self._crash.reach("before_manifest", step)
-        self.folders.manifests.publish(after)
+        self.writer.commit(after)
         self._crash.reach("after_manifest", step)
         self.manifest, self.reconciled = after, True
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
@@ -191,7 +195,7 @@ class Driver:
         self.outputs.commit(self.manifest)
         self._crash.reach("after_sink", step)
         if step % STEPS_BETWEEN_TIDYINGS == 0:
-            self.folders.tidy(step)
+            self.folders.tidy(self.manifest)
 
 
 @contextmanager

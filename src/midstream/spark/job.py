@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from midstream.checkpoint.writer import Writer
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
@@ -19,7 +20,7 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.spark.feed import Feed, align
+from midstream.spark.feed import Feed
 from midstream.spark.folders import Folders
 from midstream.spark.outputs import Outputs
 from midstream.spark.reconcile import Declared, with_streams
@@ -27,6 +28,7 @@ from midstream.spark.run import Run
 from midstream.spark.session import ship
 from midstream.spark.sinks import Sink, SinkFunction, as_sink, local_path
 from midstream.spark.sources import JobStream, job_stream
+from midstream.spark.spark_log import begin_log, forget_former_logs, has_committed, has_run
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -41,6 +43,9 @@ class Job:
     at once. `sharing` is how queries that join the same streams by the same predicates share the work: `auto`,
     `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
 
+    What a step has done survives the loss of power before anybody hears of it; without `durable` the last seconds may
+    be lost with it, and rows then be lost or doubled in a sink, but each step costs some milliseconds less.
+
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
     cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
     columns that some query reads, and of dead letters all that were declared as another type than they arrived in.
@@ -54,6 +59,7 @@ class Job:
         *,
         sharing: str = DEFAULT_SHARING,
         seed: int = 0,
+        durable: bool = True,
     ) -> None:
         if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
             raise InputError(
@@ -64,7 +70,7 @@ class Job:
         if lanes is not None:
             check_lanes(lanes)
         scheme(sharing, "Job")
-        self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint)), lanes
+        self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint), durable), lanes
         self._sharing, self._seed = sharing, seed
         self._streams: dict[str, JobStream] = {}
         self._queries: dict[str, AddQuery] = {}
@@ -123,38 +129,53 @@ class Job:
         self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history)
         return self
 
-    def start(self, trigger: Mapping[str, Any] | None = None) -> Run:
+    def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
         """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
 
-        Raises a `CheckpointError` where the checkpoint is damaged or of another job.
+        The job becomes the one writer of its checkpoint. Where another process is and may still run, it raises a
+        `HeldCheckpointError`, unless it is to `take_over`: then that one ends with its next step at the latest, and
+        changes nothing any more. Raises a `CheckpointError` where the checkpoint is damaged, of another job, or behind
+        one of its sinks.
         """
         if not self._streams:
             raise InputError(
                 "the job has no stream", place="Job", remedy="declare one with job.stream(name, df, timestamp=)"
             )
-        manifest = self._manifest()
-        outputs = Outputs(self._spark, self._folders, dict(self._sinks))
+        folders = self._folders
+        if folders.manifests.latest() is None and has_run(folders.spark):
+            raise CheckpointError(
+                "Spark has run here but there is no manifest",
+                place=folders.root,
+                remedy="restore the folder `manifests`, or use a new checkpoint",
+            )
+        writer = Writer.take(folders.manifests, take_over=take_over)
+        try:
+            return self._start(writer, dict(trigger or {}))
+        except BaseException:
+            writer.release()
+            raise
+
+    def _start(self, writer: Writer, trigger: Mapping[str, Any]) -> Run:
+        folders = self._folders
+        newest = folders.manifests.latest()
+        manifest = self._first() if newest is None else with_streams(newest, self._schemas(), folders.root)
+        outputs = Outputs(self._spark, folders, dict(self._sinks))
         outputs.open()
-        align(self._folders.spark, manifest, outputs)
+        outputs.check(manifest)
+        log = begin_log(folders.spark, writer.claim.number, manifest)
+        manifest = writer.begin(manifest)
+        if has_committed(log, manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
+            outputs.clear(manifest)
+        forget_former_logs(folders.spark, log)
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing)
         streams = tuple(self._streams[name] for name in manifest.streams)
-        return Run(Feed(self._spark, streams, self._folders.spark, trigger or {}), manifest, declared, outputs)
+        return Run(Feed(self._spark, streams, log, trigger), writer, manifest, declared, outputs)
 
     def _schemas(self) -> dict[str, StreamSchema]:
         return {name: stream.schema for name, stream in self._streams.items()}
 
-    def _manifest(self) -> Manifest:
-        newest = self._folders.manifests.latest()
-        if newest is not None:
-            return with_streams(newest, self._schemas(), self._folders.root)
-        if os.path.isdir(f"{self._folders.spark}/offsets"):
-            raise CheckpointError(
-                "Spark has run here but there is no manifest",
-                place=self._folders.root,
-                remedy="restore the folder `manifests`, or use a new checkpoint",
-            )
+    def _first(self) -> Manifest:
+        """The manifest before the first step."""
         lanes = self._lanes or self._spark.sparkContext.defaultParallelism
-        first = Manifest(secrets.token_hex(8), -1, self._seed, self._sharing, lanes, self._schemas())
-        self._folders.manifests.publish(first)
-        return first
+        return Manifest(secrets.token_hex(8), -1, self._seed, self._sharing, lanes, self._schemas())

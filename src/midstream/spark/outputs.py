@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import SparkSession
-
-from midstream.model.errors import MidstreamError, SinkError
+from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.spark.folders import Folders
 from midstream.spark.sinks import FileSink, FunctionSink, Sink, StagedStep, Staging, restored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 
@@ -22,6 +24,11 @@ class JobOutput(NamedTuple):
 
     kind: str
     name: str
+
+    @property
+    def place(self) -> str:
+        """What it is, for messages."""
+        return f"query {self.name}" if self.kind == RESULTS else f"{self.kind} of stream {self.name}"
 
 
 class OutputFile(NamedTuple):
@@ -40,7 +47,7 @@ class Outputs:
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
     """
 
-    session: SparkSession
+    session: SparkSession | None
     folders: Folders
     sinks: dict[str, Sink]
 
@@ -69,12 +76,43 @@ class Outputs:
         entries = {n: replace(e, sink=self._results(n, e.sink).to_json()) for n, e in manifest.queries.items()}
         return replace(manifest, queries=entries)
 
-    def stage(self, manifest: Manifest) -> dict[JobOutput, Staging]:
+    def check(self, manifest: Manifest) -> None:
+        """See that no sink is ahead of the manifest, or has results of another time line: rows would be lost.
+
+        What the job gave up when it went back is taken out of the sinks, if that was cut short then.
+        """
+        for output, sink in self._all(manifest):
+            self._check(output, sink, manifest)
+
+    def _check(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
+        stamp, line = sink.newest(output.name), manifest.time_line
+        if stamp is None:
+            return
+        if line.gave_up(stamp):
+            sink.forget_after(output.name, manifest.step)
+        elif stamp.job not in ("", manifest.job):
+            raise CheckpointError(
+                f"the sink has results of another job, {stamp.job}, up to step {stamp.step}",
+                place=output.place,
+                remedy="give the query a sink of its own, or empty this one",
+            )
+        elif stamp.step > manifest.step or (stamp.job and not line.has(stamp)):
+            raise CheckpointError(
+                f"the sink has the results of step {stamp.step}, which are not those of this checkpoint: its newest "
+                f"step is {manifest.step}",
+                place=output.place,
+                remedy=f"if an older state of the checkpoint was restored, `midstream rewind {self.folders.root} "
+                f"{manifest.step}` takes the later steps out of the sinks; they are then done again",
+            )
+
+    def stage(self, before: Manifest, manifest: Manifest) -> dict[JobOutput, Staging]:
         """Where the tasks of a step write each output; nothing is there yet."""
         found = {}
         for output, sink in self._all(manifest):
             sink.open()
-            found[output] = self._staging(output, sink, manifest.step)
+            if output.kind == RESULTS and output.name not in before.queries:
+                self._check(output, sink, before)
+            found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
             found[output].clear()
         return found
 
@@ -83,21 +121,42 @@ class Outputs:
         by_output: dict[JobOutput, list[str]] = {}
         for kind, name, file, _ in manifest.published.get("files", ()):
             by_output.setdefault(JobOutput(kind, name), []).append(file)
+        line, step = manifest.time_line, manifest.step
         for output, files in by_output.items():
             sink = self._sink(output, manifest)
-            staging = self._staging(output, sink, manifest.step)
-            sink.commit(StagedStep(output.name, manifest.step, staging, tuple(files), self.session))
+            staging = self._staging(output, sink).of(line.stamp(step))
+            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.session))
             staging.clear()
 
-    def forget_after(self, manifest: Manifest) -> None:
-        """Have the sinks take back what steps later than the manifest's wrote."""
+    def clear(self, manifest: Manifest) -> None:
+        """Remove whatever former drivers have staged and nobody will commit any more."""
         for output, sink in self._all(manifest):
-            sink.forget_after(output.name, manifest.step)
+            self._staging(output, sink).clear()
+
+    def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
+        """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
+        `others` have; the queries whose results go to a function, which is not asked.
+        """
+        functions, done = set(), set()
+        for one in (*others, manifest):
+            for output in self._outputs(one):
+                if output.kind == RESULTS and "function" in (one.queries[output.name].sink or {}):
+                    functions.add(output.name)
+                else:
+                    sink = self._sink(output, one)
+                    key = (output, json.dumps(sink.to_json(), sort_keys=True))
+                    if key not in done:
+                        sink.forget_after(output.name, manifest.step)
+                    done.add(key)
+        return tuple(sorted(functions))
 
     def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
-        kinds = [JobOutput(RESULTS, query) for query in manifest.queries]
-        kinds += [JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams]
-        yield from ((output, self._sink(output, manifest)) for output in kinds)
+        yield from ((output, self._sink(output, manifest)) for output in self._outputs(manifest))
+
+    @staticmethod
+    def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
+        yield from (JobOutput(RESULTS, query) for query in manifest.queries)
+        yield from (JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams)
 
     def _sink(self, output: JobOutput, manifest: Manifest) -> Sink:
         if output.kind == RESULTS:
@@ -115,5 +174,5 @@ class Outputs:
             )
         return found
 
-    def _staging(self, output: JobOutput, sink: Sink, step: int) -> Staging:
-        return sink.stage(step, self.folders.scratch(output.name))
+    def _staging(self, output: JobOutput, sink: Sink) -> Staging:
+        return sink.staging(self.folders.scratch(output.name))

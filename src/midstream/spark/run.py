@@ -13,8 +13,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
+from midstream.checkpoint.writer import Writer
 from midstream.model.codec import encode
 from midstream.model.command import operator_json
+from midstream.model.errors import LostCheckpointError, MidstreamError
 from midstream.model.events import Event, StepDone
 from midstream.model.manifest import Manifest
 from midstream.spark.crash_points import CrashPoint
@@ -52,13 +54,14 @@ class Run:
     def __init__(
         self,
         feed: Feed,
+        writer: Writer,
         manifest: Manifest,
         declared: Declared,
         outputs: Outputs,
     ) -> None:
         self._feed = feed
         crash = CrashPoint.of_environment(feed.jvm_process, os.getpid())
-        self._driver = Driver(manifest, declared, outputs, lambda: self.is_stopping, crash)
+        self._driver = Driver(writer, manifest, declared, outputs, lambda: self.is_stopping, crash)
         self._error: BaseException | None = None
         self._stopping = self._widening = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
@@ -241,4 +244,19 @@ class Run:
                 break
         if self._error is None and not self._stopping:
             self._error = failure
+        self._let_go()
         self._ended.set()
+
+    def _let_go(self) -> None:
+        """Release the checkpoint; whatever a job ends with that has lost it, that is the reason."""
+        writer = self._driver.writer
+        try:
+            if self._error is not None:
+                writer.check()
+            writer.release()
+        except LostCheckpointError as lost:
+            if not isinstance(self._error, LostCheckpointError):
+                lost.__cause__ = self._error
+                self._error = lost
+        except MidstreamError as error:
+            self._error = self._error or error

@@ -39,7 +39,7 @@ RESULT = pa.schema([("result", pa.string())])
 class Writes:
     """Where the tasks of a step write: the store of chunks, and the staging of each output."""
 
-    store: str
+    store: FileStore
     staging: Mapping[JobOutput, Staging]
     crash: CrashPoint
 
@@ -103,7 +103,7 @@ class StepTask:
                 batches[stream.name] = share.inputs(entering, self.counted, slotted)
             elif stream.name in read:
                 batches[stream.name] = nothing(stream, self.counted, slotted)
-        store = FileStore(self.writes.store)
+        store = self.writes.store
         return lane_step(program, lane_id, state_of(self.plan, name, lane_id, store), batches, self.clock, store)
 
 

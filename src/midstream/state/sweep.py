@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from midstream.model.manifest import Manifest
-from midstream.state.store.disk import cannot_write
 from midstream.state.store.files import SUFFIX, forget_opened
+from midstream.state.store.local import LocalStorage, as_storage
+from midstream.state.store.storage import Storage
 
-_CHUNK = re.compile(rf"\.?(\d+)-.*(?:{re.escape(SUFFIX)}|\.tmp)")
+_CHUNK = re.compile(rf"(?:epoch=(\d+)/)?(?:.*/)?\.?(\d+)-[^/]*(?:{re.escape(SUFFIX)}|\.tmp)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -31,47 +33,37 @@ def listed(manifest: Manifest) -> Iterator[str]:
                 yield chunk.name
 
 
-def sweep(root: str | os.PathLike[str], manifests: Iterable[Manifest]) -> Swept:
-    """Delete the chunk files below `root` that none of the kept manifests lists, and what broken-off writes left.
+def sweep(root: str | os.PathLike[str] | Storage, manifests: Iterable[Manifest]) -> Swept:
+    """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
 
-    Files of steps later than the newest manifest may belong to the step that is running: they stay, as does every file
-    that is not a chunk's. Folders that are empty go too. Raises `SinkError` where a file cannot be deleted.
+    Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, and those of
+    later epochs to another driver: they stay, as does every file that is not a chunk's. Folders that are empty go too.
+    Raises `SinkError` where a file cannot be deleted.
     """
+    storage = as_storage(root)
     keep: set[str] = set()
-    newest = None
+    newest = (-1, -2)
     for manifest in manifests:
-        keep.update(listed(manifest))
-        newest = manifest.step if newest is None else max(newest, manifest.step)
-    if newest is None:
+        keep.update(f"{name}{SUFFIX}" for name in listed(manifest))
+        newest = max(newest, (manifest.epochs[-1].number if manifest.epochs else 0, manifest.step))
+    if newest[0] < 0:
         return Swept()
-    base = os.path.abspath(root)
-    kept = {f"{base}/{name}{SUFFIX}" for name in keep}
-    files = size = 0
-    for path, step in _chunk_files(base, top=True):
-        if step > newest or path in kept:
-            continue
-        try:
-            found = os.stat(path).st_size
-            os.unlink(path)
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise cannot_write(error, path) from error
-        forget_opened([path])
-        files, size = files + 1, size + found
-    return Swept(files, size)
+    gone = [(name, size) for name, size in storage.walk() if name not in keep and _is_older(name, newest)]
+    storage.remove(name for name, _ in gone)
+    forget_opened(storage, [name for name, _ in gone])
+    if isinstance(storage, LocalStorage):
+        _remove_empty(storage.root)
+    return Swept(len(gone), sum(size for _, size in gone))
 
 
-def _chunk_files(folder: str, *, top: bool) -> Iterator[tuple[str, int]]:
-    with suppress(FileNotFoundError), os.scandir(folder) as entries:
-        folders = []
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            elif match := _CHUNK.fullmatch(entry.name):
-                yield f"{folder}/{entry.name}", int(match[1])
-        for name in folders:
-            yield from _chunk_files(f"{folder}/{name}", top=False)
-    if not top:
-        with suppress(OSError):
-            os.rmdir(folder)
+def _is_older(name: str, newest: tuple[int, int]) -> bool:
+    """Whether a file is a chunk's that nobody can be writing; those of former epochs are, whatever their step."""
+    found = _CHUNK.fullmatch(name)
+    return found is not None and (int(found[1] or 0), int(found[2]) if int(found[1] or 0) == newest[0] else 0) <= newest
+
+
+def _remove_empty(root: Path) -> None:
+    for folder, _, _ in os.walk(root, topdown=False):
+        if Path(folder) != root:
+            with suppress(OSError):
+                os.rmdir(folder)

@@ -17,11 +17,19 @@ from typing import Any
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
+from midstream.model.time_line import Epoch, TimeLine
 from midstream.spark.sinks import Sink, StagedStep, restored
+from midstream.state.store.local import LocalStorage
 
 QUERY = "a query"
 
 Rows = set[tuple[int, str]]
+
+LINE = TimeLine("suite", (Epoch(1, "first", 0),))
+"""The time line of the job."""
+
+WENT_BACK = TimeLine("suite", (Epoch(1, "first", 0), Epoch(2, "second", 1, abandoned=1)))
+"""The same after the job went back from step 1 to step 0."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,7 @@ def check_sink(case: SinkCase) -> None:
     ...     return [row for table in found for row in table.to_pylist()]
     >>> check_sink(SinkCase(files, rows))
     """
-    for check in (_shows_nothing_early, _commits_once, _commits_what_counts, _goes_back, _is_made_again, _tells_steps):
+    for check in CHECKS:
         with tempfile.TemporaryDirectory() as folder:
             check(_Bench(case, Path(folder)))
 
@@ -72,12 +80,14 @@ class _Bench:
         made.open()
         return made
 
-    def stage(self, step: int, rows: Rows, attempt: str = "one", sink: Sink | None = None) -> StagedStep:
+    def stage(
+        self, step: int, rows: Rows, attempt: str = "one", sink: Sink | None = None, line: TimeLine = LINE
+    ) -> StagedStep:
         """Stage a step in two files, as the tasks of an attempt do."""
-        staging = (sink or self.sink()).stage(step, str(self.root / "scratch"))
+        staging = (sink or self.sink()).staging(LocalStorage(self.root / "scratch")).of(line.stamp(step))
         parts = sorted(rows)[::2], sorted(rows)[1::2]
         written = [staging.write(f"lane-{n}-{attempt}", _table(part)) for n, part in enumerate(parts) if part]
-        return StagedStep(QUERY, step, staging, tuple(written), self.case.session)
+        return StagedStep(QUERY, step, line, staging, tuple(written), self.case.session)
 
     def holds(self, rows: Rows, promise: str) -> None:
         """Fail unless a reader sees exactly these rows."""
@@ -117,6 +127,27 @@ def _commits_what_counts(bench: _Bench) -> None:
     bench.holds(FIRST, "only the files of the attempt that counts are committed")
 
 
+def _tells_time_lines(bench: _Bench) -> None:
+    """Only of a sink that can tell whose steps it has."""
+    assert bench.sink().newest(QUERY) is None, "an empty sink has no newest step"
+    for step, rows in enumerate((FIRST, SECOND)):
+        staged = bench.stage(step, rows)
+        bench.sink().commit(staged)
+        staged.staging.clear()
+        if (newest := bench.sink().newest(QUERY)) is None:
+            return
+        assert newest == LINE.stamp(step), f"the newest step is {LINE.stamp(step)}, not {newest}"
+    stranger = bench.stage(1, OTHER, line=TimeLine("another job", LINE.epochs))
+    with suppress(SinkError):
+        bench.sink().commit(stranger)
+        raise AssertionError("a step that another job has filled is refused")
+    bench.holds(FIRST | SECOND, "a step that was refused changes nothing")
+    if bench.case.takes_back:
+        again = bench.stage(1, OTHER, line=WENT_BACK)
+        bench.sink().commit(again)
+        bench.holds(FIRST | OTHER, "a step that was given up makes room for the one that was done again")
+
+
 def _goes_back(bench: _Bench) -> None:
     for step, rows in enumerate((FIRST, SECOND)):
         staged = bench.stage(step, rows)
@@ -153,6 +184,17 @@ def _tells_steps(bench: _Bench) -> None:
         bench.sink().commit(bench.stage(step, {(1, "a")}))
         counted = len(list(bench.case.read(bench.place)))
     assert counted == 2, f"equal rows of two steps both show: a reader sees {counted}"
+
+
+CHECKS = (
+    _shows_nothing_early,
+    _commits_once,
+    _commits_what_counts,
+    _goes_back,
+    _is_made_again,
+    _tells_steps,
+    _tells_time_lines,
+)
 
 
 def _table(rows: Iterable[tuple[int, str]]) -> pa.Table:

@@ -12,6 +12,7 @@ from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.manifest import FORMAT_VERSION
 from midstream.state.store import disk
+from midstream.state.store.local import LocalStorage
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
@@ -63,7 +64,7 @@ def test_other_files_do_not_count(log: CommandLog) -> None:
 def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in COMMANDS:
         log.append(command)
-    monkeypatch.setattr(command_log, "names_in", lambda root: ["000000004.json", "000000001.json"])
+    monkeypatch.setattr(LocalStorage, "names", lambda *_: ["000000004.json", "000000001.json"])
     assert log.after(1) == tuple(enumerate(COMMANDS, 1))[1:]
 
 
@@ -130,12 +131,12 @@ def test_a_file_system_without_links(log: CommandLog, monkeypatch: pytest.Monkey
     assert list(log.root.iterdir()) == []
 
 
-def test_fsync(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durable(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(disk.os, "fsync", synced.append)
     log.append(COMMANDS[0])
     assert synced == []
-    CommandLog(log.root, fsync=True).append(COMMANDS[0])
+    CommandLog(LocalStorage(log.root, durable=True)).append(COMMANDS[0])
     assert len(synced) == 2
 
 

@@ -18,6 +18,7 @@ from midstream.model.manifest import FORMAT_VERSION, ChunkRef
 from midstream.state.store import disk
 from midstream.state.store import files as store_files
 from midstream.state.store.files import FileStore
+from midstream.state.store.local import LocalStorage
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 
@@ -498,12 +499,12 @@ def test_short_writes_are_continued(store: FileStore, monkeypatch: pytest.Monkey
 
 
 @linux_only
-def test_fsync_is_for_the_file_and_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_durable_is_for_the_file_and_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
     monkeypatch.setattr(disk.os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
     FileStore(tmp_path).put("A/1-x", batch())
     assert synced == []
-    FileStore(tmp_path, fsync=True).put("A/1-x", batch())
+    FileStore(LocalStorage(tmp_path, durable=True)).put("A/1-x", batch())
     assert [Path(path).suffix for path in synced] == [".tmp", ""]
     assert synced[1] == str(tmp_path / "A")
 

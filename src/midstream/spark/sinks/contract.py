@@ -7,19 +7,18 @@ stages or commits again: so results are neither lost nor doubled in a sink whose
 
 from __future__ import annotations
 
-import os
-import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from midstream.model.errors import SinkError
+from midstream.model.time_line import Stamp, TimeLine
 from midstream.spark.sinks import formats
+from midstream.state.store.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,56 +29,72 @@ STAGING = "_staging"
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder that the tasks of one step write a query's results into; it travels to them."""
+    """Where the tasks of a step write a query's results, and as what; it travels to them."""
 
-    folder: str
+    storage: Storage
     format: str = "parquet"
+
+    def of(self, stamp: Stamp) -> Staging:
+        """The part for one step: no two drivers, and no two steps, ever write to one place."""
+        return replace(self, storage=self.storage.at(staged_in(stamp)))
 
     def write(self, stem: str, table: pa.Table) -> str:
         """Write a table to a new file, in a task; the file's name. Raises `SinkError` where that fails."""
         file = f"{stem}.{self.format}"
-        formats.write(table, f"{self.folder}/{file}", self.format)
+        self.storage.write(file, formats.written(table, self.format))
         return file
 
     def clear(self) -> None:
-        """Remove the folder at once, as a reader sees it."""
-        gone = f"{self.folder}.gone"
-        shutil.rmtree(gone, ignore_errors=True)
-        with suppress(OSError):
-            os.rename(self.folder, gone)
-        shutil.rmtree(gone, ignore_errors=True)
+        """Remove everything, at once as a reader sees it."""
+        self.storage.remove_folder("")
+
+
+def staged_in(stamp: Stamp) -> str:
+    """The folder of a step in the staging folder; before there were epochs, steps were right in it."""
+    return "/".join(filter(None, (stamp.epoch, f"step={stamp.step:08d}")))
 
 
 @dataclass(frozen=True)
 class StagedStep:
-    """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count."""
+    """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
+
+    `line` is the time line of the job: whether what the sink has already is of a step that counts.
+    """
 
     name: str
     step: int
+    line: TimeLine
     staging: Staging
     files: tuple[str, ...]
     session: SparkSession | None = field(default=None, compare=False)
 
     @property
+    def stamp(self) -> Stamp:
+        """Whose step it is: a sink notes it with the results."""
+        return self.line.stamp(self.step)
+
+    @property
     def is_there(self) -> bool:
-        """Whether the files are still there. They are until `commit` has returned once."""
-        return os.path.isdir(self.staging.folder)
+        """Whether all files are still there. They are until `commit` has returned once."""
+        return set(self.files) <= set(self.staging.storage.names())
 
     @property
     def paths(self) -> list[str]:
         """The paths of the files."""
-        return [f"{self.staging.folder}/{file}" for file in self.files]
+        return [self.staging.storage.place(file) for file in self.files]
 
     def table(self) -> pa.Table:
         """The results as an Arrow table, of staged Parquet files."""
-        return pa.concat_tables([pyarrow.parquet.read_table(path) for path in self.paths])
+        files = [pa.BufferReader(self.staging.storage.mapped(file)) for file in self.files]
+        return pa.concat_tables([pyarrow.parquet.read_table(file) for file in files])
 
     def frame(self) -> DataFrame:
         """The results as a DataFrame, of staged Parquet files."""
         from pyspark.sql.pandas.types import from_arrow_schema
 
         assert self.session is not None, "only a job on Spark has DataFrames"
-        schema = from_arrow_schema(pyarrow.parquet.read_schema(self.paths[0]), prefer_timestamp_ntz=True)
+        first = pa.BufferReader(self.staging.storage.mapped(self.files[0]))
+        schema = from_arrow_schema(pyarrow.parquet.read_schema(first), prefer_timestamp_ntz=True)
         return self.session.read.schema(schema).parquet(*self.paths)
 
 
@@ -119,13 +134,13 @@ class Sink(ABC):
         """
         return
 
-    def stage(self, step: int, scratch: str) -> Staging:
-        """Where the tasks of a step shall write.
+    def staging(self, scratch: Storage) -> Staging:
+        """Where the tasks of all steps shall write, and as what: each step in a folder of its own below.
 
         Called on the driver before the step's tasks, and again before its commit, with the same answer. `scratch` is a
         folder of the checkpoint; a sink that needs the files elsewhere, or in another format, says so.
         """
-        return Staging(f"{scratch}/{STAGING}/step={step:08d}")
+        return Staging(scratch.at(STAGING))
 
     def commit(self, staged: StagedStep) -> None:
         """Put a step's results in place, all at once as readers see it.
@@ -142,6 +157,15 @@ class Sink(ABC):
         """Write a step's results for good. Writing them again must change nothing: it is idempotent in name and step,
         as one database transaction is that notes the step.
         """
+
+    def newest(self, name: str) -> Stamp | None:
+        """The newest step of a query whose results are there, and whose step it is; None where there is none, or the
+        sink cannot tell. A stamp without a job is one that nobody noted.
+
+        Called on the driver before the first step: a job does not start on a sink that is ahead of its checkpoint, or
+        has results of another job, for then rows would be lost or doubled.
+        """
+        return None
 
     def forget_after(self, name: str, step: int) -> None:
         """Take back what later steps of a query wrote; they will be done again, perhaps with other results.

@@ -1,25 +1,28 @@
 """A sink of files: a folder a step, each put in place at once and only once.
 
-Tasks write into `_staging/step=N`, which readers of the folder pass over. When the step is committed, the files that
-its manifest lists are gathered, and the gathering is renamed to `step=N`. Whatever interrupts this, doing it again
-ends it.
+Tasks write into `_staging`, which readers of the folder pass over. When the step is committed, the files that its
+manifest lists are gathered, under names that say whose step it is, and the gathering is renamed to `step=N`. Whatever
+interrupts this, doing it again ends it.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
-from midstream.spark.sinks.contract import STAGING, Sink, StagedStep, Staging
+from midstream.model.time_line import Stamp
+from midstream.spark.sinks.contract import STAGING, Sink, StagedStep, Staging, staged_in
 from midstream.spark.sinks.formats import FORMATS
-from midstream.state.store.disk import cannot_write, names_in
+from midstream.state.store.disk import cannot_write
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.storage import Storage
 
 _STEP = re.compile(r"step=(\d+)")
+_FILE = re.compile(r"(.*)~(.*)~.+")
 
 
 @dataclass(frozen=True)
@@ -56,35 +59,84 @@ class FileSink(Sink):
         except OSError as error:
             raise cannot_write(error, self.path) from error
 
-    def stage(self, step: int, scratch: str) -> Staging:
+    def staging(self, scratch: Storage) -> Staging:
         """Beside the steps in place, so that committing is renaming."""
-        return Staging(f"{self.path}/{STAGING}/step={step:08d}", self.format)
+        return Staging(LocalStorage(self.path, durable=scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
         """Put the step's files in place; raises where they are neither staged nor there."""
         self.write(staged)
 
     def write(self, staged: StagedStep) -> None:
-        """Rename the files into the step's folder; those of other attempts are left behind."""
-        final, ready = self._final(staged.step), f"{staged.staging.folder}.ready"
-        try:
-            if not os.path.isdir(final):
-                os.makedirs(ready, exist_ok=True)
-                for file, path in zip(staged.files, staged.paths, strict=True):
-                    _gather(staged.step, path, f"{ready}/{file}")
-                os.rename(ready, final)
-        except OSError as error:
-            raise cannot_write(error, final) from error
-        shutil.rmtree(ready, ignore_errors=True)
+        """Move the files into the step's folder; those of other attempts are left behind.
+
+        A step of the same number that the job has given up makes room; one of another time line is an error.
+        """
+        storage = LocalStorage(self.path, durable=staged.staging.storage.durable)
+        final = _folder(staged.step)
+        while not self._has(storage, staged):
+            folder = f"{STAGING}/{staged_in(staged.stamp)}"
+            ready = f"{folder}.ready"
+            for file in staged.files:
+                self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
+            storage.move_folder(ready, final)
+
+    def newest(self, name: str) -> Stamp | None:
+        """The stamp of the last folder."""
+        storage = LocalStorage(self.path)
+        steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
+        return self._stamp(storage, max(steps)) if steps else None
 
     def forget_after(self, name: str, step: int) -> None:
         """Remove the folders of later steps."""
-        for folder in names_in(self.path):
+        storage = LocalStorage(self.path)
+        for folder in storage.names():
             if (match := _STEP.fullmatch(folder)) and int(match[1]) > step:
-                shutil.rmtree(f"{self.path}/{folder}")
+                storage.remove_folder(folder)
 
-    def _final(self, step: int) -> str:
-        return f"{self.path}/step={step:08d}"
+    def _has(self, storage: Storage, staged: StagedStep) -> bool:
+        """Whether the step stands in its folder."""
+        stamp = self._stamp(storage, staged.step)
+        if stamp is None:
+            return False
+        if stamp in (staged.stamp, Stamp("", "", staged.step)):
+            return True
+        if not staged.line.gave_up(stamp):
+            raise SinkError(
+                f"step {staged.step} is there already, and of another time line than this job's",
+                place=storage.place(_folder(staged.step)),
+                remedy="move the folder away, or give the query a sink of its own",
+            )
+        storage.remove_folder(_folder(staged.step))
+        return False
+
+    @staticmethod
+    def _stamp(storage: Storage, step: int) -> Stamp | None:
+        """Whose step is in its folder; versions that knew no epochs did not say."""
+        for name in storage.names(_folder(step)):
+            found = _FILE.fullmatch(name)
+            return Stamp(found[1], found[2], step) if found else Stamp("", "", step)
+        return None
+
+    @staticmethod
+    def _gather(storage: Storage, staged: StagedStep, source: str, target: str) -> None:
+        try:
+            storage.move(source, target)
+        except FileNotFoundError:
+            if not storage.exists(target) and not storage.names(_folder(staged.step)):
+                raise SinkError(
+                    f"the results of step {staged.step} are gone",
+                    place=storage.place(source),
+                    remedy="go back to an older step, which does this one again: midstream rewind CHECKPOINT STEP",
+                ) from None
+
+
+def _folder(step: int) -> str:
+    return f"step={step:08d}"
+
+
+def _stamped(file: str, staged: StagedStep) -> str:
+    return f"{staged.stamp.job}~{staged.stamp.epoch}~{file}"
 
 
 def local_path(path: str | os.PathLike[str]) -> str:
@@ -98,15 +150,3 @@ def local_path(path: str | os.PathLike[str]) -> str:
             remedy="name a path mounted on every machine, or write with a function f(DataFrame, step, query)",
         )
     return os.path.abspath(plain)
-
-
-def _gather(step: int, source: str, target: str) -> None:
-    try:
-        os.rename(source, target)
-    except FileNotFoundError:
-        if not os.path.exists(target):  # An interrupted call may have moved it.
-            raise SinkError(
-                f"the results of step {step} are gone",
-                place=source,
-                remedy="go back to an older manifest and let the step be done again",
-            ) from None

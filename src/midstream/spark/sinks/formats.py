@@ -6,7 +6,6 @@ import base64
 import datetime
 import json
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -16,27 +15,22 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.state.store.disk import cannot_write
+
+def written(table: pa.Table, format: str) -> pa.Buffer:
+    """A table as the bytes of a file in one of `FORMATS`."""
+    sink = pa.BufferOutputStream()
+    FORMATS[format](table, sink)
+    return sink.getvalue()
 
 
-def write(table: pa.Table, path: str, format: str) -> None:
-    """Write a table to a new file in one of `FORMATS`; raises `SinkError` where that fails."""
-    try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        FORMATS[format](table, path)
-    except OSError as error:
-        raise cannot_write(error, path) from error
-
-
-def _parquet(table: pa.Table, path: str) -> None:
+def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
     # Results of joins hardly repeat; a dictionary would cost more than it saves.
-    pyarrow.parquet.write_table(table, path, use_dictionary=_texts(table), compression="snappy", write_statistics=False)
+    pyarrow.parquet.write_table(table, file, use_dictionary=_texts(table), compression="snappy", write_statistics=False)
 
 
-def _json(table: pa.Table, path: str) -> None:
-    with open(path, "w", encoding="utf-8") as file:
-        for batch in table.to_batches(max_chunksize=65_536):
-            file.writelines(_line(row) for row in _plain(batch).to_pylist())
+def _json(table: pa.Table, file: pa.NativeFile) -> None:
+    for batch in table.to_batches(max_chunksize=65_536):
+        file.write("".join(_line(row) for row in _plain(batch).to_pylist()).encode())
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -58,12 +52,12 @@ def _speakable(value: Any) -> Any:
     return [_speakable(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def _csv(table: pa.Table, path: str) -> None:
+def _csv(table: pa.Table, file: pa.NativeFile) -> None:
     columns = {name: _cell(table.column(name)) for name in table.column_names}
-    pyarrow.csv.write_csv(pa.table(columns), path)
+    pyarrow.csv.write_csv(pa.table(columns), file)
 
 
-FORMATS: dict[str, Callable[[pa.Table, str], None]] = {"parquet": _parquet, "json": _json, "csv": _csv}
+FORMATS: dict[str, Callable[[pa.Table, pa.NativeFile], None]] = {"parquet": _parquet, "json": _json, "csv": _csv}
 """How each format is written. JSON leaves NULL out and writes times as ISO 8601, binary as base64, NaN as text, as
 Spark does, and decimals as text, so that no digit is lost."""
 

@@ -14,7 +14,9 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
-from midstream.state.store.disk import cannot_read, cannot_write, other_version, write_whole
+from midstream.state.store.disk import other_version
+from midstream.state.store.local import as_storage
+from midstream.state.store.storage import Storage
 
 SUFFIX = ".arrow"
 """How the name of a chunk's file ends."""
@@ -31,10 +33,11 @@ class FileStore:
     """A `ChunkStore` of files below a folder, which tasks in other processes share.
 
     Writes are atomic, and content decides the name: `put` makes it fit for a file (names carry what users call their
-    streams) and appends the CRC-32 of the file's bytes. Reads are zero-copy: the columns of a batch are views of the
-    mapped file, which stay valid when the file is removed. A chunk's bytes are checked when this process first reads
-    it; opened chunks are kept in a cache of bounded size that all stores of the process share. With `fsync`, a chunk
-    survives the loss of power once `put` returns. A store can be pickled: it is no more than its folder's name.
+    streams) and appends the CRC-32 of the file's bytes. Chunks of an `epoch` lie in a folder of it, so that no driver
+    sweeps away what a later one has written. Reads are zero-copy: the columns of a batch are views of the mapped file,
+    which stay valid when the file is removed. A chunk's bytes are checked when this process first reads it; opened
+    chunks are kept in a cache of bounded size that all stores of the process share. A store can be pickled, as its
+    storage can.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -44,15 +47,15 @@ class FileStore:
     {'k': [1, 2]}
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, fsync: bool = False) -> None:
-        """A store below `root`, which is made when the first chunk is put."""
-        self._root = os.path.abspath(root)
-        self._fsync = fsync
+    def __init__(self, root: str | os.PathLike[str] | Storage, *, epoch: int = 0) -> None:
+        """A store in a folder, which is made when the first chunk is put."""
+        self.storage = as_storage(root)
+        self._epoch = f"{epoch_folder(epoch)}/" if epoch else ""
 
     @property
     def root(self) -> Path:
-        """The folder of the chunks."""
-        return Path(self._root)
+        """The folder of the chunks, where they are in one."""
+        return Path(self.storage.url)
 
     def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
         """Write a batch; its final name, the size of its file and the CRC-32 of the file's bytes.
@@ -61,35 +64,37 @@ class FileStore:
         """
         data = _serialize(batch)
         checksum = zlib.crc32(data)
-        final = f"{_for_files(name)}-{checksum:08x}"
-        write_whole(self._path(final), data, fsync=self._fsync)
+        final = f"{self._epoch}{_for_files(name)}-{checksum:08x}"
+        self.storage.write(self._file(final), data)
         return final, data.size, checksum
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """The batch of a listed chunk, backed by the mapped file."""
-        path = self._path(ref.name)
-        batch = _OPENED.find(path, ref.checksum)
+        place = self.storage.place(self._file(ref.name))
+        batch = _OPENED.find(place, ref.checksum)
         if batch is None:
-            batch = _open(path, ref, verified=_OPENED.verified(path, ref.checksum))
-            _OPENED.keep(path, ref, batch)
+            batch = self._open(ref, place, verified=_OPENED.verified(place, ref.checksum))
+            _OPENED.keep(place, ref, batch)
         return batch
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
-        for name in names:
-            path = self._path(name)
-            try:
-                os.unlink(path)
-            except FileNotFoundError:
-                pass
-            except OSError as error:
-                raise cannot_write(error, path) from error
-            _OPENED.drop(path)
+        files = [self._file(name) for name in names]
+        self.storage.remove(files)
+        forget_opened(self.storage, files)
 
-    def _path(self, name: str) -> str:
+    def _open(self, ref: ChunkRef, place: str, *, verified: bool) -> pa.RecordBatch:
+        try:
+            data = self.storage.mapped(self._file(ref.name))
+        except FileNotFoundError:
+            raise CheckpointError(f"chunk {ref.name} is missing", place=place, remedy=_REMEDY) from None
+        return _batch(data, ref, place, verified=verified)
+
+    def _file(self, name: str) -> str:
         if _NAME.fullmatch(name) is None:
-            raise CheckpointError(f"{name!r} cannot be the name of a chunk here", place=self._root, remedy=_REMEDY)
-        return f"{self._root}/{name}{SUFFIX}"
+            message = f"{name!r} cannot be the name of a chunk here"
+            raise CheckpointError(message, place=self.storage.url, remedy=_REMEDY)
+        return f"{name}{SUFFIX}"
 
 
 class _Opened:
@@ -139,10 +144,15 @@ class _Opened:
 _OPENED = _Opened(bytes_kept=1 << 30, chunks_kept=1 << 14, marks_kept=1 << 16)
 
 
-def forget_opened(paths: Iterable[str]) -> None:
+def forget_opened(storage: Storage, files: Iterable[str]) -> None:
     """Let go of opened chunks whose files have been removed."""
-    for path in paths:
-        _OPENED.drop(path)
+    for file in files:
+        _OPENED.drop(storage.place(file))
+
+
+def epoch_folder(epoch: int) -> str:
+    """The folder of the chunks that an epoch writes."""
+    return f"epoch={epoch:06d}"
 
 
 def _for_files(name: str) -> str:
@@ -164,15 +174,7 @@ def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
     return sink.getvalue()
 
 
-def _open(path: str, ref: ChunkRef, *, verified: bool) -> pa.RecordBatch:
-    try:
-        # Closing the file leaves the mapping to the buffers that view it, and does not use up the open files.
-        with pa.memory_map(path) as file:
-            data = file.read_buffer()
-    except FileNotFoundError:
-        raise CheckpointError(f"chunk {ref.name} is missing", place=path, remedy=_REMEDY) from None
-    except OSError as error:
-        raise cannot_read(error, path) from error
+def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.RecordBatch:
     if data.size != ref.bytes:
         raise CheckpointError(
             f"chunk {ref.name} has {data.size} bytes instead of {ref.bytes}", place=path, remedy=_REMEDY

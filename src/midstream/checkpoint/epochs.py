@@ -1,0 +1,98 @@
+"""Who may write a checkpoint: the driver that claimed its newest epoch."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass, replace
+
+from midstream.checkpoint.holder import Holder
+from midstream.model.codec import decode, encode
+from midstream.model.errors import CheckpointError, HeldCheckpointError
+from midstream.state.store.disk import seal, unseal
+from midstream.state.store.storage import Storage
+
+_EPOCH = re.compile(r"epoch-(\d+)\.claim")
+_KEPT = 3
+_REMEDY = "restore the file, or remove it if no driver runs"
+
+
+@dataclass(frozen=True)
+class EpochClaim:
+    """An epoch and the process that claimed it; `released` once that has ended in order."""
+
+    number: int
+    token: str
+    holder: Holder
+    released: bool = False
+
+
+class Epochs:
+    """The claims of a checkpoint, numbered from 1 on, one file each.
+
+    The newest claim is the one that counts: whoever finds one that is newer than its own has lost the checkpoint, and
+    no clock, lease or heartbeat is needed for that. Claims are files that are created only where there is none, so of
+    many drivers that claim an epoch at once one gets it.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+
+    def newest(self) -> EpochClaim | None:
+        """The claim that counts; None where the checkpoint was never written, or by a version that knew no epochs."""
+        numbers = self._numbers()
+        while numbers:
+            name = _name(numbers[-1])
+            try:
+                value = unseal(self._storage.read(name).to_pybytes(), self._storage.place(name), _REMEDY)
+            except FileNotFoundError:  # Newer claims have made it superfluous since the listing.
+                numbers = self._numbers()
+                continue
+            try:
+                return decode(EpochClaim, value)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                message = f"the file does not read as a claim: {error!r}"
+                raise CheckpointError(message, place=self._storage.place(name), remedy=_REMEDY) from error
+        return None
+
+    def claim(self, *, take_over: bool = False) -> EpochClaim:
+        """EpochClaim the next epoch for this process.
+
+        Raises `HeldCheckpointError` where the one who has the newest has not released it and is not known to be dead,
+        unless `take_over` says so.
+        """
+        while True:
+            newest = self.newest()
+            if newest is not None and not (take_over or newest.released or newest.holder.is_gone):
+                raise _held(newest, self._storage.url)
+            mine = EpochClaim(newest.number + 1 if newest else 1, secrets.token_hex(4), Holder.here())
+            if self._storage.create(_name(mine.number), seal(encode(mine))):
+                self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
+                return mine
+
+    def is_newest(self, claim: EpochClaim) -> bool:
+        """Whether nobody has claimed a later epoch."""
+        return max(self._numbers(), default=0) <= claim.number
+
+    def release(self, claim: EpochClaim) -> None:
+        """Say that the process has ended in order: whoever comes next need not wonder."""
+        if self.is_newest(claim):
+            self._storage.write(_name(claim.number), seal(encode(replace(claim, released=True))))
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(match[1]) for name in self._storage.names() if (match := _EPOCH.fullmatch(name)))
+
+
+def _name(number: int) -> str:
+    return f"epoch-{number:06d}.claim"
+
+
+def _held(claim: EpochClaim, place: str) -> HeldCheckpointError:
+    if claim.holder.is_here:
+        return HeldCheckpointError("this process runs a job on it already", place=place, remedy="stop that run first")
+    known = "which runs" if claim.holder.started and claim.holder.boot == Holder.here().boot else "which may still run"
+    return HeldCheckpointError(
+        f"the checkpoint is held by {claim.holder}, {known}",
+        place=place,
+        remedy="stop that job, or take over (`midstream run --take-over`, `job.start(take_over=True)`): it then ends",
+    )

@@ -1,0 +1,59 @@
+"""The one writer of a checkpoint: it begins an epoch, and its steps commit only as long as that is the newest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.checkpoint.epochs import EpochClaim
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.model.errors import LostCheckpointError
+from midstream.model.manifest import Manifest
+from midstream.model.time_line import Epoch
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A claim on a checkpoint, and the log that its steps commit in.
+
+    A driver that was overtaken may still write: a manifest of an older epoch counts only up to the step at which the
+    next epoch began, so what it publishes changes nothing; and it looks who is the newest after each manifest it
+    publishes, before any sink hears of the step. So of two drivers one goes on, and every step is delivered by one of
+    them, whatever pauses either.
+    """
+
+    manifests: ManifestLog
+    claim: EpochClaim
+
+    @staticmethod
+    def take(manifests: ManifestLog, *, take_over: bool = False) -> Writer:
+        """Become the writer; raises `HeldCheckpointError` where another process is, unless told to take over."""
+        return Writer(manifests, manifests.epochs.claim(take_over=take_over))
+
+    def begin(self, manifest: Manifest) -> Manifest:
+        """Publish the newest manifest, read after the claim, as the one that the epoch goes on from; the manifest, with
+        the epoch on its time line.
+        """
+        begun = manifest.in_epoch(Epoch(self.claim.number, self.claim.token, manifest.step + 1))
+        self.commit(begun)
+        return begun
+
+    def commit(self, manifest: Manifest) -> None:
+        """Publish the manifest of a step. When this returns the step is done; raises `LostCheckpointError` where
+        another driver has taken over: then it is not, or that driver will deliver it.
+        """
+        self.manifests.publish(manifest)
+        self.check()
+
+    def check(self) -> None:
+        """Raise `LostCheckpointError` if another driver has taken over."""
+        if not self.manifests.epochs.is_newest(self.claim):
+            newest = self.manifests.epochs.newest()
+            raise LostCheckpointError(
+                f"{newest.holder if newest else 'another driver'} has taken the checkpoint over",
+                place=self.manifests.storage.url,
+                remedy="let that job go on; this one has ended and changes nothing any more",
+            )
+
+    def release(self) -> None:
+        """Let go of the checkpoint; whoever comes next need not say that it takes over."""
+        self.manifests.epochs.release(self.claim)

@@ -1,0 +1,78 @@
+"""Whose steps they are: the epochs in which drivers wrote a checkpoint, one after the other.
+
+A step number alone says little: two drivers may both have done a step 7, as may one job before and after it went back,
+or before and after its checkpoint was restored from a backup. So whatever a step leaves behind (manifest, chunks,
+events, results) carries the job and the epoch it was made in, and nothing of another time line is taken for one's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+EPOCHS_KEPT = 100
+"""How many of the last epochs a manifest remembers; older steps are taken for the job's own."""
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """The time in which one driver writes a checkpoint, from step `since` on.
+
+    Epochs of a checkpoint are numbered from 1 on. `token` is random, for a checkpoint that was restored from a backup
+    gives the same number again. `abandoned` is the last step that was given up when the epoch began, where the job went
+    back.
+    """
+
+    number: int
+    token: str
+    since: int
+    abandoned: int | None = None
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What made something: a step of a job, and the token of the epoch it was done in."""
+
+    job: str
+    epoch: str
+    step: int
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """The steps of a job, each with the epoch it counts in.
+
+    >>> line = TimeLine("j", (Epoch(1, "a", 0), Epoch(2, "b", 4, abandoned=6)))
+    >>> line.stamp(3), line.stamp(4)
+    (Stamp(job='j', epoch='a', step=3), Stamp(job='j', epoch='b', step=4))
+    >>> line.has(Stamp("j", "a", 3)), line.has(Stamp("j", "a", 5)), line.gave_up(Stamp("j", "a", 5))
+    (True, False, True)
+    """
+
+    job: str
+    epochs: tuple[Epoch, ...] = ()
+
+    def epoch_of(self, step: int) -> Epoch | None:
+        """The epoch in which a step counts; None for a step before all that are remembered."""
+        return next((epoch for epoch in reversed(self.epochs) if epoch.since <= step), None)
+
+    def stamp(self, step: int) -> Stamp:
+        """The stamp of what a step leaves."""
+        epoch = self.epoch_of(step)
+        return Stamp(self.job, epoch.token if epoch else "", step)
+
+    def has(self, stamp: Stamp) -> bool:
+        """Whether what bears the stamp is of a step that counts."""
+        epoch = self.epoch_of(stamp.step)
+        return stamp.job == self.job and (epoch is None or epoch.token == stamp.epoch)
+
+    def gave_up(self, stamp: Stamp) -> bool:
+        """Whether what bears the stamp is of a step that the job took back when it went back."""
+        if stamp.job != self.job or self.has(stamp):
+            return False
+        later = [e for e in self.epochs if e.since <= stamp.step <= (-1 if e.abandoned is None else e.abandoned)]
+        return any(epoch.token != stamp.epoch for epoch in later)
+
+    def after(self, epoch: Epoch) -> TimeLine:
+        """The time line once another epoch has begun; epochs that had no step of their own are left out."""
+        before = tuple(e for e in self.epochs if e.since < epoch.since or e.abandoned is not None)
+        return TimeLine(self.job, (*before, epoch)[-EPOCHS_KEPT:])

@@ -1,0 +1,195 @@
+"""A folder of a mounted file system as a storage."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from midstream.state.store.disk import (
+    cannot_read,
+    cannot_write,
+    discard,
+    names_in,
+    sync_folder,
+    write_temporary,
+    write_whole,
+)
+from midstream.state.store.storage import Storage
+
+if TYPE_CHECKING:
+    from midstream.state.store.storage import Bytes
+
+TEMPORARY = ".tmp"
+
+
+class LocalStorage(Storage):
+    """A folder, on this machine or mounted by all that use it; made when the first file is written.
+
+    With `durable`, what a call has written survives the loss of power once it returns. `create` needs a file system
+    with hard links.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     storage = LocalStorage(folder)
+    ...     storage.create("a/1", b"x"), storage.create("a/1", b"y"), storage.read("a/1").to_pybytes()
+    (True, False, b'x')
+    """
+
+    def __init__(self, root: str | os.PathLike[str], *, durable: bool = False) -> None:
+        self._root = os.path.abspath(root)
+        self.durable = durable
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LocalStorage) and (self._root, self.durable) == (other._root, other.durable)
+
+    def __hash__(self) -> int:
+        return hash((self._root, self.durable))
+
+    @property
+    def url(self) -> str:
+        """The folder's path."""
+        return self._root
+
+    @property
+    def root(self) -> Path:
+        """The folder."""
+        return Path(self._root)
+
+    def at(self, folder: str) -> LocalStorage:
+        """The folder in this one."""
+        return LocalStorage(f"{self._root}/{folder}", durable=self.durable)
+
+    def path(self, name: str) -> str:
+        """The path of a file."""
+        return f"{self._root}/{name}" if name else self._root
+
+    place = path
+
+    def write(self, name: str, data: Bytes) -> None:
+        """Write beside the file, then rename."""
+        write_whole(self.path(name), data, fsync=self.durable)
+
+    def create(self, name: str, data: Bytes) -> bool:
+        """Write beside the file, then link, which unlike a rename fails where the name is taken."""
+        path = self.path(name)
+        try:
+            temporary = write_temporary(path, data, fsync=self.durable)
+            try:
+                os.link(temporary, path)
+            except FileExistsError:
+                return False
+            finally:
+                discard(temporary)
+            if self.durable:
+                sync_folder(os.path.dirname(path))
+        except OSError as error:
+            raise cannot_write(error, path) from error
+        return True
+
+    def read(self, name: str) -> pa.Buffer:
+        """The bytes, in memory."""
+        path = self.path(name)
+        try:
+            with open(path, "rb") as file:
+                return pa.py_buffer(file.read())
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise cannot_read(error, path) from error
+
+    def mapped(self, name: str) -> pa.Buffer:
+        """The bytes as a view of the mapped file, which stays valid when the file is removed."""
+        path = self.path(name)
+        try:
+            # Closing the file leaves the mapping to the buffers that view it, and does not use up the open files.
+            with pa.memory_map(path) as file:
+                return file.read_buffer()
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise cannot_read(error, path) from error
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names in a folder, but for those of files that are being written."""
+        return [name for name in names_in(self.path(folder)) if not name.endswith(TEMPORARY)]
+
+    def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        """Every file below, those included that were being written."""
+        prefix = f"{folder}/" if folder else ""
+        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.path(folder)) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    yield from self.walk(f"{prefix}{entry.name}")
+                else:
+                    with suppress(FileNotFoundError):
+                        yield f"{prefix}{entry.name}", entry.stat().st_size
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Unlink each."""
+        for name in names:
+            try:
+                os.unlink(self.path(name))
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise cannot_write(error, self.path(name)) from error
+
+    def remove_folder(self, folder: str) -> None:
+        """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""
+        path = self.path(folder)
+        gone = f"{path}{TEMPORARY}"
+        shutil.rmtree(gone, ignore_errors=True)
+        with suppress(FileNotFoundError):
+            try:
+                os.rename(path, gone)
+            except OSError as error:
+                if not isinstance(error, FileNotFoundError):
+                    raise cannot_write(error, path) from error
+        shutil.rmtree(gone, ignore_errors=True)
+        with suppress(OSError):
+            os.rmdir(os.path.dirname(path))
+
+    def move(self, source: str, target: str) -> None:
+        """Rename."""
+        try:
+            os.makedirs(os.path.dirname(self.path(target)), exist_ok=True)
+            os.replace(self.path(source), self.path(target))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise cannot_write(error, self.path(target)) from error
+
+    def move_folder(self, source: str, target: str) -> bool:
+        """Rename; a folder that has files is never replaced."""
+        try:
+            if self.durable:
+                sync_folder(self.path(source))
+            os.rename(self.path(source), self.path(target))
+            if self.durable:
+                sync_folder(os.path.dirname(self.path(target)))
+        except OSError as error:
+            if os.path.isdir(self.path(target)):
+                return False
+            raise cannot_write(error, self.path(target)) from error
+        return True
+
+    def exists(self, name: str) -> bool:
+        """Whether the file is there."""
+        return os.path.exists(self.path(name))
+
+    def tidy(self, folder: str = "") -> None:
+        """Remove files that were being written."""
+        for name in names_in(self.path(folder)):
+            if name.endswith(TEMPORARY):
+                discard(self.path(f"{folder}/{name}" if folder else name))
+
+
+def as_storage(root: str | os.PathLike[str] | Storage, *, durable: bool = False) -> Storage:
+    """A storage as it is, or the one of a path."""
+    return root if isinstance(root, Storage) else LocalStorage(root, durable=durable)

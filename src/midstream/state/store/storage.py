@@ -1,0 +1,90 @@
+"""The contract of what a checkpoint lies on: a folder of a mounted file system, or a part of a bucket."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    Bytes: TypeAlias = bytes | pa.Buffer
+    """What a file is written from."""
+
+
+class Storage(ABC):
+    """Whole files below a root, named by paths of `/`-separated parts.
+
+    A file is seen whole or not at all, and what one call has written the next one reads, also in another process or on
+    another machine. A storage can be pickled, and holds no secret: credentials are those of the machine it is used on.
+    Where it cannot write it raises `SinkError`, where it cannot read `CheckpointError`; then nothing has changed. If it
+    is `durable`, what a call has written survives the loss of power once it returns.
+    """
+
+    durable: bool = True
+
+    @property
+    @abstractmethod
+    def url(self) -> str:
+        """Where the root is, for messages and for other programs to read from."""
+
+    @abstractmethod
+    def at(self, folder: str) -> Storage:
+        """What is below a folder of this one."""
+
+    @abstractmethod
+    def write(self, name: str, data: Bytes) -> None:
+        """Put a file in place at once, instead of the one that may be there."""
+
+    @abstractmethod
+    def create(self, name: str, data: Bytes) -> bool:
+        """Put a file in place unless there is one; whether it was put. Of many that try at once, one does it."""
+
+    @abstractmethod
+    def read(self, name: str) -> pa.Buffer:
+        """What a file holds; raises `FileNotFoundError` where there is none."""
+
+    def mapped(self, name: str) -> pa.Buffer:
+        """What a file that never changes holds, without a copy where that can be."""
+        return self.read(name)
+
+    @abstractmethod
+    def names(self, folder: str = "") -> list[str]:
+        """The names of the files and folders that are right in a folder, in no order; none where it does not exist."""
+
+    @abstractmethod
+    def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
+        """Every file below a folder with its size, by its name from the root of this storage."""
+
+    @abstractmethod
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files; those that are not there are passed over."""
+
+    @abstractmethod
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder and everything in it, if it is there; a reader who looks for the folder no longer sees it."""
+
+    @abstractmethod
+    def move(self, source: str, target: str) -> None:
+        """Give a file another name, instead of the file that may bear it; `FileNotFoundError` where there is none."""
+
+    @abstractmethod
+    def move_folder(self, source: str, target: str) -> bool:
+        """Give a folder of files another name unless that is taken; whether it was given.
+
+        Readers see the folder at once where the storage can do that.
+        """
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a file of this name."""
+        folder, _, last = name.rpartition("/")
+        return last in self.names(folder)
+
+    def place(self, name: str) -> str:
+        """Where a file is, for messages."""
+        return f"{self.url}/{name}"
+
+    def tidy(self, folder: str = "") -> None:
+        """Remove what writes that were broken off have left right in a folder; nobody else may be writing there."""
+        return
