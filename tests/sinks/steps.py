@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from midstream.model.time_line import Epoch, TimeLine
 from midstream.spark.sinks import Sink, StagedStep
+from midstream.state.store.local import LocalStorage
+
+LINE = TimeLine("job", (Epoch(1, "first", 0),))
 
 
-def staged(sink: Sink, scratch: Path, step: int, table: pa.Table, query: str = "q") -> StagedStep:
+def staged(
+    sink: Sink, scratch: Path, step: int, table: pa.Table, query: str = "q", line: TimeLine = LINE
+) -> StagedStep:
     """A step that is staged in one file."""
-    staging = sink.stage(step, str(scratch / "scratch" / query))
-    return StagedStep(query, step, staging, (staging.write("lane-0", table),))
+    staging = sink.staging(LocalStorage(str(scratch / "scratch" / query))).of(line.stamp(step))
+    return StagedStep(query, step, line, staging, (staging.write("lane-0", table),))
 
 
-def commit(sink: Sink, scratch: Path, step: int, table: pa.Table, query: str = "q") -> None:
+def commit(sink: Sink, scratch: Path, step: int, table: pa.Table, query: str = "q", line: TimeLine = LINE) -> None:
     """Stage a step, commit it and clear the staging, as a job does; a commit that fails leaves the staging."""
-    given = staged(sink, scratch, step, table, query)
+    given = staged(sink, scratch, step, table, query, line)
     sink.commit(given)
     given.staging.clear()

@@ -78,6 +78,22 @@ class StagedStep:
         """Whether all files are still there. They are until `commit` has returned once."""
         return set(self.files) <= set(self.staging.storage.names())
 
+    def follows(self, newest: Stamp | None, place: str) -> bool:
+        """Whether it comes after the newest step that a sink has of its query; False where it is that step.
+
+        Raises where the sink has a later step, or one of another time line: rows would be lost or doubled.
+        """
+        if newest in (self.stamp, Stamp("", "", self.step)):
+            return False
+        if newest is None or (newest.step < self.step and (not newest.job or self.line.has(newest))):
+            return True
+        raise SinkError(
+            f"here is step {newest.step} of query {self.name!r} already, of another time line than the job's step "
+            f"{self.step}",
+            place=place,
+            remedy="give the query a sink of its own, or restore this one and the checkpoint from the same backup",
+        )
+
     @property
     def paths(self) -> list[str]:
         """The paths of the files."""

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from midstream.model.errors import MidstreamError, SinkError
+from midstream.model.time_line import Stamp
 from midstream.spark.sinks.contract import Sink, StagedStep
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
@@ -23,8 +24,11 @@ from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back,
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
 
-APPLICATION, STEP = "midstream.application", "midstream.step"
+APPLICATION, JOB, EPOCH, STEP = "midstream.application", "midstream.job", "midstream.epoch", "midstream.step"
 """Under these names a commit says in the table's history whose it is, and of which step."""
+
+COMMITS_AT_ONCE = 16
+"""How many commits are read at first to find the newest of a query; the next time, so many times as many."""
 
 MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
 """Commits of these operations leave the rows what they are."""
@@ -84,10 +88,18 @@ class DeltaSink(Sink):
         if table is None:
             DeltaTable.create(self.path, Schema.from_arrow(rows.schema), mode="ignore")
             table = DeltaTable(self.path)
-        if not self._has(table, staged):
+        while (newest := self._newest(table, staged.name)) is not None and staged.line.gave_up(newest):
+            self.forget_after(staged.name, newest.step - 1)
+            table = DeltaTable(self.path)
+        if staged.follows(newest, self._place):
             self._check_columns(table, rows.schema)
             rows = rows.select([field.name for field in table.schema().fields])
-            write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.step))
+            write_deltalake(table, rows, mode="append", commit_properties=_noted(staged.name, staged.stamp))
+
+    def newest(self, name: str) -> Stamp | None:
+        """As the newest commit of the query says; where the log keeps it no more, the step alone."""
+        table = self._table()
+        return None if table is None else self._newest(table, name)
 
     def forget_after(self, name: str, step: int) -> None:
         """Have the table go back to the version before the first later step.
@@ -96,7 +108,7 @@ class DeltaSink(Sink):
         """
         table = self._table()
         newest = None if table is None else self._newest(table, name)
-        if table is None or newest is None or newest <= step:
+        if table is None or newest is None or newest.step <= step:
             return
         with self._failing():
             history = table.history()
@@ -107,24 +119,23 @@ class DeltaSink(Sink):
                 place=self._place,
                 remedy="take the rows of later steps out by hand, or name another table",
             )
-        stays = -1 if back.stays is None or back.stays.step is None else back.stays.step
         with self._failing():
-            table.restore(back.first.id - 1, commit_properties=_noted(name, stays))
+            table.restore(back.first.id - 1, commit_properties=_noted(name, back.stamp))
 
-    def _has(self, table: DeltaTable, staged: StagedStep) -> bool:
-        newest = self._newest(table, staged.name)
-        if newest is None or newest < staged.step:
-            return False
-        if newest > staged.step:
-            raise SinkError(
-                f"the table has step {newest} of query {staged.name!r} already, and now comes step {staged.step}",
-                place=self._place,
-                remedy="restore table and checkpoint from the same backup, or name another table",
-            )
-        return True
-
-    def _newest(self, table: DeltaTable, name: str) -> int | None:
-        return table.transaction_version(_application(name))
+    def _newest(self, table: DeltaTable, name: str) -> Stamp | None:
+        with self._failing():
+            step = table.transaction_version(_application(name))
+            if step is None or step < 0:
+                return None
+            seen, limit = -1, COMMITS_AT_ONCE
+            while True:
+                commits = table.history(limit)
+                for commit in commits:
+                    if (stamp := _version(commit, name).stamp) is not None:
+                        return stamp
+                if len(commits) == seen:
+                    return Stamp("", "", step)
+                seen, limit = len(commits), limit * COMMITS_AT_ONCE
 
     def _check_columns(self, table: DeltaTable, schema: pa.Schema) -> None:
         """Delta would take whatever it can cast, and round what does not fit."""
@@ -170,16 +181,22 @@ def _application(name: str) -> str:
     return f"midstream/{name}"
 
 
-def _noted(name: str, step: int) -> CommitProperties:
+def _noted(name: str, stamp: Stamp) -> CommitProperties:
     """What a commit says of the step that made it."""
     from deltalake import CommitProperties, Transaction
 
     return CommitProperties(
-        app_transactions=[Transaction(_application(name), step)],
-        custom_metadata={APPLICATION: _application(name), STEP: str(step)},
+        app_transactions=[Transaction(_application(name), stamp.step)],
+        custom_metadata={
+            APPLICATION: _application(name),
+            JOB: stamp.job,
+            EPOCH: stamp.epoch,
+            STEP: str(stamp.step),
+        },
     )
 
 
 def _version(commit: dict[str, Any], name: str) -> TableVersion:
     own = commit.get(APPLICATION) == _application(name)
-    return TableVersion(commit["version"], int(commit[STEP]) if own else None, commit["operation"] in MAINTENANCE)
+    stamp = Stamp(commit.get(JOB, ""), commit.get(EPOCH, ""), int(commit[STEP])) if own else None
+    return TableVersion(commit["version"], stamp, commit["operation"] in MAINTENANCE)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from midstream.model.errors import MidstreamError, SinkError
+from midstream.model.time_line import Stamp
 from midstream.spark.sinks.contract import Sink, StagedStep
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-QUERY, STEP = "midstream.query", "midstream.step"
+QUERY, JOB, EPOCH, STEP = "midstream.query", "midstream.job", "midstream.epoch", "midstream.step"
 """Under these names a snapshot says whose it is, and of which step."""
 
 
@@ -72,11 +73,20 @@ class IcebergSink(Sink):
 
     def _append(self, rows: pa.Table, staged: StagedStep) -> None:
         table = self._catalog().create_table_if_not_exists(self.table, rows.schema)
-        if not self._has(table, staged):
+        while (newest := self._newest(table, staged.name)) is not None and staged.line.gave_up(newest):
+            self.forget_after(staged.name, newest.step - 1)
+            table = self._catalog().load_table(self.table)
+        if staged.follows(newest, self._place):
             self._check_columns(table, rows.schema)
             with _once(table).transaction() as transaction:
-                transaction.append(rows, {QUERY: staged.name, STEP: str(staged.step)})
-                transaction.set_properties({_note(staged.name): json.dumps({"step": staged.step})})
+                transaction.append(rows, _summary(staged.name, staged.stamp))
+                transaction.set_properties({_note(staged.name): json.dumps(vars(staged.stamp))})
+
+    def newest(self, name: str) -> Stamp | None:
+        """As the property of the table says."""
+        with self._failing():
+            catalog = self._catalog()
+            return self._newest(catalog.load_table(self.table), name) if catalog.table_exists(self.table) else None
 
     def forget_after(self, name: str, step: int) -> None:
         """Have the table go back to the snapshot before the first later step.
@@ -92,7 +102,7 @@ class IcebergSink(Sink):
                 return
             table = catalog.load_table(self.table)
             newest = self._newest(table, name)
-            if newest is None or newest <= step:
+            if newest is None or newest.step <= step:
                 return
             snapshots = {snapshot.snapshot_id: snapshot for snapshot in _ancestors(table)}
             back = going_back((_version(snapshot, name) for snapshot in snapshots.values()), step, self._place)
@@ -104,29 +114,18 @@ class IcebergSink(Sink):
                     remedy="take the rows of later steps out by hand, or name another table",
                 )
             before = snapshots[back.first.id].parent_snapshot_id
-            stays = -1 if back.stays is None or back.stays.step is None else back.stays.step
             with _once(table).transaction() as transaction:
                 if before is None:  # A table cannot be without a snapshot again.
-                    transaction.delete(AlwaysTrue(), {QUERY: name, STEP: str(stays)})
+                    transaction.delete(AlwaysTrue(), _summary(name, back.stamp))
                 else:
                     ManageSnapshots(transaction).set_current_snapshot(before).commit()
-                transaction.set_properties({_note(name): json.dumps({"step": stays})})
+                transaction.set_properties({_note(name): json.dumps(vars(back.stamp))})
 
-    def _has(self, table: Table, staged: StagedStep) -> bool:
-        newest = self._newest(table, staged.name)
-        if newest is None or newest < staged.step:
-            return False
-        if newest > staged.step:
-            raise SinkError(
-                f"the table has step {newest} of query {staged.name!r} already, and now comes step {staged.step}",
-                place=self._place,
-                remedy="restore table and checkpoint from the same backup, or name another table",
-            )
-        return True
-
-    def _newest(self, table: Table, name: str) -> int | None:
+    @staticmethod
+    def _newest(table: Table, name: str) -> Stamp | None:
         noted = table.properties.get(_note(name))
-        return None if noted is None else int(json.loads(noted)["step"])
+        stamp = None if noted is None else Stamp(**{"job": "", "epoch": "", **json.loads(noted)})
+        return None if stamp is None or stamp.step < 0 else stamp
 
     def _check_columns(self, table: Table, schema: pa.Schema) -> None:
         """Types are checked as rows are appended; but columns that are missing would become NULL."""
@@ -163,6 +162,11 @@ class IcebergSink(Sink):
             ) from error
 
 
+def _summary(name: str, stamp: Stamp) -> dict[str, str]:
+    """What a snapshot says of the step that made it."""
+    return {QUERY: name, JOB: stamp.job, EPOCH: stamp.epoch, STEP: str(stamp.step)}
+
+
 def _note(name: str) -> str:
     return f"midstream.newest-step.{name}"
 
@@ -188,4 +192,6 @@ def _ancestors(table: Table) -> Iterator[Snapshot]:
 def _version(snapshot: Snapshot, name: str) -> TableVersion:
     said: dict[str, Any] = {} if snapshot.summary is None else dict(snapshot.summary.additional_properties)
     same_rows = snapshot.summary is not None and snapshot.summary.operation.value == "replace"
-    return TableVersion(snapshot.snapshot_id, int(said[STEP]) if said.get(QUERY) == name else None, same_rows)
+    own = said.get(QUERY) == name
+    stamp = Stamp(said.get(JOB, ""), said.get(EPOCH, ""), int(said[STEP])) if own else None
+    return TableVersion(snapshot.snapshot_id, stamp, same_rows)

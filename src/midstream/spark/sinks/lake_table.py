@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.model.errors import SinkError
+from midstream.model.time_line import Stamp
 
 ATTEMPTS = 10
 """How often an append is tried where others commit to the table at the same time."""
@@ -44,12 +45,12 @@ def _lake_type(kind: pa.DataType) -> pa.DataType:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """A version of a table in its history; `step` is that of the query in question whose results it added, or which
-    it went back to, and None where it is of somebody else. `same_rows`: it only arranged the table anew.
+    """A version of a table in its history; `stamp` is of the step of the query in question whose results it added, or
+    which it went back to, and None where it is of somebody else. `same_rows`: it only arranged the table anew.
     """
 
     id: int
-    step: int | None
+    stamp: Stamp | None
     same_rows: bool = False
 
 
@@ -62,28 +63,33 @@ class GoingBack:
     first: TableVersion | None
     stays: TableVersion | None
 
+    @property
+    def stamp(self) -> Stamp:
+        """Of the newest step that stays; that of no step, -1, where there is none."""
+        return self.stays.stamp if self.stays is not None and self.stays.stamp is not None else Stamp("", "", -1)
+
 
 def going_back(history: Iterable[TableVersion], step: int, place: str) -> GoingBack:
     """How a table goes back to a step, by its history from the newest version on.
 
     Raises where somebody else changed the table since, for what they did would be undone with it.
 
-    >>> mine = [TableVersion(4, 7), TableVersion(3, None, same_rows=True), TableVersion(2, 6), TableVersion(1, 5)]
-    >>> back = going_back(mine, 5, "table t")
+    >>> own = {id: TableVersion(id, Stamp("job", "epoch", step)) for id, step in ((4, 7), (2, 6), (1, 5))}
+    >>> back = going_back([own[4], TableVersion(3, None, same_rows=True), own[2], own[1]], 5, "table t")
     >>> back.first.id, back.stays.id
     (2, 1)
     """
     first: TableVersion | None = None
     foreign: TableVersion | None = None
     for version in history:
-        if version.step is None:
+        if version.stamp is None:
             foreign = foreign if version.same_rows else version
-        elif version.step <= step:
+        elif version.stamp.step <= step:
             return GoingBack(first, version)
         elif foreign is not None:
             raise SinkError(
                 f"the table cannot go back to step {step}: its version {foreign.id} is not of this query, and newer "
-                f"than what step {version.step} wrote",
+                f"than what step {version.stamp.step} wrote",
                 place=place,
                 remedy="take the rows of later steps out by hand, or give each query a table of its own and restore "
                 "this one",

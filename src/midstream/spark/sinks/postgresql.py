@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
+from midstream.model.time_line import Stamp
 from midstream.spark.sinks.contract import Sink, StagedStep
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.postgresql_text import column_type, copy_text
@@ -38,8 +39,9 @@ _CREATE_STEPS = """
         UNIQUE (target, query, step))"""
 _INSERT_STEP = """
     INSERT INTO {} (target, query, step, job, epoch, rows) VALUES (%s, %s, %s, %s, %s, %s)
-    ON CONFLICT (target, query, step) DO NOTHING RETURNING id"""
-_NEWEST = "SELECT step, job, epoch FROM {} WHERE target = %s AND query = %s ORDER BY step DESC LIMIT 1"
+    RETURNING id"""
+_NEWEST = "SELECT job, epoch, step FROM {} WHERE target = %s AND query = %s ORDER BY step DESC LIMIT 1"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNING id, rows"
 
 
@@ -94,57 +96,55 @@ class PostgresqlSink(Sink):
         """Append the rows and note the step, in one transaction; nothing where it is noted already."""
         rows = staged.table()
         with self._transaction() as connection:
+            # Who comes second waits here for the transaction of the first.
+            connection.execute(_LOCK, (f"{STEPS} {self.table} {staged.name}",))
             self._create(connection, rows.schema)
-            step = self._note(connection, staged, rows.num_rows)
-            if step is None:
+            while (newest := self._newest(connection, staged.name)) is not None and staged.line.gave_up(newest):
+                self._take_back(connection, staged.name, newest.step - 1)
+            if not staged.follows(newest, self._place):
                 return
+            values = (self._target, staged.name, staged.step, staged.stamp.job, staged.stamp.epoch, rows.num_rows)
+            noted = connection.execute(_composed(_INSERT_STEP, self._steps), values).fetchone()
+            assert noted is not None
             if self.step_column:
-                rows = rows.append_column(STEP_COLUMN, pa.repeat(step, rows.num_rows))
+                rows = rows.append_column(STEP_COLUMN, pa.repeat(noted[0], rows.num_rows))
             text = "COPY {} ({}) FROM STDIN (FORMAT csv)"
             with connection.cursor().copy(_composed(text, self._table, _names(rows.schema.names))) as copy:
                 for piece in copy_text(rows):
                     copy.write(piece)
 
+    def newest(self, name: str) -> Stamp | None:
+        """As the table of steps says."""
+        with self._transaction() as connection:
+            return self._newest(connection, name) if self._has_steps(connection) else None
+
     def forget_after(self, name: str, step: int) -> None:
         """Delete the rows of later steps and the notes of them, in one transaction.
 
-        Raises where their rows cannot be told from others, or not all are there as they were written.
+        Raises where their rows cannot be told from others.
         """
         with self._transaction() as connection:
-            if not self._has_steps(connection):
-                return
-            later = connection.execute(_composed(_LATER, self._steps), (self._target, name, step)).fetchall()
-            if not later:
-                return
-            if not self.step_column:
-                raise self._cannot_take_back(step, "the rows do not say which step gave them (step_column is off)")
+            if self._has_steps(connection):
+                self._take_back(connection, name, step)
+
+    def _take_back(self, connection: Connection[Any], name: str, step: int) -> None:
+        later = connection.execute(_composed(_LATER, self._steps), (self._target, name, step)).fetchall()
+        if later and not self.step_column:
+            raise self._cannot_take_back(step, "the rows do not say which step gave them (step_column is off)")
+        if later:
             delete = _composed("DELETE FROM {} WHERE {} = ANY(%s)", self._table, _names([STEP_COLUMN]))
             found = connection.execute(delete, ([id for id, _ in later],)).rowcount
             if found > (written := sum(rows for _, rows in later)):
                 raise self._cannot_take_back(step, f"{found} rows bear its later steps, which wrote {written}")
 
-    def _note(self, connection: Connection[Any], staged: StagedStep, rows: int) -> int | None:
-        """The id of the step, noted now; None where it was noted already.
-
-        Who comes second waits here for the transaction of the first.
-        """
-        own = (self._target, staged.name)
-        insert = _composed(_INSERT_STEP, self._steps)
-        noted = connection.execute(insert, (*own, staged.step, "", "", rows)).fetchone()
-        newest = connection.execute(_composed(_NEWEST, self._steps), own).fetchone()
-        assert newest is not None
-        if newest[0] > staged.step and noted is not None:
-            raise SinkError(
-                f"the table has step {newest[0]} of query {staged.name!r} already, and now comes step {staged.step}",
-                place=f"table {self.table}",
-                remedy="restore table and checkpoint from the same backup, or name another table",
-            )
-        return None if noted is None else int(noted[0])
+    def _newest(self, connection: Connection[Any], name: str) -> Stamp | None:
+        found = connection.execute(_composed(_NEWEST, self._steps), (self._target, name)).fetchone()
+        return None if found is None else Stamp(*found)
 
     def _create(self, connection: Connection[Any], schema: pa.Schema) -> None:
         if not self._has_steps(connection) or not self._is_there(connection):
             # Two sessions that create one table at once fail, whatever IF NOT EXISTS says.
-            connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (STEPS,))
+            connection.execute(_LOCK, (STEPS,))
             connection.execute(_composed(_CREATE_STEPS, self._steps))
             columns = {field.name: column_type(field) for field in schema}
             columns |= {STEP_COLUMN: "bigint"} if self.step_column else {}
@@ -161,7 +161,7 @@ class PostgresqlSink(Sink):
         if self.step_column and STEP_COLUMN not in [column.name for column in described]:
             raise SinkError(
                 f"the table has no column {STEP_COLUMN}",
-                place=f"table {self.table}",
+                place=self._place,
                 remedy=f"ALTER TABLE {self.table} ADD COLUMN {STEP_COLUMN} bigint; or, where the job shall never go "
                 "back, give the sink step_column = false",
             )
@@ -169,9 +169,13 @@ class PostgresqlSink(Sink):
     def _cannot_take_back(self, step: int, why: str) -> SinkError:
         return SinkError(
             f"what steps after {step} wrote cannot be taken back: {why}",
-            place=f"table {self.table}",
+            place=self._place,
             remedy=f"restore the table and {STEPS} as they were after step {step}, or start with the newest manifest",
         )
+
+    @property
+    def _place(self) -> str:
+        return f"table {self.table}"
 
     @property
     def _target(self) -> str:
@@ -199,7 +203,7 @@ class PostgresqlSink(Sink):
                 connection.execute("SET LOCAL TimeZone = 'UTC'")
                 yield connection
         except psycopg.Error as error:
-            raise _failed(error, self.table) from error
+            raise _failed(error, self._place) from error
 
 
 def _composed(text: str, *parts: Identifier | Composed) -> Composed:
@@ -233,7 +237,7 @@ def _holds_a_password() -> SinkError:
     )
 
 
-def _failed(error: Error, table: str) -> SinkError:
+def _failed(error: Error, place: str) -> SinkError:
     """The error to raise for one of the server, by its class (the first two characters of its SQLSTATE)."""
     remedies = {
         "22": "see that the table's columns have the types of the results, or name another table",
@@ -246,4 +250,4 @@ def _failed(error: Error, table: str) -> SinkError:
         (error.sqlstate or "")[:2], "see that the server runs and lets this user in, then start again"
     )
     said = " ".join(str(error).split()) or type(error).__name__
-    return SinkError(f"PostgreSQL: {said}", place=f"table {table}", remedy=remedy)
+    return SinkError(f"PostgreSQL: {said}", place=place, remedy=remedy)
