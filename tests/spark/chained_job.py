@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.spark.session import local_session
 from midstream.spark.sinks import FileSink, StagedStep
+from midstream.state.store.local import LocalStorage
 from tests.oracle.spec import SECOND, StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 
@@ -71,22 +72,19 @@ def second_job(spark: SparkSession, root: Path, pairs: DataFrame) -> ms.Job:
 
 def die_amid_commit() -> None:
     """Die when the first file of the step has been moved and the others have not."""
-    original = FileSink.write
+    write, move = FileSink.write, LocalStorage.move
 
-    def write(self: FileSink, staged: StagedStep) -> None:
+    def moved_once(storage: LocalStorage, source: str, target: str) -> None:
+        move(storage, source, target)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def written(self: FileSink, staged: StagedStep) -> None:
         if staged.step == KILLED_STEP:
             assert len(staged.files) > 1
-            moved, rename = [], os.rename
+            LocalStorage.move = moved_once  # type: ignore[method-assign]
+        write(self, staged)
 
-            def once(source: Any, target: Any, **given: Any) -> None:
-                rename(source, target, **given)
-                moved.append(source)
-                os.kill(os.getpid(), signal.SIGKILL)
-
-            os.rename = once  # type: ignore[assignment]
-        original(self, staged)
-
-    FileSink.write = write  # type: ignore[method-assign]
+    FileSink.write = written  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
