@@ -61,7 +61,7 @@ def test_a_changed_query_brings_the_columns_it_reads(spark: SparkSession, tmp_pa
 @pytest.mark.parametrize("mode", schemes())
 def test_the_first_manifest_has_the_jobs_mode(spark: SparkSession, tmp_path: Path, mode: str) -> None:
     made = job(spark, Place(tmp_path), STREAMS, {"pairs": PAIRS}, sharing=mode)
-    assert made._manifest().sharing == mode
+    assert made._first().sharing == mode
 
 
 def test_an_unknown_mode_is_refused(spark: SparkSession, tmp_path: Path) -> None:

@@ -222,7 +222,7 @@ def test_derived_state_that_is_lost_is_computed_again(spark: SparkSession, hooks
     feed(tmp_path)
 
     def lose(driver: Driver) -> None:
-        lost = [f for f in Path(driver.folders.store).rglob("*.arrow") if ".rows-" not in f.name]
+        lost = [f for f in Path(driver.folders.chunks.url).rglob("*.arrow") if ".rows-" not in f.name]
         assert lost
         for file in lost:
             file.unlink()
