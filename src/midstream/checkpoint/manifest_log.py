@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -100,6 +100,12 @@ class ManifestLog:
         Raises `CheckpointError`, and changes nothing, where that step is not kept or its manifest is damaged, and
         `HeldCheckpointError` where a job writes the checkpoint, unless that is to be taken over.
         """
+        with self.rewound(step, take_over=take_over) as manifest:
+            return manifest
+
+    @contextmanager
+    def rewound(self, step: int, *, take_over: bool = False) -> Iterator[Manifest]:
+        """Go back, and hold the checkpoint until the end of the context: no job starts before the sinks follow."""
         self.read(step)
         claim = self.epochs.claim(take_over=take_over)
         try:
@@ -109,7 +115,7 @@ class ManifestLog:
             abandoned = newest if newest > step else None
             begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned))
             self.publish(begun)
-            return begun
+            yield begun
         finally:
             self.epochs.release(claim)
 

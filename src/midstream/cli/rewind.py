@@ -32,8 +32,9 @@ def rewind(
 
     checkpoint = Checkpoint.open(path)
     later = checkpoint.manifests.readable_after(step)
-    manifest = checkpoint.manifests.rewind(step, take_over=take_over)
-    functions = Outputs(None, Folders(str(checkpoint.path.absolute())), {}).forget_after(manifest, later)
+    outputs = Outputs(None, Folders(str(checkpoint.path.absolute())), {})
+    with checkpoint.manifests.rewound(step, take_over=take_over) as manifest:
+        functions = outputs.forget_after(manifest, later)
     if as_json:
         print_json({"step": step, "given_up": [one.step for one in later], "functions_not_told": list(functions)})
         return

@@ -66,13 +66,16 @@ class TimeLine:
         return stamp.job == self.job and (epoch is None or epoch.token == stamp.epoch)
 
     def gave_up(self, stamp: Stamp) -> bool:
-        """Whether what bears the stamp is of a step that the job took back when it went back."""
-        if stamp.job != self.job or self.has(stamp):
+        """Whether what bears the stamp is of a step of a former epoch that the job gave up when it went back.
+
+        Of an epoch that is not on the time line it is not: that may be a later one than this driver knows of.
+        """
+        tokens = [epoch.token for epoch in self.epochs]
+        if stamp.job != self.job or self.has(stamp) or stamp.epoch not in tokens:
             return False
-        later = [e for e in self.epochs if e.since <= stamp.step <= (-1 if e.abandoned is None else e.abandoned)]
-        return any(epoch.token != stamp.epoch for epoch in later)
+        later = self.epochs[tokens.index(stamp.epoch) + 1 :]
+        return any(e.abandoned is not None and e.since <= stamp.step <= e.abandoned for e in later)
 
     def after(self, epoch: Epoch) -> TimeLine:
-        """The time line once another epoch has begun; epochs that had no step of their own are left out."""
-        before = tuple(e for e in self.epochs if e.since < epoch.since or e.abandoned is not None)
-        return TimeLine(self.job, (*before, epoch)[-EPOCHS_KEPT:])
+        """The time line once another epoch has begun."""
+        return TimeLine(self.job, (*self.epochs, epoch)[-EPOCHS_KEPT:])

@@ -166,7 +166,7 @@ class Job:
         manifest = writer.begin(manifest)
         if has_committed(log, manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
             outputs.clear(manifest)
-        forget_former_logs(folders.spark, log)
+        forget_former_logs(folders.spark, writer.claim.number)
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing)
         streams = tuple(self._streams[name] for name in manifest.streams)

@@ -89,7 +89,7 @@ class Outputs:
         if stamp is None:
             return
         if line.gave_up(stamp):
-            sink.forget_after(output.name, manifest.step)
+            sink.forget_after(output.name, manifest.step, line.gave_up)
         elif stamp.job not in ("", manifest.job):
             raise CheckpointError(
                 f"the sink has results of another job, {stamp.job}, up to step {stamp.step}",
@@ -129,9 +129,13 @@ class Outputs:
             staging.clear()
 
     def clear(self, manifest: Manifest) -> None:
-        """Remove whatever former drivers have staged and nobody will commit any more."""
+        """Remove what drivers of former epochs have staged and nobody will commit any more."""
+        former = {epoch.token for epoch in manifest.epochs[:-1]}
         for output, sink in self._all(manifest):
-            self._staging(output, sink).clear()
+            storage = self._staging(output, sink).storage
+            for folder in storage.names():
+                if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
+                    storage.remove_folder(folder)
 
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
         """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the

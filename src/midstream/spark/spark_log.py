@@ -37,13 +37,14 @@ def begin_log(root: str, epoch: int, manifest: Manifest) -> str:
         raise cannot_write(error, target) from error
 
 
-def forget_former_logs(root: str, log: str) -> None:
-    """Remove every log below `root` but this one."""
+def forget_former_logs(root: str, epoch: int) -> None:
+    """Remove the logs of former epochs below `root`, and that of the time before there were epochs."""
     for name in names_in(root):
-        if f"{root}/{name}" != log:
-            shutil.rmtree(f"{root}/{name}", ignore_errors=True)
-            if os.path.isfile(f"{root}/{name}"):
-                os.unlink(f"{root}/{name}")
+        if name.startswith("epoch=") and name >= epoch_folder(epoch):
+            continue
+        shutil.rmtree(f"{root}/{name}", ignore_errors=True)
+        if os.path.isfile(f"{root}/{name}"):
+            os.unlink(f"{root}/{name}")
 
 
 def has_committed(log: str, step: int) -> bool:

@@ -50,7 +50,7 @@ def sweep(root: str | os.PathLike[str] | Storage, manifests: Iterable[Manifest])
         return Swept()
     gone = [(name, size) for name, size in storage.walk() if name not in keep and _is_older(name, newest)]
     storage.remove(name for name, _ in gone)
-    forget_opened(storage, [name for name, _ in gone])
+    forget_opened(storage.place(name) for name, _ in gone)
     if isinstance(storage, LocalStorage):
         _remove_empty(storage.root)
     return Swept(len(gone), sum(size for _, size in gone))

@@ -8,7 +8,7 @@ stages or commits again: so results are neither lost nor doubled in a sink whose
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -114,6 +114,11 @@ class StagedStep:
         return self.session.read.schema(schema).parquet(*self.paths)
 
 
+def anything(stamp: Stamp) -> bool:
+    """Whatever the stamp."""
+    return True
+
+
 class Sink(ABC):
     """Where the results of a query go.
 
@@ -183,10 +188,11 @@ class Sink(ABC):
         """
         return None
 
-    def forget_after(self, name: str, step: int) -> None:
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Take back what later steps of a query wrote; they will be done again, perhaps with other results.
 
-        Called on the driver before the first step, when a job goes back to an older manifest. A sink that cannot take
-        back leaves it, and keeps rows of steps that have none the second time.
+        Called when a job goes back to an older manifest, and before the first step after that. Only what is `given_up`
+        by its stamp is taken back: where a driver comes late to it, another may have done the steps again. A sink that
+        cannot take back leaves it, and keeps rows of steps that have none the second time.
         """
         return

@@ -7,7 +7,7 @@ of each application the version it is at, and of two commits that bring an appli
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.contract import Sink, StagedStep, anything
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
 
@@ -101,14 +101,14 @@ class DeltaSink(Sink):
         table = self._table()
         return None if table is None else self._newest(table, name)
 
-    def forget_after(self, name: str, step: int) -> None:
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Have the table go back to the version before the first later step.
 
         Raises where others wrote since, or where its log or its files do not reach back so far.
         """
         table = self._table()
         newest = None if table is None else self._newest(table, name)
-        if table is None or newest is None or newest.step <= step:
+        if table is None or newest is None or newest.step <= step or not given_up(newest):
             return
         with self._failing():
             history = table.history()

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import STAGING, Sink, StagedStep, Staging, staged_in
+from midstream.spark.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in
 from midstream.spark.sinks.formats import FORMATS
 from midstream.state.store.disk import cannot_write
 from midstream.state.store.local import LocalStorage
@@ -61,7 +61,7 @@ class FileSink(Sink):
 
     def staging(self, scratch: Storage) -> Staging:
         """Beside the steps in place, so that committing is renaming."""
-        return Staging(LocalStorage(self.path, durable=scratch.durable).at(STAGING), self.format)
+        return Staging(self._storage(scratch.durable).at(STAGING), self.format)
 
     def commit(self, staged: StagedStep) -> None:
         """Put the step's files in place; raises where they are neither staged nor there."""
@@ -72,7 +72,7 @@ class FileSink(Sink):
 
         A step of the same number that the job has given up makes room; one of another time line is an error.
         """
-        storage = LocalStorage(self.path, durable=staged.staging.storage.durable)
+        storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
         while not self._has(storage, staged):
             folder = f"{STAGING}/{staged_in(staged.stamp)}"
@@ -82,17 +82,22 @@ class FileSink(Sink):
             storage.move_folder(ready, final)
 
     def newest(self, name: str) -> Stamp | None:
-        """The stamp of the last folder."""
-        storage = LocalStorage(self.path)
+        """The stamp of the last folder that has a file."""
+        storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
-        return self._stamp(storage, max(steps)) if steps else None
+        stamps = (self._stamp(storage, step) for step in sorted(steps, reverse=True))
+        return next((stamp for stamp in stamps if stamp is not None), None)
 
-    def forget_after(self, name: str, step: int) -> None:
-        """Remove the folders of later steps."""
-        storage = LocalStorage(self.path)
-        for folder in storage.names():
-            if (match := _STEP.fullmatch(folder)) and int(match[1]) > step:
-                storage.remove_folder(folder)
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Remove the files of later steps, by their names, which no other time line has."""
+        storage = self._storage()
+        steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
+        later = [one for one in steps if one > step]
+        files = [f"{_folder(one)}/{file}" for one in later for file in self._files(storage, one, given_up)]
+        storage.remove(files)
+
+    def _storage(self, durable: bool = True) -> Storage:
+        return LocalStorage(self.path, durable=durable)
 
     def _has(self, storage: Storage, staged: StagedStep) -> bool:
         """Whether the step stands in its folder."""
@@ -107,16 +112,19 @@ class FileSink(Sink):
                 place=storage.place(_folder(staged.step)),
                 remedy="move the folder away, or give the query a sink of its own",
             )
-        storage.remove_folder(_folder(staged.step))
+        others = self._files(storage, staged.step, staged.line.gave_up)
+        storage.remove(f"{_folder(staged.step)}/{file}" for file in others)
         return False
+
+    @staticmethod
+    def _files(storage: Storage, step: int, which: Callable[[Stamp], bool]) -> list[str]:
+        """The files of a step whose stamp is one of those."""
+        return [name for name in storage.names(_folder(step)) if which(_stamp_of(name, step))]
 
     @staticmethod
     def _stamp(storage: Storage, step: int) -> Stamp | None:
         """Whose step is in its folder; versions that knew no epochs did not say."""
-        for name in storage.names(_folder(step)):
-            found = _FILE.fullmatch(name)
-            return Stamp(found[1], found[2], step) if found else Stamp("", "", step)
-        return None
+        return next((_stamp_of(name, step) for name in storage.names(_folder(step))), None)
 
     @staticmethod
     def _gather(storage: Storage, staged: StagedStep, source: str, target: str) -> None:
@@ -133,6 +141,11 @@ class FileSink(Sink):
 
 def _folder(step: int) -> str:
     return f"step={step:08d}"
+
+
+def _stamp_of(name: str, step: int) -> Stamp:
+    found = _FILE.fullmatch(name)
+    return Stamp(found[1], found[2], step) if found else Stamp("", "", step)
 
 
 def _stamped(file: str, staged: StagedStep) -> str:

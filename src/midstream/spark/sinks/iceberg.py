@@ -8,7 +8,7 @@ snapshot is the one the note was read with: of two drivers that append the same 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.contract import Sink, StagedStep, anything
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
 
@@ -88,7 +88,7 @@ class IcebergSink(Sink):
             catalog = self._catalog()
             return self._newest(catalog.load_table(self.table), name) if catalog.table_exists(self.table) else None
 
-    def forget_after(self, name: str, step: int) -> None:
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Have the table go back to the snapshot before the first later step.
 
         Raises where others wrote since, or where the snapshots of then have expired.
@@ -102,7 +102,7 @@ class IcebergSink(Sink):
                 return
             table = catalog.load_table(self.table)
             newest = self._newest(table, name)
-            if newest is None or newest.step <= step:
+            if newest is None or newest.step <= step or not given_up(newest):
                 return
             snapshots = {snapshot.snapshot_id: snapshot for snapshot in _ancestors(table)}
             back = going_back((_version(snapshot, name) for snapshot in snapshots.values()), step, self._place)

@@ -7,7 +7,7 @@ which job did it, in which epoch, and how many rows it gave. A row of results sa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.spark.sinks.contract import Sink, StagedStep, anything
 from midstream.spark.sinks.extras import from_extra
 from midstream.spark.sinks.postgresql_text import column_type, copy_text
 
@@ -118,13 +118,14 @@ class PostgresqlSink(Sink):
         with self._transaction() as connection:
             return self._newest(connection, name) if self._has_steps(connection) else None
 
-    def forget_after(self, name: str, step: int) -> None:
+    def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Delete the rows of later steps and the notes of them, in one transaction.
 
         Raises where their rows cannot be told from others.
         """
         with self._transaction() as connection:
-            if self._has_steps(connection):
+            newest = self._newest(connection, name) if self._has_steps(connection) else None
+            if newest is not None and given_up(newest):
                 self._take_back(connection, name, step)
 
     def _take_back(self, connection: Connection[Any], name: str, step: int) -> None:

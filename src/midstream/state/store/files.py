@@ -81,7 +81,7 @@ class FileStore:
         """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
         files = [self._file(name) for name in names]
         self.storage.remove(files)
-        forget_opened(self.storage, files)
+        forget_opened(map(self.storage.place, files))
 
     def _open(self, ref: ChunkRef, place: str, *, verified: bool) -> pa.RecordBatch:
         try:
@@ -144,10 +144,10 @@ class _Opened:
 _OPENED = _Opened(bytes_kept=1 << 30, chunks_kept=1 << 14, marks_kept=1 << 16)
 
 
-def forget_opened(storage: Storage, files: Iterable[str]) -> None:
+def forget_opened(places: Iterable[str]) -> None:
     """Let go of opened chunks whose files have been removed."""
-    for file in files:
-        _OPENED.drop(storage.place(file))
+    for place in places:
+        _OPENED.drop(place)
 
 
 def epoch_folder(epoch: int) -> str:

@@ -131,7 +131,8 @@ class LocalStorage(Storage):
                         yield f"{prefix}{entry.name}", entry.stat().st_size
 
     def remove(self, names: Iterable[str]) -> None:
-        """Unlink each."""
+        """Unlink each; folders that are empty then go too."""
+        folders = set()
         for name in names:
             try:
                 os.unlink(self.path(name))
@@ -139,6 +140,10 @@ class LocalStorage(Storage):
                 continue
             except OSError as error:
                 raise cannot_write(error, self.path(name)) from error
+            folders.add(os.path.dirname(self.path(name)))
+        for folder in folders:
+            with suppress(OSError):
+                os.rmdir(folder)
 
     def remove_folder(self, folder: str) -> None:
         """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""
