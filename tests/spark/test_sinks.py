@@ -110,11 +110,18 @@ class Appends(Sink):
         pq.write_table(staged.table(), folder / "rows.parquet")
 
 
+class InSight(sinks.Staging):
+    """Of all steps, and not hidden."""
+
+    def of(self, stamp: Stamp) -> sinks.Staging:
+        return self
+
+
 class Hasty(Appends):
     """Has the tasks write where readers look."""
 
     def staging(self, scratch: Storage) -> sinks.Staging:
-        return sinks.Staging(LocalStorage(self.path))
+        return InSight(LocalStorage(f"{self.path}/step=0"))
 
     def write(self, staged: StagedStep) -> None:
         pass
