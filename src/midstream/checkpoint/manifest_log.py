@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
+
+import pyarrow as pa
 
 from midstream.checkpoint.epochs import Epochs
 from midstream.checkpoint.upgrade import upgraded
@@ -142,13 +144,14 @@ class ManifestLog:
         return self._settled(self._all)
 
     def readable_after(self, step: int) -> tuple[Manifest, ...]:
-        """The kept manifests of later steps, but for those that are damaged."""
-        found = []
-        for entry in self._settled(self._kept):
-            if entry.step > step:
-                with suppress(MidstreamError, FileNotFoundError):
-                    found.append(self._parse(entry))
-        return tuple(found)
+        """The kept manifests of later steps, but for those that are damaged; raises where one cannot be reached."""
+        return self._settled(lambda: tuple(self._readable(one for one in self._kept() if one.step > step)))
+
+    def _readable(self, entries: Iterable[_Entry]) -> Iterator[Manifest]:
+        for entry in entries:
+            data = self.storage.read(entry.name)
+            with suppress(MidstreamError):
+                yield self._made(data, entry)
 
     def _latest(self) -> Manifest | None:
         everything = self._everything()
@@ -197,8 +200,9 @@ class ManifestLog:
         everything = self._everything()
         line = TimeLine("")
         for entry in reversed(everything):
-            with suppress(MidstreamError):
-                line = (self._seen.get(entry) or self._parse(entry)).time_line
+            known = self._seen.get(entry) or next(self._readable([entry]), None)
+            if known is not None:
+                line = known.time_line
                 break
         return self._counting(everything, line)
 
@@ -215,8 +219,11 @@ class ManifestLog:
         return kept[::-1]
 
     def _parse(self, entry: _Entry, remedy: str = "") -> Manifest:
+        return self._made(self.storage.read(entry.name), entry, remedy)
+
+    def _made(self, data: pa.Buffer, entry: _Entry, remedy: str = "") -> Manifest:
         place = self.storage.place(entry.name)
-        value = unseal(self.storage.read(entry.name).to_pybytes(), place, remedy)
+        value = unseal(data.to_pybytes(), place, remedy)
         try:
             if value["format"] not in READABLE:
                 raise other_version(str(value["format"]), place)
