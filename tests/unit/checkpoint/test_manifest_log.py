@@ -423,6 +423,18 @@ def test_a_damaged_turn(log: ManifestLog) -> None:
     assert log.latest() == small(1)
 
 
+def test_format_3_which_knew_no_epochs(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"format": 3, **encode(full(4))}
+    del value["epochs"]
+    log.root.mkdir()
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "FORMAT_VERSION", 3)
+        file_of(log, 4).write_bytes(disk.seal(value))
+    assert log.latest() == full(4)
+    go_on(log, 5)
+    assert [manifest.step for manifest in log.kept()] == [4, 5]
+
+
 def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(log, 0)
     monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
