@@ -13,6 +13,7 @@ from midstream.state.store.disk import seal, unseal
 from midstream.state.store.storage import Storage
 
 _EPOCH = re.compile(r"epoch-(\d+)\.claim")
+_MANIFEST = re.compile(r"(\d+)-.+\.json")
 _KEPT = 3
 _REMEDY = "restore the file, or remove it if no driver runs"
 
@@ -56,7 +57,7 @@ class Epochs:
         return None
 
     def claim(self, *, take_over: bool = False) -> EpochClaim:
-        """EpochClaim the next epoch for this process.
+        """Claim the next epoch for this process.
 
         Raises `HeldCheckpointError` where the one who has the newest has not released it and is not known to be dead,
         unless `take_over` says so.
@@ -65,7 +66,7 @@ class Epochs:
             newest = self.newest()
             if newest is not None and not (take_over or newest.released or newest.holder.is_gone):
                 raise _held(newest, self._storage.url)
-            mine = EpochClaim(newest.number + 1 if newest else 1, secrets.token_hex(4), Holder.here())
+            mine = EpochClaim(self._next(), secrets.token_hex(4), Holder.here())
             if self._storage.create(_name(mine.number), seal(encode(mine))):
                 self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
                 return mine
@@ -78,6 +79,11 @@ class Epochs:
         """Say that the process has ended in order: whoever comes next need not wonder."""
         if self.is_newest(claim):
             self._storage.write(_name(claim.number), seal(encode(replace(claim, released=True))))
+
+    def _next(self) -> int:
+        """A number that no claim has, nor a manifest whose claim somebody has removed."""
+        manifests = [int(match[1]) for name in self._storage.names() if (match := _MANIFEST.fullmatch(name))]
+        return max([0, *self._numbers(), *manifests]) + 1
 
     def _numbers(self) -> list[int]:
         return sorted(int(match[1]) for name in self._storage.names() if (match := _EPOCH.fullmatch(name)))

@@ -15,7 +15,7 @@ import pyarrow as pa
 from midstream.checkpoint.epochs import Epochs
 from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
-from midstream.model.errors import CheckpointError, MidstreamError, SinkError
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.state.store.disk import other_version, seal, unseal
@@ -88,7 +88,8 @@ class ManifestLog:
         entry = _entry(manifest)
         self.storage.write(entry.name, _document(manifest))
         self._remember({**self._seen, entry: manifest})
-        with suppress(SinkError):  # The step is done: what cannot be cleaned away now is tried again with the next.
+        # The step is done: what cannot be cleaned away now is tried again with the next.
+        with suppress(MidstreamError, FileNotFoundError):
             everything = self._everything()
             kept = self._counting(everything, manifest.time_line)[-self._keep :]
             self._remember({one: self._seen[one] for one in kept if one in self._seen})

@@ -248,6 +248,27 @@ def test_a_manifest_of_a_driver_that_was_overtaken_does_not_count(log: ManifestL
     ]
 
 
+def test_claims_that_somebody_removed_give_no_number_again(log: ManifestLog) -> None:
+    publish(log, 0)
+    go_on(log, 1)
+    go_on(log, 2)
+    for claim in log.root.glob("*.claim"):
+        claim.unlink()
+    go_on(log, 3, "newest")
+    assert plain(log.latest()) == small(3, "newest")
+    assert log.steps() == (0, 1, 2, 3)
+
+
+def test_a_step_is_published_though_the_folder_cannot_be_listed_after(
+    log: ManifestLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(log, 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(disk.os, "listdir", failing(OSError(5, "Input/output error")))
+        publish(log, 1)
+    assert log.steps() == (0, 1)
+
+
 def test_what_an_overtaken_driver_published_before_the_other_read_it_counts(log: ManifestLog) -> None:
     first = Writer.take(log)
     begun = first.begin(small(-1))
