@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from midstream import sinks
 from midstream.engine import Engine
 from midstream.migration.discovery import strategies
 from midstream.model import events
@@ -23,7 +24,6 @@ from midstream.model.errors import (
 from midstream.operators.user_operator import UserOperator
 
 if TYPE_CHECKING:
-    from midstream.spark import sinks
     from midstream.spark.job import Job
     from midstream.spark.results import results_stream
 
@@ -59,6 +59,4 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("midstream.spark.job").Job
     if name == "results_stream":
         return importlib.import_module("midstream.spark.results").results_stream
-    if name == "sinks":
-        return importlib.import_module("midstream.spark.sinks")
     raise AttributeError(f"module 'midstream' has no attribute {name!r}")

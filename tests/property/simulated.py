@@ -24,7 +24,7 @@ from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.events import LanesRescaled
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, StateListing
-from midstream.spark.sinks import FileSink, StagedStep
+from midstream.sinks import FileSink, StagedStep
 from midstream.state.store.base import store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.spark.sinks import Sink, StagedStep, as_sink
+from midstream.sinks import Sink, StagedStep, as_sink
 from tests.sinks.steps import staged
 
 STEP = 1
@@ -33,7 +33,7 @@ def die(*_: Any, **__: Any) -> Any:
 
 
 def amid_rows_of_postgresql() -> None:
-    from midstream.spark.sinks import postgresql
+    from midstream.sinks import postgresql
 
     original = postgresql.copy_text
 

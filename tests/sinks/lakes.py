@@ -14,9 +14,9 @@ from deltalake import DeltaTable, write_deltalake
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.utils.config import Config
 
-from midstream.spark.sinks import Sink
-from midstream.spark.sinks.delta import DeltaSink
-from midstream.spark.sinks.iceberg import IcebergSink
+from midstream.sinks import Sink
+from midstream.sinks.delta import DeltaSink
+from midstream.sinks.iceberg import IcebergSink
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from midstream.model.time_line import Epoch, TimeLine
-from midstream.spark.sinks import Sink, StagedStep
+from midstream.sinks import Sink, StagedStep
 from midstream.state.store.local import LocalStorage
 
 LINE = TimeLine("job", (Epoch(1, "first", 0),))

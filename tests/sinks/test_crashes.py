@@ -14,8 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from midstream.spark.sinks import Sink
-from midstream.spark.sinks.postgresql import PostgresqlSink
+from midstream.sinks import Sink
+from midstream.sinks.postgresql import PostgresqlSink
 from tests.postgresql import Server
 from tests.sinks.crash_step import POINTS, ROWS, the_step
 from tests.sinks.lakes import LAKES, describe_catalog

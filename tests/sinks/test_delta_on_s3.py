@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from midstream.spark.sinks.delta import DeltaSink
+from midstream.sinks.delta import DeltaSink
 from tests.sinks.steps import commit
 
 

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.spark.sinks import Sink, as_sink
-from midstream.spark.sinks.delta import DeltaSink
+from midstream.sinks import Sink, as_sink
+from midstream.sinks.delta import DeltaSink
 from midstream.testing import SinkCase, check_sink
 from tests.sinks.lakes import LAKES, Lake, describe_catalog
 from tests.sinks.steps import commit

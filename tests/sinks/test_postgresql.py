@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.spark.sinks import as_sink
-from midstream.spark.sinks.postgresql import PostgresqlSink
+from midstream.sinks import as_sink
+from midstream.sinks.postgresql import PostgresqlSink
 from midstream.testing import SinkCase, check_sink
 from tests.postgresql import Server
 from tests.sinks.steps import commit

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.sinks import FileSink, StagedStep
 from midstream.spark.session import local_session
-from midstream.spark.sinks import FileSink, StagedStep
 from midstream.state.store.local import LocalStorage
 from tests.oracle.spec import SECOND, StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, job

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.spark.crash_points import POINTS
+from midstream.job.crash_points import POINTS
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same
 from tests.spark.crash_job import CASE, PLANS, feed, the_job

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from midstream.job import reconcile
+from midstream.job.reconcile import Declared, differences
 from midstream.model.command import Command
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
-from midstream.spark import reconcile
-from midstream.spark.reconcile import Declared, differences
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery

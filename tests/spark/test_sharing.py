@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from midstream.spark.crash_points import POINTS
+from midstream.job.crash_points import POINTS
 from midstream.step.commands.migrate import Migrate
 from tests.oracle.compare import difference
 from tests.sharing.drive import Segment, run

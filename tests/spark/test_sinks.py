@@ -15,11 +15,12 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream import sinks
 from midstream.model.discovery import kinds
 from midstream.model.time_line import Stamp
-from midstream.spark import sinks
-from midstream.spark.sinks import FileSink, FunctionSink, Sink, StagedStep
-from midstream.spark.sinks.contract import anything
+from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
+from midstream.sinks.contract import anything
+from midstream.spark.results import DataFrames
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.storage import Storage
 from midstream.testing.sinks import SinkCase, check_sink
@@ -92,7 +93,7 @@ def test_a_function_keeps_the_contract(spark: SparkSession) -> None:
 
         return FunctionSink(function)
 
-    check_sink(SinkCase(make, rows_of_files, takes_back=False, session=spark))
+    check_sink(SinkCase(make, rows_of_files, takes_back=False, frames=DataFrames(spark)))
 
 
 class Appends(Sink):

@@ -27,12 +27,12 @@ def rewind(
     again that were given since. A function that results go to cannot be told: it is called again with the same steps.
     """
     from midstream.checkpoint.reader import Checkpoint
-    from midstream.spark.folders import Folders
-    from midstream.spark.outputs import Outputs
+    from midstream.job.folders import Folders
+    from midstream.job.outputs import Outputs
 
     checkpoint = Checkpoint.open(path)
     later = checkpoint.manifests.readable_after(step)
-    outputs = Outputs(None, Folders(str(checkpoint.path.absolute())), {})
+    outputs = Outputs(Folders(str(checkpoint.path.absolute())), {})
     with checkpoint.manifests.rewound(step, take_over=take_over) as manifest:
         functions = outputs.forget_after(manifest, later)
     if as_json:

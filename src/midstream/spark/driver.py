@@ -15,6 +15,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.crash_points import CrashPoint
+from midstream.job.outputs import Outputs
+from midstream.job.reconcile import Declared, differences
 from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
@@ -22,11 +25,8 @@ from midstream.model.errors import CheckpointError, InternalError, MidstreamErro
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
-from midstream.spark.crash_points import CrashPoint
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
-from midstream.spark.outputs import Outputs
-from midstream.spark.reconcile import Declared, differences
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes

@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, Observation
 
+from midstream.job.outputs import OutputFile
 from midstream.model import errors
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
@@ -19,7 +20,6 @@ from midstream.operators.source import SourceOperator
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
-from midstream.spark.outputs import OutputFile
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots

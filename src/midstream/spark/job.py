@@ -11,6 +11,9 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.folders import Folders
+from midstream.job.outputs import Outputs
+from midstream.job.reconcile import Declared, with_streams
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.language.parse import parse_query
@@ -20,13 +23,11 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
+from midstream.sinks import Sink, SinkFunction, as_sink, local_path
 from midstream.spark.feed import Feed
-from midstream.spark.folders import Folders
-from midstream.spark.outputs import Outputs
-from midstream.spark.reconcile import Declared, with_streams
+from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
-from midstream.spark.sinks import Sink, SinkFunction, as_sink, local_path
 from midstream.spark.sources import JobStream, job_stream
 from midstream.spark.spark_log import begin_log, forget_former_logs, has_committed, has_run
 from midstream.step.commands.add_query import AddQuery
@@ -159,7 +160,7 @@ class Job:
         folders = self._folders
         newest = folders.manifests.latest()
         manifest = self._first() if newest is None else with_streams(newest, self._schemas(), folders.root)
-        outputs = Outputs(self._spark, folders, dict(self._sinks))
+        outputs = Outputs(folders, dict(self._sinks), DataFrames(self._spark))
         outputs.open()
         outputs.check(manifest)
         log = begin_log(folders.spark, writer.claim.number, manifest)

@@ -1,4 +1,4 @@
-"""A query's results as a stream for the next job.
+"""A query's results as DataFrames: those of a step for a function, and all as a stream for the next job.
 
 A sink of files puts the results of each step in place at once and never changes them. So Spark's own file source over
 its folders brings every row once, and the job that reads it notes in its checkpoint which files it has read: a row
@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from midstream.checkpoint.reader import Checkpoint
+from midstream.job.folders import Folders
 from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.spark.folders import Folders
-from midstream.spark.sinks import FileSink, local_path, restored
+from midstream.sinks import FileSink, StagedStep, local_path, restored
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.operators import results_of
 
@@ -28,6 +30,19 @@ STREAMED_FORMAT = "parquet"
 """The one format of files that has every type; from texts Spark would read NULL where it cannot read a value."""
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
+
+
+@dataclass(frozen=True)
+class DataFrames:
+    """Makes a DataFrame of a step's results, of staged Parquet files."""
+
+    session: SparkSession
+
+    def __call__(self, staged: StagedStep) -> DataFrame:
+        """The results of the step."""
+        first = pa.BufferReader(staged.staging.storage.mapped(staged.files[0]))
+        schema = from_arrow_schema(pyarrow.parquet.read_schema(first), prefer_timestamp_ntz=True)
+        return self.session.read.schema(schema).parquet(*staged.paths)
 
 
 def results_stream(

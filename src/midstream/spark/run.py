@@ -14,18 +14,18 @@ from pyspark.sql.streaming.query import StreamingQuery
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
+from midstream.job.crash_points import CrashPoint
+from midstream.job.outputs import Outputs
+from midstream.job.reconcile import Declared, differences
 from midstream.model.codec import encode
 from midstream.model.command import operator_json
 from midstream.model.errors import LostCheckpointError, MidstreamError
 from midstream.model.events import Event, StepDone
 from midstream.model.manifest import Manifest
-from midstream.spark.crash_points import CrashPoint
+from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
-from midstream.spark.outputs import Outputs
-from midstream.spark.reconcile import Declared, differences
 from midstream.spark.results import stream_of
-from midstream.spark.sinks import as_sink
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery

@@ -14,15 +14,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.job.crash_points import CrashPoint
+from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen, StepClock
-from midstream.spark.crash_points import CrashPoint
-from midstream.spark.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
-from midstream.spark.sinks import Staging
+from midstream.sinks import Staging
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME

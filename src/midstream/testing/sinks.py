@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Epoch, TimeLine
-from midstream.spark.sinks import Sink, StagedStep, restored
+from midstream.sinks import Frames, Sink, StagedStep, restored
 from midstream.state.store.local import LocalStorage
 
 QUERY = "a query"
@@ -43,16 +43,16 @@ class SinkCase:
     make: Callable[[Path], Sink]
     read: Callable[[Path], Iterable[dict[str, Any]]]
     takes_back: bool = True
-    session: Any = None
+    frames: Frames | None = None
 
 
 def check_sink(case: SinkCase) -> None:
     """Raise an `AssertionError` that names the promise which a sink breaks.
 
-    A sink that asks for DataFrames, as `StagedStep.frame` gives them, needs Spark's `session` in the case.
+    `StagedStep.frame` gives Arrow tables, as in an embedded engine, or what the `frames` of the case make of a step.
 
     >>> import pyarrow.parquet
-    >>> from midstream.spark.sinks import files
+    >>> from midstream.sinks import files
     >>> def rows(folder):
     ...     found = [pyarrow.parquet.read_table(file) for file in folder.glob("step=*/*")]
     ...     return [row for table in found for row in table.to_pylist()]
@@ -87,7 +87,7 @@ class _Bench:
         staging = (sink or self.sink()).staging(LocalStorage(self.root / "scratch")).of(line.stamp(step))
         parts = sorted(rows)[::2], sorted(rows)[1::2]
         written = [staging.write(f"lane-{n}-{attempt}", _table(part)) for n, part in enumerate(parts) if part]
-        return StagedStep(QUERY, step, line, staging, tuple(written), self.case.session)
+        return StagedStep(QUERY, step, line, staging, tuple(written), self.case.frames)
 
     def holds(self, rows: Rows, promise: str) -> None:
         """Fail unless a reader sees exactly these rows."""

@@ -1,22 +1,22 @@
-"""A function as a sink, as Spark's `foreachBatch` has it: it is given each step's results as a DataFrame."""
+"""A function as a sink, as Spark's `foreachBatch` has it: it is given the results of one step after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from midstream.spark.sinks.contract import Sink, StagedStep
+from midstream.sinks.contract import Sink, StagedStep
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-SinkFunction = Callable[["DataFrame", int, str], Any]
+SinkFunction = Callable[[Any, int, str], Any]
+"""Called with the results of a step (a DataFrame on Spark, an Arrow table embedded), its number and the query."""
 
 
 @dataclass(frozen=True)
 class FunctionSink(Sink):
-    """A function of DataFrame, step and query, which must be idempotent in the last two.
+    """A function of results, step and query, which must be idempotent in the last two.
+
+    The results are a DataFrame in a job on Spark, an Arrow table where the engine is embedded.
 
     No manifest can hold a function, so a job that is started again must be given it again.
     """

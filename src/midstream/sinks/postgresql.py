@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import Sink, StagedStep, anything
-from midstream.spark.sinks.extras import from_extra
-from midstream.spark.sinks.postgresql_text import column_type, copy_text
+from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.extras import from_extra
+from midstream.sinks.postgresql_text import column_type, copy_text
 
 if TYPE_CHECKING:
     from psycopg import Connection, Error

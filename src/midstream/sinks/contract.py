@@ -10,18 +10,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 import pyarrow.parquet
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp, TimeLine
-from midstream.spark.sinks import formats
+from midstream.sinks import formats
 from midstream.state.store.storage import Storage
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 STAGING = "_staging"
 """The folder that steps are staged in; readers of files pass over names that begin so."""
@@ -66,7 +63,7 @@ class StagedStep:
     line: TimeLine
     staging: Staging
     files: tuple[str, ...]
-    session: SparkSession | None = field(default=None, compare=False)
+    frames: Frames | None = field(default=None, compare=False)
 
     @property
     def stamp(self) -> Stamp:
@@ -104,14 +101,13 @@ class StagedStep:
         files = [pa.BufferReader(self.staging.storage.mapped(file)) for file in self.files]
         return pa.concat_tables([pyarrow.parquet.read_table(file) for file in files])
 
-    def frame(self) -> DataFrame:
-        """The results as a DataFrame, of staged Parquet files."""
-        from pyspark.sql.pandas.types import from_arrow_schema
+    def frame(self) -> Any:
+        """The results as functions take them, of staged Parquet files: an Arrow table, or on Spark a DataFrame."""
+        return self.table() if self.frames is None else self.frames(self)
 
-        assert self.session is not None, "only a job on Spark has DataFrames"
-        first = pa.BufferReader(self.staging.storage.mapped(self.files[0]))
-        schema = from_arrow_schema(pyarrow.parquet.read_schema(first), prefer_timestamp_ntz=True)
-        return self.session.read.schema(schema).parquet(*self.paths)
+
+Frames = Callable[[StagedStep], Any]
+"""How a host makes what functions take of a step's results, where that is no Arrow table."""
 
 
 def anything(stamp: Stamp) -> bool:

@@ -6,15 +6,12 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
-from midstream.spark.folders import Folders
-from midstream.spark.sinks import FileSink, FunctionSink, Sink, StagedStep, Staging, restored
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, restored
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 
@@ -45,11 +42,12 @@ class Outputs:
     """The outputs of a job and the sinks they go to.
 
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
+    `frames` makes what the host hands to functions.
     """
 
-    session: SparkSession | None
     folders: Folders
     sinks: dict[str, Sink]
+    frames: Frames | None = None
 
     def open(self) -> None:
         """Have every sink of the script make ready."""
@@ -125,7 +123,7 @@ class Outputs:
         for output, files in by_output.items():
             sink = self._sink(output, manifest)
             staging = self._staging(output, sink).of(line.stamp(step))
-            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.session))
+            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames))
             staging.clear()
 
     def clear(self, manifest: Manifest) -> None:

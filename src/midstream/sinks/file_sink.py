@@ -15,8 +15,8 @@ from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in
-from midstream.spark.sinks.formats import FORMATS
+from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in
+from midstream.sinks.formats import FORMATS
 from midstream.state.store.disk import cannot_write
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.storage import Storage
@@ -160,6 +160,6 @@ def local_path(path: str | os.PathLike[str]) -> str:
         raise SinkError(
             f"{plain.partition(':')[0]} is not a mounted file system",
             place=text,
-            remedy="name a path mounted on every machine, or write with a function f(DataFrame, step, query)",
+            remedy="name a path mounted on every machine, or write with a function f(results, step, query)",
         )
     return os.path.abspath(plain)

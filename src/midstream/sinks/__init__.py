@@ -1,9 +1,11 @@
-"""Where results go: files, tables of Delta, Iceberg or PostgreSQL, any function of a DataFrame, or a sink of another
-package.
+"""Where results go: files, tables of Delta, Iceberg or PostgreSQL, any function, or a sink of another package.
 
-`midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(DataFrame,
-step, query)` is called once a step that has results, and again if the job died before it returned: it must be
-idempotent in (step, query). A class that fulfils the contract `Sink` is one file, here or in another package.
+`midstream.sinks.files("/data/out/pairs")` keeps a folder per step, put in place at once; a function `f(results, step,
+query)` is called once a step that has results, with a DataFrame on Spark and an Arrow table embedded, and again if the
+job died before it returned: it must be idempotent in (step, query). A class that fulfils the contract `Sink` is one
+file, here or in another package.
+
+In: the results of a step, staged, and whose step it is. Out: each of them in the sink once, whatever is killed.
 """
 
 from __future__ import annotations
@@ -15,16 +17,17 @@ from typing import Any
 
 from midstream.model.discovery import kinds
 from midstream.model.errors import SinkError
-from midstream.spark.sinks.contract import Sink, StagedStep, Staging
-from midstream.spark.sinks.delta import DeltaSink
-from midstream.spark.sinks.file_sink import FileSink, local_path
-from midstream.spark.sinks.function_sink import FunctionSink, SinkFunction
-from midstream.spark.sinks.iceberg import IcebergSink
-from midstream.spark.sinks.postgresql import PostgresqlSink
+from midstream.sinks.contract import Frames, Sink, StagedStep, Staging
+from midstream.sinks.delta import DeltaSink
+from midstream.sinks.file_sink import FileSink, local_path
+from midstream.sinks.function_sink import FunctionSink, SinkFunction
+from midstream.sinks.iceberg import IcebergSink
+from midstream.sinks.postgresql import PostgresqlSink
 
 __all__ = [
     "DeltaSink",
     "FileSink",
+    "Frames",
     "FunctionSink",
     "IcebergSink",
     "PostgresqlSink",
@@ -66,7 +69,7 @@ def as_sink(value: Any, default: str) -> Sink:
     raise SinkError(
         f"{value!r} is no sink",
         place="sink",
-        remedy="use ms.sinks.files(path, format), a function f(DataFrame, step, query) or a Sink",
+        remedy="use ms.sinks.files(path, format), a function f(results, step, query) or a Sink",
     )
 
 

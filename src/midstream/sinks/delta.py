@@ -17,9 +17,9 @@ import pyarrow as pa
 
 from midstream.model.errors import MidstreamError, SinkError
 from midstream.model.time_line import Stamp
-from midstream.spark.sinks.contract import Sink, StagedStep, anything
-from midstream.spark.sinks.extras import from_extra
-from midstream.spark.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
+from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.extras import from_extra
+from midstream.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable

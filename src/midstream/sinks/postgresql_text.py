@@ -11,7 +11,7 @@ import pyarrow.csv
 import pyarrow.types as pt
 
 from midstream.model.errors import SinkError
-from midstream.spark.sinks.formats import json_texts
+from midstream.sinks.formats import json_texts
 
 ROWS_AT_ONCE = 65_536
 _QUOTED = pyarrow.csv.WriteOptions(include_header=False, quoting_style="all_valid")
