@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from midstream.runtime import checks
 from tests.garbage import look_seldom
+from tests.object_server import BUCKET, ObjectServer, free_port
 
 FIRST = (
     "tests/spark/",
@@ -24,8 +26,13 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For every JVM that a test starts: the second compiler never earns what it costs in a minute."""
 
 
+OBJECT_SERVER = ObjectServer(free_port())
+
+
 def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
+    # Before anything starts, for a JVM hands its environment on to the workers; the server begins when it is needed.
+    os.environ.update(OBJECT_SERVER.environment)
     checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
 
 
@@ -54,3 +61,17 @@ def turn(item: pytest.Item) -> int:
 
 def pytest_collection_finish() -> None:
     look_seldom()
+
+
+@pytest.fixture(scope="session")
+def object_server() -> Iterator[ObjectServer]:
+    """An S3 server over HTTP; programs of the tests get at it by their environment."""
+    OBJECT_SERVER.start()
+    yield OBJECT_SERVER
+    OBJECT_SERVER.stop()
+
+
+@pytest.fixture
+def bucket(object_server: ObjectServer, request: pytest.FixtureRequest) -> str:
+    """A part of its bucket that no other test has."""
+    return f"s3://{BUCKET}/{abs(hash(request.node.nodeid)):x}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -10,8 +9,7 @@ from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
 from midstream.state.store.disk import seal, unseal
-from midstream.state.store.local import as_storage
-from midstream.state.store.storage import Storage
+from midstream.state.store.places import Place, storage_at
 
 _COMMAND = re.compile(r"\d+\.json")
 
@@ -30,9 +28,9 @@ class CommandLog:
     (1, 2, ((2, DropQuery(query='q')),))
     """
 
-    def __init__(self, root: str | os.PathLike[str] | Storage) -> None:
+    def __init__(self, root: Place) -> None:
         """The log in a folder, which is made when the first command is added."""
-        self.storage = as_storage(root)
+        self.storage = storage_at(root, durable=False)
 
     @property
     def root(self) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,8 +18,7 @@ from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.state.store.disk import other_version, seal, unseal
-from midstream.state.store.local import as_storage
-from midstream.state.store.storage import Storage
+from midstream.state.store.places import Place, storage_at
 
 _NAME = re.compile(r"(?:(\d+)-)?(-?\d+)\.json")
 _TURN = "turn.json"
@@ -60,11 +58,11 @@ class ManifestLog:
     (1, 2) 2
     """
 
-    def __init__(self, root: str | os.PathLike[str] | Storage, keep: int = 10) -> None:
+    def __init__(self, root: Place, keep: int = 10) -> None:
         """The log in a folder, which is made when the first manifest is published."""
         if keep < 1:
             raise CheckpointError(f"cannot keep {keep} manifests", place=str(root), remedy="keep one or more")
-        self.storage = as_storage(root)
+        self.storage = storage_at(root, durable=False)
         self._keep = keep
         self._seen: dict[_Entry, Manifest] = {}
 

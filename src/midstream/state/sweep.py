@@ -11,8 +11,8 @@ from pathlib import Path
 
 from midstream.model.manifest import Manifest
 from midstream.state.store.files import SUFFIX, forget_opened
-from midstream.state.store.local import LocalStorage, as_storage
-from midstream.state.store.storage import Storage
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import Place, storage_at
 
 _CHUNK = re.compile(rf"(?:epoch=(\d+)/)?(?:.*/)?\.?(\d+)-[^/]*(?:{re.escape(SUFFIX)}|\.tmp)", re.DOTALL)
 
@@ -33,14 +33,14 @@ def listed(manifest: Manifest) -> Iterator[str]:
                 yield chunk.name
 
 
-def sweep(root: str | os.PathLike[str] | Storage, manifests: Iterable[Manifest]) -> Swept:
+def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
     """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
 
     Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, and those of
     later epochs to another driver: they stay, as does every file that is not a chunk's. Folders that are empty go too.
     Raises `SinkError` where a file cannot be deleted.
     """
-    storage = as_storage(root)
+    storage = storage_at(root, durable=False)
     keep: set[str] = set()
     newest = (-1, -2)
     for manifest in manifests:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
 from midstream.state.store.disk import other_version
-from midstream.state.store.local import as_storage
-from midstream.state.store.storage import Storage
+from midstream.state.store.places import Place, storage_at
+from midstream.state.store.transfers import Transfers
 
 SUFFIX = ".arrow"
 """How the name of a chunk's file ends."""
@@ -37,7 +37,8 @@ class FileStore:
     sweeps away what a later one has written. Reads are zero-copy: the columns of a batch are views of the mapped file,
     which stay valid when the file is removed. A chunk's bytes are checked when this process first reads it; opened
     chunks are kept in a cache of bounded size that all stores of the process share. A store can be pickled, as its
-    storage can.
+    storage can. With `write_behind`, `put` may return before the chunk is written: then `finish` must have returned
+    before a manifest lists it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -47,10 +48,18 @@ class FileStore:
     {'k': [1, 2]}
     """
 
-    def __init__(self, root: str | os.PathLike[str] | Storage, *, epoch: int = 0) -> None:
+    def __init__(self, root: Place, *, epoch: int = 0, write_behind: bool = False) -> None:
         """A store in a folder, which is made when the first chunk is put."""
-        self.storage = as_storage(root)
+        self.storage = storage_at(root, durable=False)
         self._epoch = f"{epoch_folder(epoch)}/" if epoch else ""
+        self._write_behind = write_behind and self.storage.at_once > 1
+        self._transfers = Transfers(self.storage)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_transfers": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _transfers=Transfers(state["storage"]))
 
     @property
     def root(self) -> Path:
@@ -65,8 +74,17 @@ class FileStore:
         data = _serialize(batch)
         checksum = zlib.crc32(data)
         final = f"{self._epoch}{_for_files(name)}-{checksum:08x}"
-        self.storage.write(self._file(final), data)
+        file = self._file(final)
+        self.storage.keep_copy(file, data)
+        if self._write_behind:
+            self._transfers.write(file, data)
+        else:
+            self.storage.write(file, data)
         return final, data.size, checksum
+
+    def finish(self) -> None:
+        """Wait until every chunk that was put is written; raises `SinkError` where one could not be."""
+        self._transfers.finish()
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """The batch of a listed chunk, backed by the mapped file."""
@@ -77,6 +95,13 @@ class FileStore:
             _OPENED.keep(place, ref, batch)
         return batch
 
+    def read_ahead(self, refs: Iterable[ChunkRef]) -> None:
+        """Begin to bring chunks to this machine that will be read soon, several at a time."""
+        if self.storage.at_once > 1:
+            files = {self._file(ref.name): ref for ref in refs}
+            unread = (f for f, ref in files.items() if _OPENED.find(self.storage.place(f), ref.checksum) is None)
+            self._transfers.read_ahead(unread)
+
     def remove(self, names: Iterable[str]) -> None:
         """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
         files = [self._file(name) for name in names]
@@ -84,11 +109,24 @@ class FileStore:
         forget_opened(map(self.storage.place, files))
 
     def _open(self, ref: ChunkRef, place: str, *, verified: bool) -> pa.RecordBatch:
+        file = self._file(ref.name)
+        self._transfers.arrived(file)
         try:
-            data = self.storage.mapped(self._file(ref.name))
+            return _batch(self._mapped(file, ref, place), ref, place, verified=verified)
+        except CheckpointError:
+            if not self.storage.drop_copy(file):
+                raise
+            return _batch(self._mapped(file, ref, place), ref, place, verified=False)
+
+    def _mapped(self, file: str, ref: ChunkRef, place: str) -> pa.Buffer:
+        try:
+            try:
+                return self.storage.mapped(file)
+            except FileNotFoundError:
+                self.finish()  # It may not be written yet.
+                return self.storage.mapped(file)
         except FileNotFoundError:
             raise CheckpointError(f"chunk {ref.name} is missing", place=place, remedy=_REMEDY) from None
-        return _batch(data, ref, place, verified=verified)
 
     def _file(self, name: str) -> str:
         if _NAME.fullmatch(name) is None:

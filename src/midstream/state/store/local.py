@@ -193,8 +193,3 @@ class LocalStorage(Storage):
         for name in names_in(self.path(folder)):
             if name.endswith(TEMPORARY):
                 discard(self.path(f"{folder}/{name}" if folder else name))
-
-
-def as_storage(root: str | os.PathLike[str] | Storage, *, durable: bool = False) -> Storage:
-    """A storage as it is, or the one of a path."""
-    return root if isinstance(root, Storage) else LocalStorage(root, durable=durable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -23,6 +23,10 @@ class Storage(ABC):
     """
 
     durable: bool = True
+    at_once: int = 1
+    """How many requests it pays to have under way at the same time."""
+    renames_folders: bool = True
+    """Whether a folder is given another name at once, so that a reader sees all its files or none."""
 
     @property
     @abstractmethod
@@ -49,9 +53,25 @@ class Storage(ABC):
         """What a file that never changes holds, without a copy where that can be."""
         return self.read(name)
 
+    def keep_copy(self, name: str, data: Bytes) -> None:
+        """Keep on this machine what a file that never changes will hold, if that makes reading it faster."""
+        return
+
+    def is_near(self, name: str) -> bool:
+        """Whether a file that never changes can be read without a request to another machine."""
+        return True
+
+    def drop_copy(self, name: str) -> bool:
+        """Forget what this machine keeps of a file, which was found damaged; whether it kept anything."""
+        return False
+
     @abstractmethod
     def names(self, folder: str = "") -> list[str]:
         """The names of the files and folders that are right in a folder, in no order; none where it does not exist."""
+
+    def names_after(self, folder: str, name: str) -> list[str]:
+        """Those of the names in a folder that come after another name, in the order of their bytes."""
+        return [one for one in self.names(folder) if one > name]
 
     @abstractmethod
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
@@ -75,6 +95,11 @@ class Storage(ABC):
 
         Readers see the folder at once where the storage can do that.
         """
+
+    def move_all(self, moves: Mapping[str, str]) -> None:
+        """Give many files other names, by their old ones."""
+        for source, target in moves.items():
+            self.move(source, target)
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name."""

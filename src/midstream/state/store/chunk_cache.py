@@ -1,0 +1,141 @@
+"""Files of an object store that never change, kept on this machine's disk for all its processes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from midstream.model.errors import SinkError
+from midstream.state.store.disk import write_whole
+
+if TYPE_CHECKING:
+    from midstream.state.store.storage import Bytes
+
+FOLDER, LIMIT = "MIDSTREAM_CACHE", "MIDSTREAM_CACHE_BYTES"
+"""The environment's names for the folder of the cache and for how many bytes it may hold."""
+
+DEFAULT_LIMIT = 8 << 30
+_SLACK = 1 / 16
+"""The share of the limit that one process may add before it looks how much there is."""
+
+
+class ChunkCache:
+    """A folder of files named by a digest of where they come from; those unused for longest go first.
+
+    Nothing in it is trusted: who reads a chunk checks its size and checksum, and has it dropped where they differ.
+    Without room on the disk nothing is kept, and everything works as before, only slower. `hits` and `misses` count
+    those of this process.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     kept = ChunkCache(folder, limit=1000)
+    ...     kept.put("s3://bucket/a", b"abc")
+    ...     kept.get("s3://bucket/a").to_pybytes(), kept.get("s3://bucket/b"), kept.hits, kept.misses, kept.size()
+    (b'abc', None, 1, 1, 3)
+    """
+
+    def __init__(self, folder: str, limit: int) -> None:
+        self.folder, self.limit = folder, limit
+        self.hits = self.misses = 0
+        self._added = limit  # Whatever was left here before is looked at with the first file.
+
+    @staticmethod
+    def here() -> ChunkCache:
+        """The cache of this machine and user, as the environment says."""
+        folder = os.environ.get(FOLDER) or os.path.join(tempfile.gettempdir(), f"midstream-cache-{os.getuid()}")
+        limit = os.environ.get(LIMIT, str(DEFAULT_LIMIT))
+        if not limit.isdigit():
+            raise SinkError(f"{LIMIT} is {limit!r}", place="environment", remedy="give a number of bytes, or unset it")
+        return _cache(folder, int(limit))
+
+    def get(self, place: str) -> pa.Buffer | None:
+        """What is kept of a place, as a view of the mapped file, which stays valid when the file is removed."""
+        found = self._mapped(place)
+        if found is None:
+            self.misses += 1
+        else:
+            self.hits += 1
+        return found
+
+    def has(self, place: str) -> bool:
+        """Whether something is kept of a place."""
+        return os.path.exists(self._path(place))
+
+    def put(self, place: str, data: Bytes) -> None:
+        """Keep what was read or written there, if the disk has room."""
+        size = memoryview(data).nbytes
+        if size > self.limit:
+            return
+        with suppress(SinkError, OSError):
+            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            if os.stat(self.folder).st_uid != os.getuid():
+                return  # Somebody else's: what lies there may be meant to deceive.
+            write_whole(self._path(place), data)
+        self._added += size
+        if self._added > self.limit * _SLACK:
+            self._added = 0
+            self._make_room()
+
+    def filled(self, place: str, data: pa.Buffer) -> pa.Buffer:
+        """Keep what was read there; a view of the mapped file, which takes no memory of the process, if it is kept."""
+        self.put(place, data)
+        return self._mapped(place) or data
+
+    def drop(self, place: str) -> bool:
+        """Forget a place, whose file was found damaged; whether there was one."""
+        try:
+            os.unlink(self._path(place))
+        except OSError:
+            return False
+        return True
+
+    def size(self) -> int:
+        """The bytes of all files."""
+        return sum(size for _, size, _ in self._files())
+
+    def _mapped(self, place: str) -> pa.Buffer | None:
+        path = self._path(place)
+        try:
+            with pa.memory_map(path) as file:
+                found = file.read_buffer()
+            os.utime(path)
+        except OSError:
+            return None
+        return found
+
+    def _make_room(self) -> None:
+        files = self._files()
+        size = sum(size for _, size, _ in files)
+        for _, one, path in sorted(files):
+            if size <= self.limit * (1 - _SLACK):
+                return
+            with suppress(OSError):
+                os.unlink(path)
+            size -= one
+
+    def _files(self) -> list[tuple[int, int, str]]:
+        """Last use, size and path of each."""
+        with suppress(OSError), os.scandir(self.folder) as entries:
+            return [(one.st_mtime_ns, one.st_size, path) for path, one in _stats(entries)]
+        return []
+
+    def _path(self, place: str) -> str:
+        return f"{self.folder}/{hashlib.sha256(place.encode()).hexdigest()[:40]}"
+
+
+def _stats(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[str, os.stat_result]]:
+    for entry in entries:
+        with suppress(FileNotFoundError):
+            yield entry.path, entry.stat()
+
+
+@cache
+def _cache(folder: str, limit: int) -> ChunkCache:
+    return ChunkCache(folder, limit)

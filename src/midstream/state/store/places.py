@@ -1,0 +1,50 @@
+"""The storage of a place that a user names: a path, or a URL."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from midstream.model.errors import SinkError
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.objects import SCHEMES, ObjectStorage
+from midstream.state.store.storage import Storage
+
+Place = str | os.PathLike[str] | Storage
+"""What names a storage: a path, a URL of one of `SCHEMES` or `file:`, or the storage itself."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_FILE = re.compile(r"file:(//(localhost)?(?=/))?")
+
+
+def storage_at(place: Place, *, durable: bool = True) -> Storage:
+    """The storage of a place; `durable` says whether what is written to a path shall survive the loss of power.
+
+    Object stores are always durable. Raises `SinkError` for a URL of a scheme that is not known.
+
+    >>> storage_at("s3://bucket/jobs/sales/").url, storage_at("file:///data/sales").url
+    ('s3://bucket/jobs/sales', '/data/sales')
+    """
+    if isinstance(place, Storage):
+        return place
+    text = os.fspath(place)
+    found = _SCHEME.match(text)
+    if found is not None and found[1].lower() in SCHEMES:
+        return ObjectStorage(found[1].lower() + text[len(found[1]) :])
+    path = _FILE.sub("", text, count=1) if text.startswith("file:") else text
+    if _SCHEME.match(path):
+        raise SinkError(
+            f"nothing can be kept on {path.partition(':')[0]}://",
+            place=path.partition("?")[0],
+            remedy="name a path mounted on every machine, or a URL of s3://, gs:// or abfs://",
+        )
+    return LocalStorage(path, durable=durable)
+
+
+def located(place: str | os.PathLike[str]) -> str:
+    """A place as manifests write it, whatever folder the program is in: an absolute path, or a URL.
+
+    >>> located("file:/data/a/../b"), located("gs://bucket/a")
+    ('/data/b', 'gs://bucket/a')
+    """
+    return storage_at(place).url

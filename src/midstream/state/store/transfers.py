@@ -1,0 +1,62 @@
+"""Files on their way to a storage and from it, several at the same time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from functools import cache
+from typing import TYPE_CHECKING
+
+from midstream.model.errors import MidstreamError
+from midstream.state.store.storage import Storage
+
+if TYPE_CHECKING:
+    from midstream.state.store.storage import Bytes
+
+_WAITING = 4
+"""How many writes may wait for each that is under way: they are held in memory."""
+
+
+class Transfers:
+    """The requests of one process to a storage that have not been answered yet.
+
+    What is handed over to be written is written once `finish` has returned. What was read ahead is near: see
+    `Storage.is_near`.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._writes: list[Future[None]] = []
+        self._reads: dict[str, Future[object]] = {}
+
+    def write(self, name: str, data: Bytes) -> None:
+        """Begin to write a file; raises what became of an earlier one only where too many wait."""
+        if len(self._writes) >= _WAITING * self._storage.at_once:
+            self._writes.pop(0).result()
+        self._writes.append(_threads(self._storage.at_once).submit(self._storage.write, name, data))
+
+    def finish(self) -> None:
+        """Wait for all that is being written; raises `SinkError` where a file could not be."""
+        writes, self._writes = self._writes, []
+        wait(writes)
+        for write in writes:
+            write.result()
+
+    def read_ahead(self, names: Iterable[str]) -> None:
+        """Begin to read files that are not near; where that fails, whoever needs one is told."""
+        for name in names:
+            if name not in self._reads and not self._storage.is_near(name):
+                self._reads[name] = _threads(self._storage.at_once).submit(self._storage.mapped, name)
+
+    def arrived(self, name: str) -> None:
+        """Wait for a file that is being read ahead."""
+        reading = self._reads.pop(name, None)
+        if reading is not None:
+            with suppress(MidstreamError, FileNotFoundError):
+                reading.result()
+
+
+@cache
+def _threads(count: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(count, thread_name_prefix="midstream-transfer")
