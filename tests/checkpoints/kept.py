@@ -23,8 +23,8 @@ STEP = "step of the answer"
 ROOT = "/kept"
 """The folder in which a kept job seems to have run, by the paths that its checkpoint names."""
 
-_SEALED = re.compile(rb'\{"format":2,"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
-"""A file of format 2 that carries its checksum."""
+_SEALED = re.compile(rb'\{"format":(\d),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+"""A file that carries its format and its checksum."""
 
 Outputs = Mapping[str, Mapping[int, pa.Table]]
 """For each query its answer in every step in which it ran."""
@@ -67,9 +67,15 @@ def pack(target: Path, folder: Path, answers: Outputs, notes: Mapping[str, Any])
                 tar.addfile(info, io.BytesIO(path.read_bytes()))
 
 
-def unpack(name: str, folder: Path) -> Kept:
+def archives() -> list[tuple[int, str]]:
+    """Everything that is kept: formats and names."""
+    paths = sorted(Path(__file__).parent.glob("format_*/*.tar.xz"))
+    return [(int(path.parent.name.removeprefix("format_")), path.name.removesuffix(".tar.xz")) for path in paths]
+
+
+def unpack(name: str, folder: Path, version: int = FORMAT) -> Kept:
     """Put what is kept into a folder."""
-    with tarfile.open(archive(name)) as tar:
+    with tarfile.open(archive(name, version)) as tar:
         tar.extractall(folder, filter="data")
     answers = {path.stem: _by_step(pq.read_table(path)) for path in sorted((folder / RECORD).glob("*.parquet"))}
     return Kept(folder / CHECKPOINT, answers, json.loads((folder / NOTES).read_text()))
@@ -83,7 +89,7 @@ def relocate(folder: Path, old: str, new: str) -> None:
         if moved != content:
             sealed = _SEALED.fullmatch(moved)
             if sealed:
-                moved = b'{"format":2,"crc32":"%08x","value":%b}\n' % (zlib.crc32(sealed[2]), sealed[2])
+                moved = b'{"format":%b,"crc32":"%08x","value":%b}\n' % (sealed[1], zlib.crc32(sealed[3]), sealed[3])
             path.write_bytes(moved)
             path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # Spark's own checksum; it can do without.
 

@@ -19,7 +19,7 @@ from midstream.step.commands.rescale import Rescale
 from tests.checkpoints.course import Course
 from tests.checkpoints.courses import CROSSED, LEFT, RIGHT, ROWS, case, counts, difference, member
 from tests.property.drive import Rescale as RescaleAction
-from tests.sharing.case import Add, Change, Drop, Move
+from tests.sharing.case import Add, Case, Change, Drop, Move
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 
 SAVED = 5
@@ -52,25 +52,25 @@ CASE = COURSE.case
 LANES = 2
 
 
-def the_job(spark: SparkSession, root: Path) -> ms.Job:
+def the_job(spark: SparkSession, root: Path, case: Case = CASE) -> ms.Job:
     """The job, the same whenever it is started."""
-    first = [action for action in CASE.actions if isinstance(action, Add) and action.step == 0]
+    first = [action for action in case.actions if isinstance(action, Add) and action.step == 0]
     queries = {add.query: add.asked.spec.cql() for add in first}
     plans = {add.query: add.asked.plan for add in first if add.asked.plan}
-    return job(spark, Place(root), CASE.streams, queries, plans, LANES, sharing="auto")
+    return job(spark, Place(root), case.streams, queries, plans, LANES, sharing="auto")
 
 
-def feed(root: Path) -> None:
+def feed(root: Path, case: Case = CASE) -> None:
     """The input, a file of each stream for each step."""
-    for step, tables in enumerate(CASE.steps):
-        for spec in CASE.streams:
+    for step, tables in enumerate(case.steps):
+        for spec in case.streams:
             Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
 
 
-def commands(root: Path, step: int) -> list[Command]:
+def commands(root: Path, step: int, case: Case = CASE) -> list[Command]:
     """The commands that are given before a step."""
     found: list[Command] = []
-    for action in CASE.actions:
+    for action in case.actions:
         if action.step != step:
             continue
         match action:

@@ -12,6 +12,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from midstream.checkpoint.epochs import Epochs
+from midstream.checkpoint.first_names import with_present_state_names
 from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, MidstreamError
@@ -226,7 +227,8 @@ class ManifestLog:
         try:
             if value["format"] not in READABLE:
                 raise other_version(str(value["format"]), place)
-            return decode(Manifest, upgraded(value))
+            manifest = decode(Manifest, upgraded(value))
+            return with_present_state_names(manifest) if value["format"] == 1 else manifest
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a manifest: {error!r}"
             raise CheckpointError(message, place=place, remedy=remedy) from error

@@ -21,8 +21,8 @@ from midstream.model.window import Clock
 FORMAT_VERSION = 4
 """Of manifests, chunks and events, as they are written."""
 
-READABLE = frozenset({2, 3, FORMAT_VERSION})
-"""The versions that are read; a checkpoint of another one is refused."""
+READABLE = frozenset(range(1, FORMAT_VERSION + 1))
+"""The versions that are read: every one there ever was. A checkpoint of a later one is refused."""
 
 DEFAULT_SHARING = "auto"
 """The scheme that queries share by unless the user names another."""
