@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -22,11 +23,15 @@ SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "ensure_postgresql
 USER, PASSWORD = "midstream", "of no use elsewhere"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Server:
     """A server that takes connections over TCP, with a password."""
 
+    programs: Path
+    folder: Path
+    user: dict[str, Any]
     port: int
+    process: subprocess.Popen[bytes] | None = None
 
     @property
     def dsn(self) -> str:
@@ -37,6 +42,34 @@ class Server:
         with psycopg.connect(self.dsn, autocommit=True) as connection:
             cursor = connection.execute(text, values or None)  # type: ignore[arg-type]
             return cursor.fetchall() if cursor.description else []
+
+    def start(self) -> None:
+        """Begin to serve; returns when connections are taken."""
+        settings = {
+            "port": self.port,
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "timezone": "Asia/Kathmandu",  # One that nothing may hang on.
+        }
+        given = [f"-c{name}={value}" for name, value in settings.items()]
+        command = [self.programs / "postgres", f"-D{self.folder}/data", *given]
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(command, stderr=log, cwd=self.folder, **self.user)
+        for _ in range(600):
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            try:
+                self.execute("SELECT 1")
+                return
+            except psycopg.OperationalError:
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End at once, as an administrator does who cannot wait; connections break."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGINT)
+            self.process.wait(60)
+            self.process = None
 
 
 @contextmanager
@@ -54,40 +87,16 @@ def server() -> Iterator[Server]:
         asked += ["--locale=C", "--no-sync", "--no-instructions", f"--pgdata={folder}/data"]
         subprocess.run([programs / "initdb", *asked], cwd=folder, check=True, capture_output=True, **user)
         os.environ["PGPASSWORD"] = PASSWORD
-        with _started(programs, folder, user) as begun:
+        begun = Server(programs, folder, user, _free_port())
+        try:
+            begun.start()
             yield begun
+        finally:
+            begun.stop()
     finally:
         os.environ.pop("PGPASSWORD", None)
         os.environ.update({} if before is None else {"PGPASSWORD": before})
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _started(programs: Path, folder: Path, user: dict[str, Any]) -> Iterator[Server]:
-    port = _free_port()
-    settings = {
-        "port": port,
-        "listen_addresses": "127.0.0.1",
-        "unix_socket_directories": "",
-        "fsync": "off",
-        "timezone": "Asia/Kathmandu",  # One that nothing may hang on.
-    }
-    given = [f"-c{name}={value}" for name, value in settings.items()]
-    with open(folder / "log", "wb") as log:
-        process = subprocess.Popen([programs / "postgres", f"-D{folder}/data", *given], stderr=log, cwd=folder, **user)
-    try:
-        begun = Server(port)
-        for _ in range(600):
-            assert process.poll() is None, (folder / "log").read_text()
-            try:
-                begun.execute("SELECT 1")
-                break
-            except psycopg.OperationalError:
-                time.sleep(0.05)
-        yield begun
-    finally:
-        process.terminate()
-        process.wait(60)
 
 
 def _programs() -> Path:

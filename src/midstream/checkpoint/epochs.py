@@ -15,6 +15,10 @@ from midstream.state.store.storage import Storage
 _EPOCH = re.compile(r"epoch-(\d+)\.claim")
 _MANIFEST = re.compile(r"(\d+)-.+\.json")
 _KEPT = 3
+
+_HELD_HERE: set[str] = set()
+"""Tokens of the claims that this process has and has not let go of, also where it could not write that it has."""
+
 _REMEDY = "restore the file, or remove it if no driver runs"
 
 
@@ -26,6 +30,11 @@ class EpochClaim:
     token: str
     holder: Holder
     released: bool = False
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the one who has it is known to write no more."""
+        return self.released or self.holder.is_gone or (self.holder.is_here and self.token not in _HELD_HERE)
 
 
 class Epochs:
@@ -64,10 +73,11 @@ class Epochs:
         """
         while True:
             newest = self.newest()
-            if newest is not None and not (take_over or newest.released or newest.holder.is_gone):
+            if newest is not None and not (take_over or newest.is_free):
                 raise _held(newest, self._storage.url)
             mine = EpochClaim(self._next(), secrets.token_hex(4), Holder.here())
             if self._storage.create(_name(mine.number), seal(encode(mine))):
+                _HELD_HERE.add(mine.token)
                 self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
                 return mine
 
@@ -77,6 +87,7 @@ class Epochs:
 
     def release(self, claim: EpochClaim) -> None:
         """Say that the process has ended in order: whoever comes next need not wonder."""
+        _HELD_HERE.discard(claim.token)
         if self.is_newest(claim):
             self._storage.write(_name(claim.number), seal(encode(replace(claim, released=True))))
 

@@ -30,7 +30,8 @@ def job_of(session: Any, file: JobFile) -> Job:
     import midstream as ms
     from midstream.spark.declared import arrow_schema, declared_schema
 
-    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing)
+    given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
+    job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
     for name, spec in file.streams.items():
         declared = None if spec.schema is None else declared_schema(session, spec.schema)
         columns = None if declared is None else arrow_schema(declared)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from midstream.checkpoint.reader import Checkpoint
     from midstream.language.job_file import JobFile
+    from midstream.model.events import StepDelayed
 
 POLL_SECONDS = 0.2
 
@@ -79,11 +80,13 @@ def _run(
                 if interrupted:
                     running.stop()
                     break
-                progress.update(task, description=_description(checkpoint))
+                progress.update(task, description=_description(checkpoint, running.delayed))
     return checkpoint.status(checkpoint.report())
 
 
-def _description(checkpoint: Checkpoint) -> str:
+def _description(checkpoint: Checkpoint, delayed: StepDelayed | None) -> str:
+    if delayed is not None:
+        return f"step {delayed.step:,} waits, tried {delayed.attempts} times: {delayed.reason}"
     for event in checkpoint.last_events(1):
         rows_in, rows_out = (sum(event.get(key, {}).values()) for key in ("rows_in", "rows_out"))
         return f"step {event['step']:,}: {rows_in:,} rows in, {rows_out:,} out"

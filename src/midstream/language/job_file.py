@@ -52,7 +52,8 @@ class QuerySpec:
 class JobFile:
     """A job: where its state lives, how many lanes it has, what it reads and computes, and how its queries share.
 
-    Whether there is a scheme of the name `sharing` is checked where the job is made.
+    Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
+    how long a step is done again that fails for a reason outside; None leaves it to the job.
     """
 
     checkpoint: str
@@ -60,6 +61,7 @@ class JobFile:
     streams: Mapping[str, SourceSpec]
     queries: Mapping[str, QuerySpec]
     sharing: str = DEFAULT_SHARING
+    patience: int | None = None
 
 
 def read_job_file(path: str | Path) -> JobFile:
@@ -96,12 +98,13 @@ def parse_job(text: str, where: str = "job file") -> JobFile:
     if lanes < 1:
         raise job.error("lanes", "is less than 1", "use a whole number of at least 1")
     sharing = job.get("sharing", str, f"a text such as {DEFAULT_SHARING!r}", DEFAULT_SHARING)
+    patience = job.duration("patience")
     streams = {name: _stream(table) for name, table in job.tables("streams")}
     queries = {name: _query(table) for name, table in job.tables("queries")}
     job.close()
     if not streams:
         raise job.error("streams", "names no stream", "add a table such as [streams.A]")
-    return JobFile(checkpoint, lanes, streams, queries, sharing)
+    return JobFile(checkpoint, lanes, streams, queries, sharing, patience)
 
 
 def _stream(table: _Table) -> SourceSpec:

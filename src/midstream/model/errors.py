@@ -71,6 +71,17 @@ class SinkError(MidstreamError):
     """Results or state cannot be written where they should go."""
 
 
+class ReadError(CheckpointError):
+    """A part of a checkpoint could not be read, though it may be there: the same may succeed later."""
+
+
+class WriteError(SinkError):
+    """Results or state could not be written, for a reason that can be mended from outside: the same may succeed later.
+
+    A full disk, a right that was taken away, a store or a server that does not answer.
+    """
+
+
 class InternalError(MidstreamError):
     """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
 

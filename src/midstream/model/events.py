@@ -30,6 +30,14 @@ class StepDone(Event):
 
 
 @dataclass(frozen=True)
+class StepDelayed(Event):
+    """A step could not be done, for a reason that can be mended from outside, and was done again until it could."""
+
+    reason: str
+    attempts: int
+
+
+@dataclass(frozen=True)
 class RowsLate(Event):
     """Rows arrived after the watermark of their stream had passed them; they are in the late output."""
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from midstream.model.errors import MidstreamError, SinkError
+from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
@@ -170,7 +170,7 @@ class DeltaSink(Sink):
             raise
         except Exception as error:  # The library has no common class for what it raises.
             lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise SinkError(
+            raise WriteError(
                 f"Delta: {lines[0]}",
                 place=self._place,
                 remedy="see that the store can be reached and written, then start again",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from midstream.model.errors import MidstreamError, SinkError
+from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
@@ -154,7 +154,7 @@ class IcebergSink(Sink):
             raise
         except Exception as error:  # The library has no common class for what it raises.
             said = " ".join(str(error).split()) or type(error).__name__
-            raise SinkError(
+            raise WriteError(
                 f"Iceberg: {said}",
                 place=self._place,
                 remedy="see that the catalog is described and can be reached, and that the table has the columns of "

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import pyarrow as pa
 
-from midstream.model.errors import SinkError
+from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 STEPS = "midstream_steps"
 STEP_COLUMN = "_step_id"
+
+PASSING = ("08", "28", "53", "57", "58")
+"""Classes of SQLSTATE that can be mended without another table or other results: connection, authorization, resources,
+an operator's intervention, the server's system. An error without a SQLSTATE is one of connection.
+"""
 
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 """What a connection string may hold that no manifest shall."""
@@ -250,5 +255,7 @@ def _failed(error: Error, place: str) -> SinkError:
     remedy = remedies.get(
         (error.sqlstate or "")[:2], "see that the server runs and lets this user in, then start again"
     )
+    passing = (error.sqlstate or "08")[:2] in PASSING
     said = " ".join(str(error).split()) or type(error).__name__
-    return SinkError(f"PostgreSQL: {said}", place=place, remedy=remedy)
+    kind = WriteError if passing else SinkError
+    return kind(f"PostgreSQL: {said}", place=place, remedy=remedy)

@@ -7,7 +7,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -27,6 +27,7 @@ from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
+from midstream.spark.patience import Patience
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
@@ -59,7 +60,7 @@ class OtherColumns(Exception):
 class Driver:
     """Folds the micro-batches of one job; `fold` is what Spark's `foreachBatch` calls.
 
-    `stopping` says whether the job is being stopped, so that a Spark job that was cancelled is not run again.
+    `patience` says whether the job is being stopped too, so that a Spark job that was cancelled is not run again.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class Driver:
         manifest: Manifest,
         declared: Declared,
         outputs: Outputs,
-        stopping: Callable[[], bool],
+        patience: Patience,
         crash: CrashPoint,
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
@@ -76,7 +77,7 @@ class Driver:
         self._store = FileStore(self.folders.chunks, epoch=writer.claim.number)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self._stopping, self._crash = stopping, crash
+        self.patience, self._crash = patience, crash
         self.reconciled = False
         self._setting: Setting | None = None
         self._prepared: str | None = None
@@ -86,8 +87,12 @@ class Driver:
         """Do a step, or only end it where its manifest stands already.
 
         A step that fails fails whole: until its manifest is published nothing of it counts. What fails by no fault of
-        the user's, or of Spark's, is an `InternalError`, which says what to report.
+        the user's, or of Spark's, is an `InternalError`, which says what to report. What fails for a reason outside is
+        done again while there is patience.
         """
+        self.patience.do(number, lambda: self._fold(batch, number))
+
+    def _fold(self, batch: DataFrame, number: int) -> None:
         if number == self.manifest.step:
             self._deliver()
             return
@@ -171,14 +176,15 @@ class Driver:
             except MidstreamError:
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
-                if attempt == ATTEMPTS or self._stopping():
+                if attempt == ATTEMPTS or self.patience.stopping():
                     raise
         raise AssertionError
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
         step = plan.manifest.step
         with fault_located(lambda: "the conclusion"):
-            after, events = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+            after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+        events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         after = replace(after, published=published)
         self.folders.events.write(step, after.time_line, events)

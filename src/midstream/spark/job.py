@@ -15,7 +15,7 @@ from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.reconcile import Declared, with_streams
 from midstream.language.ddl import parse_ddl
-from midstream.language.duration import stream_duration
+from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
 from midstream.model.command import operator_json
 from midstream.model.errors import CheckpointError, InputError, QueryError
@@ -25,6 +25,7 @@ from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink, local_path
 from midstream.spark.feed import Feed
+from midstream.spark.patience import PATIENCE
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
@@ -47,6 +48,9 @@ class Job:
     What a step has done survives the loss of power before anybody hears of it; without `durable` the last seconds may
     be lost with it, and rows then be lost or doubled in a sink, but each step costs some milliseconds less.
 
+    A step that cannot be done for a reason outside, such as a full disk or a store that does not answer, is done again
+    for as long as `patience` says, a text or microseconds, before the job ends with the error.
+
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
     cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
     columns that some query reads, and of dead letters all that were declared as another type than they arrived in.
@@ -61,6 +65,7 @@ class Job:
         sharing: str = DEFAULT_SHARING,
         seed: int = 0,
         durable: bool = True,
+        patience: str | int = PATIENCE,
     ) -> None:
         if not isinstance(spark, SparkSession) or not hasattr(spark, "_jsparkSession"):
             raise InputError(
@@ -72,7 +77,7 @@ class Job:
             check_lanes(lanes)
         scheme(sharing, "Job")
         self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint), durable), lanes
-        self._sharing, self._seed = sharing, seed
+        self._sharing, self._seed, self._patience = sharing, seed, parse_duration(patience)
         self._streams: dict[str, JobStream] = {}
         self._queries: dict[str, AddQuery] = {}
         self._sinks: dict[str, Sink] = {}
@@ -171,7 +176,7 @@ class Job:
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing)
         streams = tuple(self._streams[name] for name in manifest.streams)
-        return Run(Feed(self._spark, streams, log, trigger), writer, manifest, declared, outputs)
+        return Run(Feed(self._spark, streams, log, trigger), writer, manifest, declared, outputs, self._patience)
 
     def _schemas(self) -> dict[str, StreamSchema]:
         return {name: stream.schema for name, stream in self._streams.items()}

@@ -19,12 +19,13 @@ from midstream.job.outputs import Outputs
 from midstream.job.reconcile import Declared, differences
 from midstream.model.codec import encode
 from midstream.model.command import operator_json
-from midstream.model.errors import LostCheckpointError, MidstreamError
-from midstream.model.events import Event, StepDone
+from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
+from midstream.model.events import Event, StepDelayed, StepDone
 from midstream.model.manifest import Manifest
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
+from midstream.spark.patience import Patience
 from midstream.spark.results import stream_of
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
@@ -58,10 +59,11 @@ class Run:
         manifest: Manifest,
         declared: Declared,
         outputs: Outputs,
+        patience: int,
     ) -> None:
         self._feed = feed
         crash = CrashPoint.of_environment(feed.jvm_process, os.getpid())
-        self._driver = Driver(writer, manifest, declared, outputs, lambda: self.is_stopping, crash)
+        self._driver = Driver(writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), crash)
         self._error: BaseException | None = None
         self._stopping = self._widening = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
@@ -143,7 +145,8 @@ class Run:
         manifest = self._driver.manifest
         waiting = self._driver.folders.commands.after(manifest.last_command)
         steps = [encode(event) for event in self.events if isinstance(event, StepDone)]
-        return {"state": self.state, **status(report(manifest), waiting, *steps[-1:])}
+        delayed = {} if self.delayed is None else {"delayed": encode(self.delayed)}
+        return {"state": self.state, **delayed, **status(report(manifest), waiting, *steps[-1:])}
 
     @property
     def state(self) -> str:
@@ -153,6 +156,11 @@ class Run:
         if self._error is not None:
             return "failed"
         return "stopped" if self._stopping else "finished"
+
+    @property
+    def delayed(self) -> StepDelayed | None:
+        """The step that cannot be done at the moment and is tried again and again: why, and how often it was tried."""
+        return self._driver.patience.delayed
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -207,6 +215,9 @@ class Run:
                 return
         except OtherColumns:
             self._widening = True
+        except (ReadError, WriteError, OSError) as error:
+            if not self._stopping:  # Else the next start does the step that could not be done.
+                self._error = error
         except BaseException as error:
             self._error = error
         threading.Thread(target=self._stop_query, daemon=True).start()
@@ -258,5 +269,8 @@ class Run:
             if not isinstance(self._error, LostCheckpointError):
                 lost.__cause__ = self._error
                 self._error = lost
+        except (ReadError, WriteError) as error:
+            if not self._stopping:  # Else the next start finds that this process has ended, or is told to take over.
+                self._error = self._error or error
         except MidstreamError as error:
             self._error = self._error or error

@@ -18,12 +18,14 @@ from midstream.model.events import (
     RowsRejected,
     SharingChanged,
     StateRebuilt,
+    StepDelayed,
     StepDone,
 )
 
 EVENTS: tuple[Event, ...] = (
     StepDone(1, {"A": 2}, {"q": 3}, 4, 5, {"A": None}),
     RowsLate(1, "A", 2, 3),
+    StepDelayed(1, "cannot write", 3),
     RowsRejected(1, "A", 2),
     QueryAdded(1, "q", "(A B)", 5_000_000, 25_000_000),
     QueryChanged(1, "q", "SELECT 1", "new", 25_000_000),

@@ -14,14 +14,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.model.errors import CheckpointError, SinkError
+from midstream.model.errors import CheckpointError, ReadError, WriteError
 from midstream.model.manifest import FORMAT_VERSION, READABLE
 
 _HOST = secrets.token_hex(4)
 _NUMBERS = count()
 _SEAL = re.compile(rb'\{"format":(\d+),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
-_SPACE = "free some space there and start again"
-_RIGHTS = "let this user write there, or name another folder"
+_SPACE = "free some space there; a job that still runs then goes on, else start it again"
+_RIGHTS = "let this user write there, or name another folder; a job that still runs then goes on"
 _FOLDER = "name a folder: a part of this path is a file"
 _REMEDIES = {
     errno.ENOSPC: _SPACE,
@@ -37,17 +37,15 @@ _REMEDIES = {
 }
 
 
-def cannot_write(error: OSError, path: str) -> SinkError:
+def cannot_write(error: OSError, path: str) -> WriteError:
     """The error to raise where the operating system would not let a file be written."""
     remedy = _REMEDIES.get(error.errno or 0, "check the folder and the disk, then start again")
-    return SinkError(f"cannot write: {error.strerror or error}", place=path, remedy=remedy)
+    return WriteError(f"cannot write: {error.strerror or error}", place=path, remedy=remedy)
 
 
-def cannot_read(error: OSError, path: str) -> CheckpointError:
+def cannot_read(error: OSError, path: str) -> ReadError:
     """The error to raise where the operating system would not let a file be read."""
-    return CheckpointError(
-        f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it"
-    )
+    return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it")
 
 
 def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> str:
@@ -76,7 +74,7 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) 
 def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> None:
     """Put a file in place at once: a reader sees the old file, or none, or the whole new one.
 
-    With `fsync` it also survives the loss of power. Raises `SinkError`; then nothing has changed.
+    With `fsync` it also survives the loss of power. Raises `WriteError`; then nothing has changed.
     """
     try:
         temporary = write_temporary(path, data, fsync=fsync)
