@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from unittest.mock import patch
 
@@ -25,6 +25,7 @@ from midstream.model.events import LanesRescaled
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.sinks import FileSink, StagedStep
+from midstream.sinks.contract import step_of
 from midstream.state.store.base import store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.storage import Storage
@@ -40,11 +41,14 @@ class Killed(BaseException):
 
 @dataclass
 class World:
-    """What is left when everybody is dead: the files. `dangers` is how many requests in a thousand go wrong."""
+    """What is left when everybody is dead: the files. `dangers` is how many requests in a thousand go wrong; `renames`
+    says whether the world has folders that can be renamed, or is an object store.
+    """
 
     chance: random.Random
     inputs: int
     dangers: int
+    renames: bool = True
     files: dict[str, bytes] = field(default_factory=dict)
     depth: int = 0
     happened: dict[str, int] = field(default_factory=dict)
@@ -86,7 +90,7 @@ class SimulatedStorage(Storage):
     durable = True
 
     def __init__(self, world: World, prefix: str) -> None:
-        self.world, self.prefix = world, prefix
+        self.world, self.prefix, self.renames_folders = world, prefix, world.renames
 
     @property
     def url(self) -> str:
@@ -94,6 +98,9 @@ class SimulatedStorage(Storage):
 
     def at(self, folder: str) -> SimulatedStorage:
         return SimulatedStorage(self.world, self._path(folder))
+
+    def prepare(self) -> None:
+        return
 
     def write(self, name: str, data: bytes | pa.Buffer) -> None:
         self.world.before()
@@ -142,6 +149,14 @@ class SimulatedStorage(Storage):
         self.world.after()
         self.world.files.pop(self._path(source), None)
 
+    def copy_all(self, copies: Mapping[str, str]) -> None:
+        for source, target in copies.items():
+            self.world.before()
+            if self._path(source) not in self.world.files:
+                raise FileNotFoundError(source)
+            self.world.files[self._path(target)] = self.world.files[self._path(source)]
+            self.world.after()
+
     def move_folder(self, source: str, target: str) -> bool:
         if self.names(target):
             return False
@@ -188,6 +203,8 @@ class Driver:
             manifest = self.log.latest() or Manifest(JOB)
             self.check(manifest)
             manifest = writer.begin(manifest)
+            self.clear_later(manifest)
+            self.check(manifest)
             self.deliver(manifest)
             self.clear(manifest)
             store = FileStore(self.storage.at("store"), epoch=writer.claim.number)
@@ -204,6 +221,13 @@ class Driver:
             raise CheckpointError("the sink is ahead", place="q", remedy="rewind")
         self.sink.forget_after("q", manifest.step, line.gave_up)
 
+    def clear_later(self, manifest: Manifest) -> None:
+        storage, tokens = self.sink.staging(self.storage).storage, {epoch.token for epoch in manifest.epochs}
+        for token in sorted(tokens & set(storage.names())):
+            for folder in storage.names(token):
+                if step_of(folder) > manifest.step:
+                    storage.remove_folder(f"{token}/{folder}")
+
     def clear(self, manifest: Manifest) -> None:
         storage, former = self.sink.staging(self.storage).storage, {epoch.token for epoch in manifest.epochs[:-1]}
         for folder in storage.names():
@@ -215,9 +239,10 @@ class Driver:
         taken = range(first, min(first + self.world.chance.randrange(1, 4), self.world.inputs))
         line = before.time_line
         staging = self.sink.staging(self.storage).of(line.stamp(step))
-        staging.clear()
         rows = pa.record_batch({"n": list(taken)})
-        files = [staging.write("lane", pa.table(rows))] if taken else []
+        attempt = self.world.chance.randrange(1 << 32)
+        shares = (rows.slice(0, 1), rows.slice(1)) if taken else ()
+        files = [staging.write(f"lane{n}-{attempt}", pa.table(share)) for n, share in enumerate(shares)]
         chunk = store_chunk(store, f"A.lane0/{step:06d}-base", rows)
         listing = before.lane_states[LANE].states[STATE] if before.lane_states else StateListing()
         states = {LANE: LaneState({STATE: replace(listing, chunks=(*listing.chunks, chunk)[-3:])})}
@@ -237,7 +262,7 @@ class Driver:
             line = manifest.time_line
             staging = self.sink.staging(self.storage).of(line.stamp(manifest.step))
             self.sink.commit(StagedStep("q", manifest.step, line, staging, files))
-            staging.clear()
+            staging.storage.remove(files)
 
 
 def disturb(world: World) -> None:
@@ -257,9 +282,9 @@ def disturb(world: World) -> None:
         return
 
 
-def run(seed: int, inputs: int = 12, dangers: int = 25) -> World:
+def run(seed: int, renames: bool = True, inputs: int = 12, dangers: int = 25) -> World:
     """Disturb a job until it has seen some trouble, then let it end undisturbed."""
-    world = World(random.Random(seed), inputs, dangers)
+    world = World(random.Random(seed), inputs, dangers, renames)
     with patch("midstream.checkpoint.epochs.secrets.token_hex", lambda size: f"{world.chance.getrandbits(32):08x}"):
         return _run(world)
 

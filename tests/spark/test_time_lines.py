@@ -247,25 +247,24 @@ def test_killed_while_what_a_function_was_given_is_removed(spark: SparkSession, 
 def main_of_child(root: Path, how: str = "pause") -> None:
     """A driver that suspends itself before it publishes step 1, or dies while it removes what was staged."""
     spark = local_session("time lines", settings=SHORT_LIVED)
-    publish, remove = ManifestLog.publish, shutil.rmtree
+    publish, remove = ManifestLog.publish, os.unlink
 
     def paused(self: ManifestLog, manifest: Manifest) -> None:
         if manifest.step == 1:
             os.kill(os.getpid(), signal.SIGSTOP)
         publish(self, manifest)
 
-    def half(folder: str, *arguments: object, **options: object) -> None:
-        if "/staging/" in str(folder) and os.path.isdir(folder):
-            os.unlink(sorted(Path(folder).rglob("*.parquet"))[-1])
+    def half(path: str) -> None:
+        remove(path)
+        if "/staging/" in path:
             os.kill(int(spark._jvm.java.lang.ProcessHandle.current().pid()), signal.SIGKILL)  # type: ignore[union-attr, operator]
             os.kill(os.getpid(), signal.SIGKILL)
-        remove(folder, *arguments, **options)  # type: ignore[call-overload]
 
     if how == "pause":
         ManifestLog.publish = paused  # type: ignore[method-assign]
         job = the_job(spark, root, one_by_one=True)
     else:
-        shutil.rmtree = half  # type: ignore[assignment]
+        os.unlink = half  # type: ignore[assignment]
         job = the_job(spark, root, q=print)
     job.start({"availableNow": True}).await_termination()
 

@@ -1,4 +1,4 @@
-"""A checkpoint folder read from outside: of a job, running or not, or of an engine that was saved. Needs no Spark."""
+"""A checkpoint read from outside: of a job, running or not, or of an engine that was saved. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
@@ -19,6 +18,8 @@ from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
 from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import Place, storage_at
+from midstream.state.store.storage import Storage
 from midstream.step.commands.base import StepCommand, taken
 from midstream.step.plan_step import plan_step
 
@@ -27,7 +28,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint folder: what its newest step left, what happened up to then, what the next step will take.
+    """A checkpoint: what its newest step left, what happened up to then, what the next step will take.
 
     Everything is read from files on each call, so that a running job is seen as it goes on.
 
@@ -39,29 +40,35 @@ class Checkpoint:
     2
     """
 
-    path: Path
+    storage: Storage
 
     @staticmethod
-    def open(path: str | os.PathLike[str]) -> Checkpoint:
-        """The checkpoint in a folder; raises `NoCheckpointError` for a folder that holds none."""
-        folder = Path(path)
-        if not (folder / "manifests").is_dir():
+    def open(place: Place) -> Checkpoint:
+        """The checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
+        storage = storage_at(place)
+        if "manifests" not in storage.names():
+            missing = isinstance(storage, LocalStorage) and not storage.root.is_dir()
             raise NoCheckpointError(
-                "there is no checkpoint here" if folder.is_dir() else "there is no such folder",
-                place=str(folder),
+                "there is no such folder" if missing else "there is no checkpoint here",
+                place=os.fspath(place) if not isinstance(place, Storage) else storage.url,
                 remedy="name the folder of a job, which its job file or ms.Job names, or one that Engine.save wrote",
             )
-        return Checkpoint(folder)
+        return Checkpoint(storage)
+
+    @property
+    def url(self) -> str:
+        """Its absolute path, or its URL."""
+        return self.storage.url
 
     @cached_property
     def manifests(self) -> ManifestLog:
         """The manifest log."""
-        return ManifestLog(self.path / "manifests")
+        return ManifestLog(self.storage.at("manifests"))
 
     @cached_property
     def commands(self) -> CommandLog:
         """The command log; a saved engine has none."""
-        return CommandLog(self.path / "commands")
+        return CommandLog(self.storage.at("commands"))
 
     def manifest(self) -> Manifest:
         """The newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
@@ -69,7 +76,7 @@ class Checkpoint:
         if newest is None or (newest.job and newest.step < 0):
             raise CheckpointError(
                 "the job has not finished a step yet",
-                place=str(self.path),
+                place=self.url,
                 remedy="try again when its first step is done",
             )
         return newest
@@ -89,7 +96,7 @@ class Checkpoint:
     def status(self, found: Report) -> JsonObject:
         """The report, the commands that wait and the newest step's event, as JSON values."""
         steps = [event for event in self.last_events(1) if event["event"] == "step_done"]
-        return {"checkpoint": str(self.path), **status(found, self.waiting(found), *steps)}
+        return {"checkpoint": self.url, **status(found, self.waiting(found), *steps)}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""
@@ -112,7 +119,7 @@ class Checkpoint:
 
     @property
     def _event_log(self) -> EventLog:
-        return EventLog(LocalStorage(self.path / "events"))
+        return EventLog(self.storage.at("events"))
 
     def _saved_events(self) -> list[JsonObject]:
         """The events that a saved engine's manifest has."""

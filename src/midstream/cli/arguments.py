@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +12,7 @@ import typer
 from midstream.cli.errors import WrongUse
 
 CheckpointPath = Annotated[
-    Path, typer.Argument(metavar="CKPT", help="The checkpoint folder of a job, or an engine's that was saved.")
+    str, typer.Argument(metavar="CKPT", help="The checkpoint of a job, or an engine's that was saved: a path or a URL.")
 ]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]

@@ -32,7 +32,7 @@ def rewind(
 
     checkpoint = Checkpoint.open(path)
     later = checkpoint.manifests.readable_after(step)
-    outputs = Outputs(Folders(str(checkpoint.path.absolute())), {})
+    outputs = Outputs(Folders(checkpoint.url), {})
     with checkpoint.manifests.rewound(step, take_over=take_over) as manifest:
         functions = outputs.forget_after(manifest, later)
     if as_json:

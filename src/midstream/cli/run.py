@@ -67,13 +67,14 @@ def _run(
 ) -> dict[str, Any]:
     from midstream.checkpoint.reader import Checkpoint
     from midstream.cli.job import job_of
+    from midstream.state.store.places import storage_at, work_folder
 
     settings = {"spark.master": master} if master else None
-    checkpoint = Checkpoint(Path(job.checkpoint))
+    checkpoint = Checkpoint(storage_at(job.checkpoint))
     with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
         # Spark takes the interrupt for itself when it starts, so ours is set after.
-        session = spark_session("midstream", cores, checkpoint.path / "spark.log", settings)
+        session = spark_session("midstream", cores, Path(work_folder(checkpoint.storage)) / "spark.log", settings)
         with session as spark, _signals() as interrupted:
             running = job_of(spark, job).start(trigger, take_over=take_over)
             while not running.await_termination(POLL_SECONDS):

@@ -10,8 +10,6 @@ from midstream.cli.errors import Failed
 from midstream.cli.output import event_in_words, fields_text, print_json, say
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from midstream.checkpoint.reader import Checkpoint
     from midstream.step.commands.base import StepCommand
 
@@ -26,7 +24,7 @@ class Outcome:
     event: dict[str, Any] | None = None
 
 
-def send(path: Path, command: StepCommand, wait: float | None, as_json: bool) -> None:
+def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
     """Check the command, append it, wait for its outcome if `wait` is given, and print it.
 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
@@ -52,7 +50,7 @@ def send(path: Path, command: StepCommand, wait: float | None, as_json: bool) ->
     if wait is not None and outcome.state != "done":
         raise Failed(
             f"command {number} ({command.kind}) is not done after {wait:g} seconds",
-            place=str(checkpoint.path),
+            place=checkpoint.url,
             remedy="the command stays in the log; see midstream status, and whether the job is running",
         )
 

@@ -14,6 +14,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
+from midstream.state.store.places import storage_at
 
 QUERY = "flights"
 STRATEGY = "moving_state"
@@ -63,7 +64,7 @@ def play(
         job.stream(name, frame, timestamp="ts", lateness=LATENESS)
     job.query(QUERY, act.sql, plan=act.old_plan, sink=ms.sinks.files(folder / "results"))
     run = job.start(trigger={"availableNow": True})
-    manifests, changed = Checkpoint(checkpoint).manifests, False
+    manifests, changed = Checkpoint(storage_at(checkpoint)).manifests, False
     while not run.await_termination(POLL_SECONDS):
         done = max(manifests.steps(), default=-1) + 1
         progress(completed=done)

@@ -10,14 +10,14 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EventLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.manifest import Manifest
-from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import storage_at, work_folder
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import sweep
 
 
 @dataclass(frozen=True)
 class Folders:
-    """A checkpoint: Spark's own folder and ours, side by side."""
+    """A checkpoint at a path or a URL: Spark's own folder and ours, side by side where both can be."""
 
     root: str
     durable: bool = True
@@ -25,12 +25,12 @@ class Folders:
     @property
     def spark(self) -> str:
         """Spark's offsets and commits, in a folder for each epoch."""
-        return f"{self.root}/spark"
+        return f"{work_folder(self.storage)}/spark"
 
     @cached_property
     def storage(self) -> Storage:
         """What the checkpoint lies on."""
-        return LocalStorage(self.root, durable=self.durable)
+        return storage_at(self.root, durable=self.durable)
 
     @property
     def chunks(self) -> Storage:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, restored
+from midstream.sinks.contract import step_of
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 
@@ -48,6 +49,7 @@ class Outputs:
     folders: Folders
     sinks: dict[str, Sink]
     frames: Frames | None = None
+    _ready: frozenset[JobOutput] = field(default=frozenset(), init=False)
 
     def open(self) -> None:
         """Have every sink of the script make ready."""
@@ -104,14 +106,18 @@ class Outputs:
             )
 
     def stage(self, before: Manifest, manifest: Manifest) -> dict[JobOutput, Staging]:
-        """Where the tasks of a step write each output; nothing is there yet."""
+        """Where the tasks of a step write each output.
+
+        What a broken-off attempt has left there has other names, and no manifest lists it.
+        """
         found = {}
         for output, sink in self._all(manifest):
-            sink.open()
-            if output.kind == RESULTS and output.name not in before.queries:
-                self._check(output, sink, before)
+            if output not in self._ready:
+                sink.open()
+                if output.kind == RESULTS and output.name not in before.queries:
+                    self._check(output, sink, before)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
-            found[output].clear()
+        self._ready = frozenset(found)
         return found
 
     def commit(self, manifest: Manifest) -> None:
@@ -124,16 +130,35 @@ class Outputs:
             sink = self._sink(output, manifest)
             staging = self._staging(output, sink).of(line.stamp(step))
             sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames))
-            staging.clear()
+            staging.storage.remove(files)
 
     def clear(self, manifest: Manifest) -> None:
-        """Remove what drivers of former epochs have staged and nobody will commit any more."""
+        """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
+        is in the sinks.
+        """
         former = {epoch.token for epoch in manifest.epochs[:-1]}
         for output, sink in self._all(manifest):
             storage = self._staging(output, sink).storage
             for folder in storage.names():
                 if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
                     storage.remove_folder(folder)
+
+    def give_up_later(self, manifest: Manifest) -> None:
+        """Remove what others have staged of later steps than the manifest's, with which an epoch has begun: they do not
+        count. A driver that has lost the job, and does not know it yet, then has nothing to put in place; and what it
+        did put there is taken out.
+        """
+        for output, sink in self._all(manifest):
+            self._clear_later(self._staging(output, sink), manifest)
+            self._check(output, sink, manifest)
+
+    @staticmethod
+    def _clear_later(staging: Staging, manifest: Manifest) -> None:
+        tokens = {epoch.token for epoch in manifest.epochs}
+        for token in tokens & set(staging.storage.names()):
+            for folder in staging.storage.names(token):
+                if step_of(folder) > manifest.step:
+                    staging.storage.remove_folder(f"{token}/{folder}")
 
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
         """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
@@ -148,6 +173,7 @@ class Outputs:
                     sink = self._sink(output, one)
                     key = (output, json.dumps(sink.to_json(), sort_keys=True))
                     if key not in done:
+                        self._clear_later(self._staging(output, sink), manifest)
                         sink.forget_after(output.name, manifest.step)
                     done.add(key)
         return tuple(sorted(functions))

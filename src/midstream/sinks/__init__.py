@@ -19,7 +19,7 @@ from midstream.model.discovery import kinds
 from midstream.model.errors import SinkError
 from midstream.sinks.contract import Frames, Sink, StagedStep, Staging
 from midstream.sinks.delta import DeltaSink
-from midstream.sinks.file_sink import FileSink, local_path
+from midstream.sinks.file_sink import FileSink
 from midstream.sinks.function_sink import FunctionSink, SinkFunction
 from midstream.sinks.iceberg import IcebergSink
 from midstream.sinks.postgresql import PostgresqlSink
@@ -37,7 +37,6 @@ __all__ = [
     "Staging",
     "as_sink",
     "files",
-    "local_path",
     "restored",
 ]
 

@@ -7,6 +7,7 @@ stages or commits again: so results are neither lost nor doubled in a sink whose
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -49,6 +50,16 @@ class Staging:
 def staged_in(stamp: Stamp) -> str:
     """The folder of a step in the staging folder; before there were epochs, steps were right in it."""
     return "/".join(filter(None, (stamp.epoch, f"step={stamp.step:08d}")))
+
+
+def step_of(folder: str) -> int:
+    """The step that a folder of `staged_in` is of.
+
+    >>> step_of("step=00000012"), step_of("step=00000012.ready")
+    (12, 12)
+    """
+    found = re.match(r"step=(\d+)", folder)
+    return int(found[1]) if found else -1
 
 
 @dataclass(frozen=True)
@@ -98,7 +109,7 @@ class StagedStep:
 
     def table(self) -> pa.Table:
         """The results as an Arrow table, of staged Parquet files."""
-        files = [pa.BufferReader(self.staging.storage.mapped(file)) for file in self.files]
+        files = [pa.BufferReader(self.staging.storage.read(file)) for file in self.files]
         return pa.concat_tables([pyarrow.parquet.read_table(file) for file in files])
 
     def frame(self) -> Any:

@@ -3,13 +3,16 @@
 Tasks write into `_staging`, which readers of the folder pass over. When the step is committed, the files that its
 manifest lists are gathered, under names that say whose step it is, and the gathering is renamed to `step=N`. Whatever
 interrupts this, doing it again ends it.
+
+On an object store, where nothing is renamed, the store copies each file to its name in `step=N`: a reader sees whole
+files, but may see the first of a step before the last.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -17,8 +20,7 @@ from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in
 from midstream.sinks.formats import FORMATS
-from midstream.state.store.disk import cannot_write
-from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 
 _STEP = re.compile(r"step=(\d+)")
@@ -27,7 +29,9 @@ _FILE = re.compile(r"(.*)~(.*)~.+")
 
 @dataclass(frozen=True)
 class FileSink(Sink):
-    """Files in folders `step=N` below a path that every machine of the cluster sees: Parquet, JSON lines or CSV."""
+    """Files in folders `step=N` below a path that every machine of the cluster sees, or a URL of an object store:
+    Parquet, JSON lines or CSV.
+    """
 
     path: str
     format: str = "parquet"
@@ -36,7 +40,7 @@ class FileSink(Sink):
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
-        """The sink of `path` and `format`; raises where it is none of `FORMATS` or on no mounted file system."""
+        """The sink of `path` and `format`; raises where it is none of `FORMATS` or nowhere that files can be kept."""
         unknown = sorted(set(options) - {"path", "format"})
         if unknown or "path" not in options:
             wrong = f"unknown sink option {unknown[0]!r}" if unknown else "a sink of files needs a path"
@@ -44,7 +48,7 @@ class FileSink(Sink):
         format = options.get("format", "parquet")
         if format not in FORMATS:
             raise SinkError(f"unknown format {format!r}", place="sink", remedy=f"use one of: {', '.join(FORMATS)}")
-        return cls(local_path(options["path"]), format)
+        return cls(located(options["path"]), format)
 
     def to_json(self) -> dict[str, Any]:
         """Path and format; a sink without a type is one of files."""
@@ -52,12 +56,7 @@ class FileSink(Sink):
 
     def open(self) -> None:
         """See now rather than in the middle of a step whether the folder can be written."""
-        try:
-            os.makedirs(self.path, exist_ok=True)
-            if not os.access(self.path, os.W_OK | os.X_OK):
-                raise PermissionError(13, "Permission denied")
-        except OSError as error:
-            raise cannot_write(error, self.path) from error
+        self._storage().prepare()
 
     def staging(self, scratch: Storage) -> Staging:
         """Beside the steps in place, so that committing is renaming."""
@@ -74,6 +73,9 @@ class FileSink(Sink):
         """
         storage = self._storage(staged.staging.storage.durable)
         final = _folder(staged.step)
+        if not storage.renames_folders:
+            self._copy(storage, staged)
+            return
         while not self._has(storage, staged):
             folder = f"{STAGING}/{staged_in(staged.stamp)}"
             ready = f"{folder}.ready"
@@ -97,7 +99,23 @@ class FileSink(Sink):
         storage.remove(files)
 
     def _storage(self, durable: bool = True) -> Storage:
-        return LocalStorage(self.path, durable=durable)
+        return storage_at(self.path, durable=durable)
+
+    def _copy(self, storage: Storage, staged: StagedStep) -> None:
+        """Copy the files into the step's folder that are not there yet.
+
+        They leave the staging only once all have been copied: where they have left it, there is nothing to be done.
+        """
+        final, line = _folder(staged.step), staged.line
+        found = {name: _stamp_of(name, staged.step) for name in storage.names(final)}
+        if any(stamp != staged.stamp and not line.gave_up(stamp) for stamp in found.values()):
+            raise _of_another_time_line(storage, staged.step)
+        storage.remove(f"{final}/{name}" for name, stamp in found.items() if stamp != staged.stamp)
+        staging = f"{STAGING}/{staged_in(staged.stamp)}"
+        copies = {f"{staging}/{file}": f"{final}/{_stamped(file, staged)}" for file in staged.files}
+        there = {f"{final}/{name}" for name in found}
+        with suppress(FileNotFoundError):
+            storage.copy_all({source: target for source, target in copies.items() if target not in there})
 
     def _has(self, storage: Storage, staged: StagedStep) -> bool:
         """Whether the step stands in its folder."""
@@ -107,11 +125,7 @@ class FileSink(Sink):
         if stamp in (staged.stamp, Stamp("", "", staged.step)):
             return True
         if not staged.line.gave_up(stamp):
-            raise SinkError(
-                f"step {staged.step} is there already, and of another time line than this job's",
-                place=storage.place(_folder(staged.step)),
-                remedy="move the folder away, or give the query a sink of its own",
-            )
+            raise _of_another_time_line(storage, staged.step)
         others = self._files(storage, staged.step, staged.line.gave_up)
         storage.remove(f"{_folder(staged.step)}/{file}" for file in others)
         return False
@@ -139,6 +153,14 @@ class FileSink(Sink):
                 ) from None
 
 
+def _of_another_time_line(storage: Storage, step: int) -> SinkError:
+    return SinkError(
+        f"step {step} is there already, and of another time line than this job's",
+        place=storage.place(_folder(step)),
+        remedy="move the folder away, or give the query a sink of its own",
+    )
+
+
 def _folder(step: int) -> str:
     return f"step={step:08d}"
 
@@ -150,16 +172,3 @@ def _stamp_of(name: str, step: int) -> Stamp:
 
 def _stamped(file: str, staged: StagedStep) -> str:
     return f"{staged.stamp.job}~{staged.stamp.epoch}~{file}"
-
-
-def local_path(path: str | os.PathLike[str]) -> str:
-    """A path on a file system that this machine has mounted; `file:` is taken off."""
-    text = os.fspath(path)
-    plain = text.removeprefix("file://") if text.startswith("file://") else text.removeprefix("file:")
-    if "://" in plain:
-        raise SinkError(
-            f"{plain.partition(':')[0]} is not a mounted file system",
-            place=text,
-            remedy="name a path mounted on every machine, or write with a function f(results, step, query)",
-        )
-    return os.path.abspath(plain)

@@ -95,6 +95,7 @@ class Driver:
     def _fold(self, batch: DataFrame, number: int) -> None:
         if number == self.manifest.step:
             self._deliver()
+            self.outputs.clear(self.manifest)
             return
         if number != self.manifest.step + 1:
             raise CheckpointError(

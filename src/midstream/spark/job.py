@@ -23,7 +23,7 @@ from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.sinks import Sink, SinkFunction, as_sink, local_path
+from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
 from midstream.spark.patience import PATIENCE
 from midstream.spark.results import DataFrames
@@ -31,6 +31,7 @@ from midstream.spark.run import Run
 from midstream.spark.session import ship
 from midstream.spark.sources import JobStream, job_stream
 from midstream.spark.spark_log import begin_log, forget_former_logs, has_committed, has_run
+from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -39,11 +40,12 @@ from midstream.step.operators import check_operator
 class Job:
     """Continuous queries over Spark's streams.
 
-    Everything the job knows is in the folder `checkpoint`, which every machine of the cluster must see under this
-    path. A job that is started on a checkpoint goes on where that one stopped, also with other plans, lanes or
-    queries than before. `lanes` is how many shares the state is spread over; without it, as many as Spark runs tasks
-    at once. `sharing` is how queries that join the same streams by the same predicates share the work: `auto`,
-    `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query states of its own.
+    Everything the job knows is in `checkpoint`: a folder that every machine of the cluster sees under this path, or a
+    URL of an object store (`s3://`, `gs://`, `abfs://`). A job that is started on a checkpoint goes on where that one
+    stopped, also with other plans, lanes or queries than before. `lanes` is how many shares the state is spread over;
+    without it, as many as Spark runs tasks at once. `sharing` is how queries that join the same streams by the same
+    predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`, which gives every query
+    states of its own.
 
     What a step has done survives the loss of power before anybody hears of it; without `durable` the last seconds may
     be lost with it, and rows then be lost or doubled in a sink, but each step costs some milliseconds less.
@@ -76,7 +78,7 @@ class Job:
         if lanes is not None:
             check_lanes(lanes)
         scheme(sharing, "Job")
-        self._spark, self._folders, self._lanes = spark, Folders(local_path(checkpoint), durable), lanes
+        self._spark, self._folders, self._lanes = spark, Folders(located(checkpoint), durable), lanes
         self._sharing, self._seed, self._patience = sharing, seed, parse_duration(patience)
         self._streams: dict[str, JobStream] = {}
         self._queries: dict[str, AddQuery] = {}
@@ -170,6 +172,7 @@ class Job:
         outputs.check(manifest)
         log = begin_log(folders.spark, writer.claim.number, manifest)
         manifest = writer.begin(manifest)
+        outputs.give_up_later(manifest)
         if has_committed(log, manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
             outputs.clear(manifest)
         forget_former_logs(folders.spark, writer.claim.number)

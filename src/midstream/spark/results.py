@@ -22,7 +22,8 @@ from midstream.job.folders import Folders
 from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.sinks import FileSink, StagedStep, local_path, restored
+from midstream.sinks import FileSink, StagedStep, restored
+from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.operators import results_of
 
@@ -54,7 +55,7 @@ def results_stream(
     `maxFilesPerTrigger`. A job that goes back does steps again, whose results come a second time: have the jobs that
     read it go back as well.
     """
-    folder = local_path(checkpoint)
+    folder = located(checkpoint)
     return stream_of(spark, Folders(folder), Checkpoint.open(folder).manifest(), query, {}, options)
 
 

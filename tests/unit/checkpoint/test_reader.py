@@ -89,7 +89,7 @@ def test_a_command_is_checked_and_logged_as_manifests_write_it(job: Checkpoint) 
     with pytest.raises(QueryError, match="no query 'q'"):
         job.send(DropQuery("q"))
     assert [command for _, command in job.waiting(job.report())] == [Migrate("q", "(A (B C))"), DropQuery("q")]
-    ManifestLog(job.path / "manifests").publish(replace(job.manifest(), step=3, last_command=1))
+    ManifestLog(job.manifests.storage).publish(replace(job.manifest(), step=3, last_command=1))
     assert job.waiting(job.report()) == ((2, DropQuery("q")),)
     assert job.send(Rescale(2))[0] == 3
 
@@ -97,7 +97,7 @@ def test_a_command_is_checked_and_logged_as_manifests_write_it(job: Checkpoint) 
 def test_it_needs_neither_spark_nor_the_command_lines_library(job: Checkpoint) -> None:
     program = (
         "import sys; from midstream.checkpoint.reader import Checkpoint\n"
-        f"seen = Checkpoint.open({str(job.path)!r}); found = seen.report()\n"
+        f"seen = Checkpoint.open({job.url!r}); found = seen.report()\n"
         "assert seen.status(found)['last_step']['step'] == found.step == 2 and list(seen.events()) and seen.sinks()\n"
         "loaded = {name.partition('.')[0] for name in sys.modules} & {'pyspark', 'py4j', 'typer', 'rich', 'click'}\n"
         "assert not loaded, loaded"

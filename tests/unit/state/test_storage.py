@@ -110,8 +110,12 @@ def test_moving_files_and_folders(storage: Storage) -> None:
     assert not storage.move_folder("from", "to")
     assert storage.move_folder("from", "new")
     assert everything(storage) == {"new/1": "1", "new/2": "2", "to/0": "0"}
-    storage.move_all({"new/1": "to/1", "new/2": "to/2"})
+    storage.copy_all({"new/1": "to/1", "new/2": "to/2"})
+    storage.remove_folder("new")
     assert everything(storage) == {"to/0": "0", "to/1": "1", "to/2": "2"}
+    with pytest.raises(FileNotFoundError):
+        storage.copy_all({"to/0": "other/0", "to/none": "other/none"})
+    storage.remove_folder("other")
     storage.remove_folder("to")
     assert everything(storage) == {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -70,6 +71,15 @@ class LocalStorage(Storage):
         return f"{self._root}/{name}" if name else self._root
 
     place = path
+
+    def prepare(self) -> None:
+        """Make the folder."""
+        try:
+            os.makedirs(self._root, exist_ok=True)
+            if not os.access(self._root, os.W_OK | os.X_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        except OSError as error:
+            raise cannot_write(error, self._root) from error
 
     def write(self, name: str, data: Bytes) -> None:
         """Write beside the file, then rename."""

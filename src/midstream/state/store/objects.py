@@ -27,6 +27,7 @@ PATIENCE = "MIDSTREAM_STORE_PATIENCE"
 
 AT_ONCE = 8
 _DEFAULT_PATIENCE = 60
+_PROBE = "_staging/.probe"
 _LONGEST_REQUEST = "120s"
 _PART = 64 << 20
 """Bytes from which on an object is sent in parts, which takes three requests more."""
@@ -78,6 +79,11 @@ class ObjectStorage(Storage):
     def at(self, folder: str) -> ObjectStorage:
         """The objects whose names go on so."""
         return ObjectStorage(f"{self.url}/{folder}") if folder else self
+
+    def prepare(self) -> None:
+        """Put an object and delete it."""
+        self.write(_PROBE, b"")
+        self.remove([_PROBE])
 
     def write(self, name: str, data: Bytes) -> None:
         """Put the object."""
@@ -164,14 +170,14 @@ class ObjectStorage(Storage):
         if self.names(target):
             return False
         names = [name[len(source) + 1 :] for name, _ in self.walk(source)]
-        self.move_all({f"{source}/{name}": f"{target}/{name}" for name in names})
+        self.copy_all({f"{source}/{name}": f"{target}/{name}" for name in names})
+        self.remove(f"{source}/{name}" for name in names)
         return True
 
-    def move_all(self, moves: Mapping[str, str]) -> None:
-        """Copy many at once, then delete all."""
+    def copy_all(self, copies: Mapping[str, str]) -> None:
+        """Have the store copy several at the same time."""
         with ThreadPoolExecutor(self.at_once) as threads:
-            list(threads.map(lambda move: self._copy(*move), moves.items()))
-        self.remove(moves)
+            list(threads.map(lambda copy: self._copy(*copy), copies.items()))
 
     def exists(self, name: str) -> bool:
         """Ask for the object's head."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import tempfile
 
 from midstream.model.errors import SinkError
 from midstream.state.store.local import LocalStorage
@@ -12,6 +14,9 @@ from midstream.state.store.storage import Storage
 
 Place = str | os.PathLike[str] | Storage
 """What names a storage: a path, a URL of one of `SCHEMES` or `file:`, or the storage itself."""
+
+WORK = "MIDSTREAM_WORK"
+"""The environment's name for the folder of this machine for what must lie on a file system."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _FILE = re.compile(r"file:(//(localhost)?(?=/))?")
@@ -39,6 +44,16 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
             remedy="name a path mounted on every machine, or a URL of s3://, gs:// or abfs://",
         )
     return LocalStorage(path, durable=durable)
+
+
+def work_folder(storage: Storage) -> str:
+    """The folder on a file system of this machine where programs keep what belongs to a checkpoint and must be there:
+    the checkpoint's own, or for one on an object store a folder of this machine.
+    """
+    if isinstance(storage, LocalStorage):
+        return storage.url
+    root = os.environ.get(WORK) or os.path.join(tempfile.gettempdir(), f"midstream-work-{os.getuid()}")
+    return os.path.join(root, hashlib.sha256(storage.url.encode()).hexdigest()[:16])
 
 
 def located(place: str | os.PathLike[str]) -> str:

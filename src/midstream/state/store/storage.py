@@ -38,6 +38,10 @@ class Storage(ABC):
         """What is below a folder of this one."""
 
     @abstractmethod
+    def prepare(self) -> None:
+        """See whether files can be written here, making the folder where there is none; raises where they cannot."""
+
+    @abstractmethod
     def write(self, name: str, data: Bytes) -> None:
         """Put a file in place at once, instead of the one that may be there."""
 
@@ -96,10 +100,10 @@ class Storage(ABC):
         Readers see the folder at once where the storage can do that.
         """
 
-    def move_all(self, moves: Mapping[str, str]) -> None:
-        """Give many files other names, by their old ones."""
-        for source, target in moves.items():
-            self.move(source, target)
+    def copy_all(self, copies: Mapping[str, str]) -> None:
+        """Put what many files hold under other names too; `FileNotFoundError` where one of them is not there."""
+        for source, target in copies.items():
+            self.write(target, self.read(source))
 
     def exists(self, name: str) -> bool:
         """Whether there is a file of this name."""
