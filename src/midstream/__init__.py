@@ -20,6 +20,7 @@ from midstream.model.errors import (
     QueryError,
     SinkError,
     StrategyError,
+    UndeliveredError,
 )
 from midstream.operators.user_operator import UserOperator
 
@@ -43,6 +44,7 @@ __all__ = [
     "QueryError",
     "SinkError",
     "StrategyError",
+    "UndeliveredError",
     "UserOperator",
     "events",
     "results_stream",

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import pyarrow as pa
+
 from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
@@ -119,6 +121,26 @@ class Outputs:
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
+
+    def stage_tables(
+        self, before: Manifest, manifest: Manifest, tables: Mapping[JobOutput, pa.Table], attempt: str
+    ) -> tuple[OutputFile, ...]:
+        """Stage a step of a host that has it all in one process; `attempt` keeps apart those of a step that failed."""
+        for query in manifest.queries.keys() - before.queries.keys():
+            self.check_sink(query, manifest, before)
+        stamp, files = manifest.time_line.stamp(manifest.step), []
+        for output, table in tables.items():
+            if table.num_rows:
+                staging = self._staging(output, self._sink(output, manifest)).of(stamp)
+                files.append(OutputFile(*output, staging.write(f"rows-{attempt}", table), table.num_rows))
+        return tuple(files)
+
+    def check_sink(self, query: str, manifest: Manifest, before: Manifest) -> None:
+        """Open the sink of a query of a manifest, and see that it is not ahead of the one before."""
+        output = JobOutput(RESULTS, query)
+        sink = self._sink(output, manifest)
+        sink.open()
+        self._check(output, sink, before)
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again."""

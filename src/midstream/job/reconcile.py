@@ -46,40 +46,75 @@ class Declared:
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
     """The commands that bring a job to what its script declares."""
-    last = manifest.published.get("declared", {"lanes": None, "queries": {}})
-    found: list[Command] = []
-    if declared.lanes is not None and declared.lanes != last["lanes"] and declared.lanes != manifest.lanes:
-        found.append(Rescale(declared.lanes))
-    if declared.sharing not in (last.get("sharing", manifest.sharing), manifest.sharing):
-        found.append(Reshare(declared.sharing))
-    for name in sorted(last["queries"].keys() - declared.queries.keys()):
+    found = [*settings(manifest, declared.lanes, declared.sharing)]
+    for name in sorted(_last(manifest)["queries"].keys() - declared.queries.keys()):
         if name in manifest.queries:
             found.append(DropQuery(name))
-    for name, query in declared.queries.items():
-        found += _query(manifest, name, query, last["queries"].get(name))
+    for query in declared.queries.values():
+        found += redeclared(manifest, query)
     return tuple(found)
 
 
-def _query(manifest: Manifest, name: str, declared: AddQuery, last: Mapping[str, Any] | None) -> list[Command]:
-    running = manifest.queries.get(name)
+def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tuple[Command, ...]:
+    """The commands that bring a job to the lanes and the mode of sharing of its script, if that names any."""
+    last = _last(manifest)
+    found: list[Command] = []
+    if lanes is not None and lanes != last["lanes"] and lanes != manifest.lanes:
+        found.append(Rescale(lanes))
+    if sharing is not None and sharing not in (last.get("sharing", manifest.sharing), manifest.sharing):
+        found.append(Reshare(sharing))
+    return tuple(found)
+
+
+def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
+    """The commands that bring a job to one query of its script."""
+    name = declared.query
+    running, last = manifest.queries.get(name), _last(manifest)["queries"].get(name)
     if running is None:
         dropped_by_command = last is not None and last["sql"] == declared.sql
-        return [] if dropped_by_command else [declared]
+        return () if dropped_by_command else (declared,)
     if (running.operator is None) != (declared.operator is None):
-        return [DropQuery(name), declared]
+        return (DropQuery(name), declared)
     found: list[Command] = []
     if running.sql != declared.sql and (last is None or last["sql"] != declared.sql):
         change = ChangeQuery(name, declared.sql)
         if not _is_possible(manifest, change):
-            return [DropQuery(name), declared]
+            return (DropQuery(name), declared)
         found.append(change)
     if declared.operator != running.operator and (last is None or last.get("operator") != declared.operator):
         found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, declared.operator))
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
-        return found
+        return tuple(found)
     query = parse_query(declared.sql, manifest.streams)
     plan = parse_plan(declared.plan, query).notation()
-    return found if plan == running.plan else [*found, Migrate(name, plan, STRATEGY)]
+    return tuple(found) if plan == running.plan else (*found, Migrate(name, plan, STRATEGY))
+
+
+def with_declared(
+    manifest: Manifest,
+    *,
+    lanes: int | None = None,
+    sharing: str | None = None,
+    query: AddQuery | None = None,
+    dropped: str = "",
+) -> Manifest:
+    """The manifest of a job that is declared bit by bit, with one more thing declared, or a query no longer."""
+    last = _last(manifest)
+    queries = {name: one for name, one in last["queries"].items() if name != dropped}
+    if query is not None:
+        queries |= Declared(None, {query.query: query}, "").to_json()["queries"]
+    declared = {
+        "lanes": last["lanes"] if lanes is None else lanes,
+        "sharing": last.get("sharing", manifest.sharing) if sharing is None else sharing,
+        "queries": queries,
+    }
+    return replace(manifest, published={**manifest.published, "declared": declared})
+
+
+def _last(manifest: Manifest) -> Mapping[str, Any]:
+    """What was declared last, as `Declared.to_json` wrote it."""
+    last: Mapping[str, Any] = manifest.published.get("declared", {"lanes": None, "queries": {}})
+    return last
 
 
 def _is_possible(manifest: Manifest, command: Command) -> bool:

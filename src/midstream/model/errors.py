@@ -82,6 +82,10 @@ class WriteError(SinkError):
     """
 
 
+class UndeliveredError(SinkError):
+    """A step is committed whose results a sink did not take: they come first with the next step."""
+
+
 class InternalError(MidstreamError):
     """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
 

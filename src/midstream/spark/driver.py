@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
 from midstream.job.reconcile import Declared, differences
@@ -43,8 +44,6 @@ FILTER_FROM = 200_000
 """Rows a step from which on it pays that Spark checks selections before the shuffle, for what it leaves out is
 counted.
 """
-
-STEPS_BETWEEN_TIDYINGS = 16
 
 
 REPORT = (
@@ -78,6 +77,7 @@ class Driver:
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.patience, self._crash = patience, crash
+        self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
         self._prepared: str | None = None
@@ -94,7 +94,7 @@ class Driver:
 
     def _fold(self, batch: DataFrame, number: int) -> None:
         if number == self.manifest.step:
-            self._deliver()
+            self._commits.deliver(self.manifest)
             self.outputs.clear(self.manifest)
             return
         if number != self.manifest.step + 1:
@@ -112,7 +112,7 @@ class Driver:
             gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
             self._crash.reach("after_chunks", number)
             self._commit(plan, gathered)
-        self._deliver()
+        self._commits.deliver(self.manifest)
 
     def queries_to_come(self) -> list[Query]:
         """Every query that runs, is declared or waits in the command log, for the columns they read."""
@@ -182,27 +182,15 @@ class Driver:
         raise AssertionError
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
-        step = plan.manifest.step
         with fault_located(lambda: "the conclusion"):
             after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         after = replace(after, published=published)
-        self.folders.events.write(step, after.time_line, events)
-        self._crash.reach("before_manifest", step)
-        self.writer.commit(after)
-        self._crash.reach("after_manifest", step)
+        self._commits.publish(after, events)
         self.manifest, self.reconciled = after, True
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
-
-    def _deliver(self) -> None:
-        step = self.manifest.step
-        self._crash.reach("before_sink", step)
-        self.outputs.commit(self.manifest)
-        self._crash.reach("after_sink", step)
-        if step % STEPS_BETWEEN_TIDYINGS == 0:
-            self.folders.tidy(self.manifest)
 
 
 @contextmanager

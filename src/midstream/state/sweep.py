@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from midstream.model.manifest import Manifest
-from midstream.state.store.files import SUFFIX, forget_opened
+from midstream.state.store.files import SUFFIX, file_of, forget_opened
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 
@@ -44,7 +44,7 @@ def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
     keep: set[str] = set()
     newest = (-1, -2)
     for manifest in manifests:
-        keep.update(f"{name}{SUFFIX}" for name in listed(manifest))
+        keep.update(map(file_of, listed(manifest)))
         newest = max(newest, (manifest.epochs[-1].number if manifest.epochs else 0, manifest.step))
     if newest[0] < 0:
         return Swept()

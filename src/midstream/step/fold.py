@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +21,14 @@ from midstream.step.admission.lanes import numbered, spread
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
+from midstream.step.program import Program
 from midstream.step.rescale import adopt
+
+LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
+"""What a lane runs in a step, and its share of the rows by stream."""
+
+EachLane = Callable[[Callable[[LaneShare], LaneOutput], Sequence[LaneShare]], Iterable[LaneOutput]]
+"""Runs the lanes of a step; their outputs in the order of the lanes."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +43,16 @@ class StepResult:
 
 
 def step(
-    manifest: Manifest, batch: Mapping[str, pa.Table], commands: Sequence[Command], store: ChunkStore
+    manifest: Manifest,
+    batch: Mapping[str, pa.Table],
+    commands: Sequence[Command],
+    store: ChunkStore,
+    each: EachLane = lambda do, lanes: list(map(do, lanes)),
 ) -> StepResult:
-    """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are."""
+    """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
+
+    `each` does the lanes one after the other, or at the same time: they share nothing but the store.
+    """
     _check_streams(manifest, batch)
     plan = plan_step(manifest, commands)
     before = watermarks(manifest.streams, manifest.progress)
@@ -51,13 +65,19 @@ def step(
     counts = {name: progress.rows for name, progress in manifest.progress.items()}
     clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
-    outputs: dict[LaneId, LaneOutput] = {}
-    for group in plan.groups():
-        program = plan.program(group)
-        for stage in program.stages:
-            for lane, share in spread(plan, group, program, stage, rows).items():
-                state = state_of(plan, group, lane, store)
-                outputs[lane] = lane_step(program, lane, state, share, clock, store)
+    shares = [
+        (program, lane, share)
+        for group in plan.groups()
+        for program in [plan.program(group)]
+        for stage in program.stages
+        for lane, share in spread(plan, group, program, stage, rows).items()
+    ]
+
+    def run(one: LaneShare) -> LaneOutput:
+        program, lane, share = one
+        return lane_step(program, lane, state_of(plan, lane.group, lane, store), share, clock, store)
+
+    outputs = dict(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
     concluded, events = conclude(manifest, plan, outputs, seen)
     return StepResult(
         concluded,

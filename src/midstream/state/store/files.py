@@ -1,4 +1,4 @@
-"""Chunks as files: one Arrow IPC file each, written whole, read by mapping it into memory."""
+"""Chunks as files: one Arrow IPC file each, or several together, written whole, read by mapping them into memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 import threading
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,13 @@ SUFFIX = ".arrow"
 
 _FORMAT_KEY = b"midstream.format"
 _WISH = re.compile(r"(?:(.+?)/)?(\d+)-(.+)", re.DOTALL)
-_NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0]+")
+_NAME = re.compile(r"(?:[^/.\0][^/\0]*/)*\d+-[^/\0@]+(?:@\d+)?")
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.+=~-]|^\.")
 _LONGEST = 100
+_AT = "@"
+"""In the name of a chunk that lies with others in a file: what is before it names the file, after it is its place."""
+
+_ALIGNMENT = 64
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
 
 
@@ -82,34 +86,50 @@ class FileStore:
             self.storage.write(file, data)
         return final, data.size, checksum
 
+    def put_together(self, label: str, batches: Sequence[pa.RecordBatch]) -> list[tuple[str, int, int]]:
+        """Write batches into one file; of each its name, which says where in the file it begins, its bytes and CRC-32.
+
+        Nobody else may give the same `label`, which is made like a chunk's name.
+        """
+        file = f"{self._epoch}{_for_files(label)}"
+        together, found = pa.BufferOutputStream(), []
+        for batch in batches:
+            data = _serialize(batch)
+            together.write(bytes(-together.tell() % _ALIGNMENT))
+            found.append((f"{file}{_AT}{together.tell()}", data.size, zlib.crc32(data)))
+            together.write(data)
+        self.storage.write(self._file(file), together.getvalue())
+        return found
+
     def finish(self) -> None:
         """Wait until every chunk that was put is written; raises `SinkError` where one could not be."""
         self._transfers.finish()
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """The batch of a listed chunk, backed by the mapped file."""
-        place = self.storage.place(self._file(ref.name))
-        batch = _OPENED.find(place, ref.checksum)
+        key = self._key(ref.name)
+        batch = _OPENED.find(key, ref.checksum)
         if batch is None:
-            batch = self._open(ref, place, verified=_OPENED.verified(place, ref.checksum))
-            _OPENED.keep(place, ref, batch)
+            batch = self._open(ref, verified=_OPENED.verified(key, ref.checksum))
+            _OPENED.keep(key, ref, batch)
         return batch
 
     def read_ahead(self, refs: Iterable[ChunkRef]) -> None:
         """Begin to bring chunks to this machine that will be read soon, several at a time."""
         if self.storage.at_once > 1:
             files = {self._file(ref.name): ref for ref in refs}
-            unread = (f for f, ref in files.items() if _OPENED.find(self.storage.place(f), ref.checksum) is None)
+            unread = (f for f, ref in files.items() if _OPENED.find(self._key(ref.name), ref.checksum) is None)
             self._transfers.read_ahead(unread)
 
     def remove(self, names: Iterable[str]) -> None:
         """Delete the files of chunks that no manifest lists any more; those already gone are passed over."""
-        files = [self._file(name) for name in names]
-        self.storage.remove(files)
-        forget_opened(map(self.storage.place, files))
+        gone = [name for name in names if _AT not in name]  # What lies with others in a file is left to the sweep.
+        self.storage.remove(map(self._file, gone))
+        forget_opened(map(self._key, gone))
 
-    def _open(self, ref: ChunkRef, place: str, *, verified: bool) -> pa.RecordBatch:
+    def _open(self, ref: ChunkRef, *, verified: bool) -> pa.RecordBatch:
         file = self._file(ref.name)
+        place = self.storage.place(file)
         self._transfers.arrived(file)
         try:
             return _batch(self._mapped(file, ref, place), ref, place, verified=verified)
@@ -121,18 +141,28 @@ class FileStore:
     def _mapped(self, file: str, ref: ChunkRef, place: str) -> pa.Buffer:
         try:
             try:
-                return self.storage.mapped(file)
+                data = self.storage.mapped(file)
             except FileNotFoundError:
                 self.finish()  # It may not be written yet.
-                return self.storage.mapped(file)
+                data = self.storage.mapped(file)
         except FileNotFoundError:
             raise CheckpointError(f"chunk {ref.name} is missing", place=place, remedy=_REMEDY) from None
+        _, together, begin = ref.name.partition(_AT)
+        if not together:
+            return data
+        rest = data.slice(min(int(begin), data.size))
+        return rest.slice(0, min(max(ref.bytes, 0), rest.size))
 
     def _file(self, name: str) -> str:
         if _NAME.fullmatch(name) is None:
             message = f"{name!r} cannot be the name of a chunk here"
             raise CheckpointError(message, place=self.storage.url, remedy=_REMEDY)
-        return f"{name}{SUFFIX}"
+        return file_of(name)
+
+    def _key(self, name: str) -> str:
+        """What a chunk that is open is known by."""
+        _, together, begin = name.partition(_AT)
+        return f"{self.storage.place(file_of(name))}{together}{begin}"
 
 
 class _Opened:
@@ -186,6 +216,11 @@ def forget_opened(places: Iterable[str]) -> None:
     """Let go of opened chunks whose files have been removed."""
     for place in places:
         _OPENED.drop(place)
+
+
+def file_of(chunk: str) -> str:
+    """The file that a chunk is in, by its name."""
+    return f"{chunk.partition(_AT)[0]}{SUFFIX}"
 
 
 def epoch_folder(epoch: int) -> str:

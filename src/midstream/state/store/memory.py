@@ -1,4 +1,4 @@
-"""Chunks in the memory of this process: the store of the embedded engine."""
+"""Chunks in the memory of this process."""
 
 from __future__ import annotations
 
@@ -29,6 +29,9 @@ class MemoryStore:
     def __len__(self) -> int:
         return len(self._chunks)
 
+    def __contains__(self, name: str) -> bool:
+        return name in self._chunks
+
     def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
         """Keep a batch; where its name is taken by one of other content, the nearest free name is used."""
         # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
@@ -46,6 +49,10 @@ class MemoryStore:
                 place="memory store",
                 remedy="keep the chunks of every manifest that is still used, or load the checkpoint again",
             ) from None
+
+    def rename(self, name: str, other: str) -> None:
+        """Keep a chunk under another name."""
+        self._chunks[other] = self._chunks.pop(name)
 
     def retain(self, names: Iterable[str]) -> None:
         """Let go of every chunk but these."""

@@ -1,20 +1,25 @@
-"""The embedded engine: the fold in memory, and the shortest way in."""
+"""The embedded engine: the fold in this process, in memory or on a checkpoint, and the shortest way in."""
 
 from __future__ import annotations
 
+import os
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from os import PathLike
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
 from midstream.checkpoint.folder import load_engine, save_engine
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
+from midstream.engine.durable import EngineCheckpoint
 from midstream.explain import explain
+from midstream.job.outputs import DEAD_LETTERS, LATE
+from midstream.job.reconcile import redeclared, settings, with_declared, with_streams
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
@@ -24,7 +29,9 @@ from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.sharing.discovery import scheme
+from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.memory import MemoryStore
+from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
 from midstream.step.admission.outputs import appended
 from midstream.step.commands.add_query import AddQuery
@@ -34,8 +41,11 @@ from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale, check_lanes
 from midstream.step.commands.reshare import Reshare
-from midstream.step.fold import step
+from midstream.step.fold import StepResult, step
 from midstream.step.plan_step import plan_step
+
+Share = TypeVar("Share")
+Done = TypeVar("Done")
 
 
 class Engine:
@@ -44,7 +54,16 @@ class Engine:
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
     them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing` is how queries that join the
     same streams by the same predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`,
-    which gives every query states of its own.
+    which gives every query states of its own. `lanes` is how many shares the state is spread over; they run in threads.
+
+    With a `checkpoint`, a path or a URL such as `s3://bucket/job`, a push is committed there before it returns: what it
+    returned is in each query's sink exactly once, and a push that was cut short is there as a whole or not at all, as
+    the number of the step in `manifest` tells. An engine that is opened on a checkpoint goes on where that one stopped,
+    with its streams and queries; to declare them again is no error, and where they differ they are changed as a
+    restarted job's are. `midstream status`, `migrate` and the rest work on it; commands are taken with the next push.
+    One engine at a time: where another process has the checkpoint and may still run, `HeldCheckpointError` is raised,
+    unless it is to `take_over`. Without `durable` the last seconds may be lost with the machine's power. `close` it, or
+    use it as a context manager.
 
     >>> engine = Engine()
     >>> engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
@@ -55,15 +74,37 @@ class Engine:
     [{'k': 2}]
     """
 
-    def __init__(self, seed: int = 0, sharing: str = DEFAULT_SHARING, lanes: int = 1) -> None:
-        scheme(sharing, "Engine")
-        check_lanes(lanes)
-        self._manifest = Manifest(seed=seed, sharing=sharing, lanes=lanes)
+    def __init__(
+        self,
+        seed: int = 0,
+        sharing: str | None = None,
+        lanes: int | None = None,
+        *,
+        checkpoint: str | PathLike[str] | None = None,
+        take_over: bool = False,
+        durable: bool = True,
+    ) -> None:
+        if sharing is not None:
+            scheme(sharing, "Engine")
+        if lanes is not None:
+            check_lanes(lanes)
+        self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or 1)
         self._ahead: Manifest | None = None
-        self._store = MemoryStore()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._refusals: list[Event] = []
         self._late: dict[str, pa.Table] = {}
         self._dead: dict[str, pa.Table] = {}
+        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="midstream")
+        self._declared: set[str] = set()
+        self._checkpoint: EngineCheckpoint | None = None
+        self._store: MemoryStore | WriteBackStore = MemoryStore()
+        if checkpoint is not None:
+            self._checkpoint = EngineCheckpoint(checkpoint, durable=durable, take_over=take_over)
+            self._store = self._checkpoint.store
+            self._manifest = self._checkpoint.open(self._manifest)
+            for command in settings(self._manifest, lanes, sharing):
+                self._command(command)
+            self._change(with_declared(self._manifest, lanes=lanes, sharing=sharing))
 
     def create_stream(
         self,
@@ -74,19 +115,24 @@ class Engine:
         idle_timeout: str | int | None = None,
     ) -> None:
         """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds."""
-        if name in self._manifest.streams:
-            raise InputError(f"there is a stream {name!r} already", place="create_stream", remedy="use another name")
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle)
-        self._manifest = replace(self._manifest, streams={**self._manifest.streams, name: stream})
-        self._ahead = None
+        streams = {**self._manifest.streams, name: stream}
+        if name not in self._manifest.streams:
+            self._change(replace(self._manifest, streams=streams))
+        elif self._checkpoint is not None and name not in self._declared:
+            self._change(with_streams(self._manifest, streams, f"stream {name}"))
+        else:
+            raise InputError(f"there is a stream {name!r} already", place="create_stream", remedy="use another name")
+        self._declared.add(name)
 
     def add_query(
         self,
         name: str,
         sql: str,
         plan: str | None = None,
+        sink: Sink | SinkFunction | Mapping[str, Any] | None = None,
         *,
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
@@ -97,9 +143,27 @@ class Engine:
         The rows that arrive meet those that running queries hold of the same join, unless `history` is False: then only
         one another. The event `QueryAdded` says what the query sees, and from when its answers are what they would be
         had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
-        `operator_options`.
+        `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; a
+        function gets Arrow tables.
         """
-        self._command(AddQuery(name, sql, plan, None, operator_json(operator, operator_options), history))
+        above = operator_json(operator, operator_options)
+        if self._checkpoint is None:
+            if sink is not None:
+                raise InputError(
+                    "an engine in memory has no sinks",
+                    place=f"query {name}",
+                    remedy="use the results that push returns, or give the engine a checkpoint",
+                )
+            self._command(AddQuery(name, sql, plan, None, above, history))
+            return
+        meant = as_sink(sink, self._checkpoint.folders.results(name))
+        query = AddQuery(name, sql, plan, meant.to_json(), above, history)
+        again = f"query {name}" in self._declared
+        for command in (query,) if again else redeclared(self._upcoming(), query):
+            self._command(command)
+        self._checkpoint.name_sink(name, meant, self._manifest)
+        self._declared.add(f"query {name}")
+        self._change(with_declared(self._manifest, query=query))
 
     def change_query(self, name: str, sql: str) -> None:
         """Give a running query another window or filter, or another select list with the same columns.
@@ -112,6 +176,8 @@ class Engine:
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
         self._command(DropQuery(name))
+        if self._checkpoint is not None:
+            self._change(with_declared(self._manifest, dropped=name))
 
     def migrate(
         self,
@@ -148,18 +214,27 @@ class Engine:
         A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. A command
         without which it would not have failed is refused, so that no command stands in the way for good; the others
         wait on. What fails by no fault of the user's is an `InternalError`, which says what to report.
+
+        On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
+        that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
+        first with the next push.
         """
+        given = tables or {}
+        if self._checkpoint is not None:
+            self._take_up(self._checkpoint)
         try:
-            with fault_located(lambda: f"step {self._manifest.step + 1}"):
-                result = step(self._manifest, tables or {}, self._manifest.pending, self._store)
-                late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
-            self._manifest, self._ahead, self._late, self._dead = result.manifest, None, late, dead
-            self._events.extend(result.events)
-        except Exception as error:
-            self._refuse_culprits(tables or {}, error)
-            raise
+            try:
+                with fault_located(self._place):
+                    result = self._step(given, self._manifest.pending)
+            except Exception as error:
+                self._refuse_culprits(given, error)
+                raise
+            with fault_located(self._place):
+                self._keep(result)
         finally:
             self._store.retain(listed(self._manifest))
+        if self._checkpoint is not None:
+            self._checkpoint.deliver(self._manifest)
         return dict(result.results)
 
     def migration(self, name: str) -> dict[str, Any] | None:
@@ -189,22 +264,23 @@ class Engine:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What happened, in order: the newest `EVENTS_KEPT` events."""
+        """What happened since the engine was made or opened, in order: the newest `EVENTS_KEPT` events."""
         return tuple(self._events)
 
     @property
     def late(self) -> Mapping[str, pa.Table]:
         """Per stream the rows that arrived too late, with the `_watermark` they missed."""
-        return MappingProxyType(self._late)
+        return MappingProxyType(self._rejected(LATE, self._late))
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
         """Per stream the rows that could not be read, with the `_reason`."""
-        return MappingProxyType(self._dead)
+        return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the engine to a folder; an engine that was saved there before is replaced."""
-        save_engine(path, self._manifest, self._store, self.events, self._late, self._dead)
+        alone = replace(self._manifest, job="", epochs=())
+        save_engine(path, alone, self._store, self.events, self.late, self.dead_letters)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Engine:
@@ -216,10 +292,66 @@ class Engine:
         engine._late, engine._dead = dict(loaded.late), dict(loaded.dead_letters)
         return engine
 
+    def close(self) -> None:
+        """Let go of the checkpoint, and end the threads. An engine that is closed takes no more pushes."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+        self._pool.shutdown()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _command(self, command: Command) -> None:
         with fault_located(lambda: f"command {command.kind}"):
-            self._ahead = taken(self._upcoming(), command)
-        self._manifest = replace(self._manifest, pending=(*self._manifest.pending, command))
+            ahead = taken(self._upcoming(), command)
+        self._change(replace(self._manifest, pending=(*self._manifest.pending, command)))
+        self._ahead = ahead
+
+    def _change(self, manifest: Manifest) -> None:
+        """What is declared or commanded between two steps."""
+        self._manifest = manifest if self._checkpoint is None else self._checkpoint.declare(manifest)
+        self._ahead = None
+
+    def _take_up(self, checkpoint: EngineCheckpoint) -> None:
+        """Make ready for a step: what the last one left is delivered, and the commands of the log are taken."""
+        self._manifest = checkpoint.begin(self._manifest)
+        checkpoint.finish(self._manifest)
+        given = checkpoint.commands(self._manifest)
+        if given:
+            pending = (*self._manifest.pending, *(command for _, command in given))
+            self._manifest, self._ahead = replace(self._manifest, pending=pending, last_command=given[-1][0]), None
+        checkpoint.reach("before_job", self._manifest.step + 1)
+
+    def _step(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> StepResult:
+        return step(self._manifest, tables, commands, self._store, self._each)
+
+    def _each(self, do: Callable[[Share], Done], items: Sequence[Share]) -> Sequence[Done]:
+        """Do something for each, in threads where there are several; all have ended when it fails."""
+        if len(items) < 2:
+            return [do(item) for item in items]
+        doing = [self._pool.submit(do, item) for item in items]
+        wait(doing)
+        return [one.result() for one in doing]
+
+    def _keep(self, result: StepResult) -> None:
+        """The step becomes the engine's state; where there is a checkpoint, once it is committed."""
+        events = (*self._refusals, *result.events)
+        if self._checkpoint is None:
+            late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
+            self._manifest, self._late, self._dead = result.manifest, late, dead
+        else:
+            self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool)
+        self._ahead, self._refusals = None, []
+        self._events.extend(result.events)
+
+    def _rejected(self, kind: str, kept: dict[str, pa.Table]) -> dict[str, pa.Table]:
+        return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest)
+
+    def _place(self) -> str:
+        return f"step {self._manifest.step + 1}"
 
     def _shown(self) -> Manifest:
         """What is shown: the last step's manifest, or what the commands that wait for the next one make of it."""
@@ -234,12 +366,13 @@ class Engine:
             if self._succeeds(tables, (*innocent, command)):
                 innocent.append(command)
             else:
-                self._events.append(CommandRefused(number, encode(command), str(error)))
-        self._manifest, self._ahead = replace(self._manifest, pending=tuple(innocent)), None
+                self._refusals.append(CommandRefused(number, encode(command), str(error)))
+                self._events.append(self._refusals[-1])
+        self._change(replace(self._manifest, pending=tuple(innocent)))
 
     def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:
         try:
-            step(self._manifest, tables, commands, self._store)
+            self._step(tables, commands)
         except Exception:
             return False
         return True

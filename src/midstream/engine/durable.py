@@ -1,0 +1,187 @@
+"""The checkpoint of an embedded engine: every step is committed in it before its results are given back."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from midstream.checkpoint.writer import Writer
+from midstream.job.commits import Commits
+from midstream.job.crash_points import CrashPoint
+from midstream.job.folders import Folders
+from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
+from midstream.model.command import Command
+from midstream.model.errors import CheckpointError, LostCheckpointError, SinkError, UndeliveredError
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest
+from midstream.sinks import Sink
+from midstream.state.store.files import FileStore
+from midstream.state.store.places import located, storage_at
+from midstream.state.store.write_back import WriteBackStore
+from midstream.step.admission.outputs import appended
+from midstream.step.fold import StepResult
+
+HOST, EMBEDDED = "host", "embedded"
+"""Under `HOST` the manifest of an engine says that it is one's; a job on Spark says nothing there."""
+
+
+class EngineCheckpoint:
+    """A checkpoint that this process writes, one step after the other.
+
+    What the newest step has left undone in the sinks is done when the checkpoint is taken up, or with the first step
+    where a query's results go to a function, which must be named again before.
+    """
+
+    def __init__(self, place: str | os.PathLike[str], *, durable: bool, take_over: bool) -> None:
+        self.folders = Folders(located(place), durable)
+        _refuse_others(self.folders.manifests.latest(), self.folders.root)
+        self._writer = Writer.take(self.folders.manifests, take_over=take_over)
+        self.outputs = Outputs(self.folders, {})
+        self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
+        self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
+        self._begun = self._undelivered = False
+        self._lost: LostCheckpointError | None = None
+        self._attempts = count(1)
+
+    def open(self, first: Manifest) -> Manifest:
+        """The newest manifest, read after the claim; of a new checkpoint the `first` one, which gets a name."""
+        try:
+            newest = self.folders.manifests.latest()
+            manifest = replace(first, job=secrets.token_hex(8)) if newest is None else newest
+            named = all("function" not in (entry.sink or {}) for entry in manifest.queries.values())
+            return self.begin(manifest) if named else manifest
+        except BaseException:
+            self.close()
+            raise
+
+    def begin(self, manifest: Manifest) -> Manifest:
+        """The manifest as this epoch goes on from it; sinks are looked at, and filled where that was cut short."""
+        if self._begun:
+            return manifest
+        for query in manifest.queries:
+            self.outputs.check_sink(query, manifest, manifest)
+        self.outputs.check(manifest)
+        begun = self._writer.begin(self._marked(manifest))
+        self._begun = self._undelivered = True
+        self.finish(begun)
+        self.outputs.clear(begun)
+        return begun
+
+    def declare(self, manifest: Manifest) -> Manifest:
+        """The manifest between two steps, published with what was declared and commanded since the last one."""
+        marked = self._marked(manifest)
+        if self._begun:
+            self._only_writer(marked)
+        return marked
+
+    def commands(self, manifest: Manifest) -> tuple[tuple[int, Command], ...]:
+        """The commands of the log that no step has taken."""
+        return self.folders.commands.after(manifest.last_command)
+
+    def reach(self, point: str, step: int) -> None:
+        """A named point of a step at which a test may have this process killed."""
+        self._commits.crash.reach(point, step)
+
+    def commit(self, before: Manifest, result: StepResult, events: Sequence[Event], pool: Executor) -> Manifest:
+        """Commit a step; its manifest as it is published. Raises before anything of it counts, or not at all."""
+        self.refuse_if_lost()
+        manifest = self.outputs.named(result.manifest)
+        staged = pool.submit(
+            self.outputs.stage_tables, before, manifest, _tables(result), f"attempt{next(self._attempts)}"
+        )
+        try:
+            manifest = self.store.written(manifest, pool.map)
+        finally:
+            staged.exception()
+        self.reach("after_chunks", manifest.step)
+        manifest = self._marked(manifest, [list(file) for file in staged.result()])
+        try:
+            self._commits.publish(manifest, events)
+        except LostCheckpointError as error:
+            self._lost = error
+            raise
+        self._undelivered = True
+        return manifest
+
+    def finish(self, manifest: Manifest) -> None:
+        """Fill the sinks with the results of the newest step, unless that was done."""
+        if self._undelivered:
+            self._commits.deliver(manifest)
+            self._undelivered = False
+
+    def deliver(self, manifest: Manifest) -> None:
+        """The same right after the step, whose rows are taken whatever becomes of its results."""
+        try:
+            self.finish(manifest)
+        except SinkError as error:
+            raise UndeliveredError(
+                f"step {manifest.step} is committed, but a sink has not taken its results: {error.message}",
+                place=error.place,
+                remedy=f"do not push its rows again; {error.remedy}: the results come first with the next push",
+            ) from error
+
+    def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
+        """All `late` rows or `dead_letters` that are in the checkpoint, by stream."""
+        found: dict[str, pa.Table] = {}
+        for stream in manifest.streams:
+            storage = storage_at(self.folders.rejected(kind, stream))
+            for folder in sorted(name for name in storage.names() if name.startswith("step=")):
+                for file in sorted(storage.names(folder)):
+                    rows = pyarrow.parquet.read_table(pa.BufferReader(storage.read(f"{folder}/{file}")))
+                    found = appended(found, {stream: rows})
+        return found
+
+    def name_sink(self, query: str, sink: Sink, manifest: Manifest) -> None:
+        """Have the results of a query go to a sink from now on."""
+        self.outputs.sinks[query] = sink
+        if self._begun and query in manifest.queries:
+            self.outputs.check_sink(query, manifest, manifest)
+
+    def refuse_if_lost(self) -> None:
+        """Raise if another process has taken the checkpoint over, as far as this one has seen."""
+        if self._lost is not None:
+            raise self._lost
+
+    def close(self) -> None:
+        """Let go of the checkpoint; whoever opens it next need not wonder."""
+        if self._lost is None:
+            self._writer.release()
+
+    def _only_writer(self, manifest: Manifest) -> None:
+        self.refuse_if_lost()
+        try:
+            self._writer.commit(manifest)
+        except LostCheckpointError as error:
+            self._lost = error
+            raise
+
+    @staticmethod
+    def _marked(manifest: Manifest, files: list[list[object]] | None = None) -> Manifest:
+        more = {} if files is None else {"files": files}
+        return replace(manifest, published={**manifest.published, HOST: EMBEDDED, **more})
+
+
+def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:
+    kinds = {RESULTS: result.results, LATE: result.late, DEAD_LETTERS: result.dead_letters}
+    return {JobOutput(kind, name): table for kind, tables in kinds.items() for name, table in tables.items()}
+
+
+def _refuse_others(newest: Manifest | None, place: str) -> None:
+    if newest is None or newest.published.get(HOST) == EMBEDDED:
+        return
+    if not newest.job:
+        raise CheckpointError(
+            "here is an engine that was saved", place=place, remedy="use Engine.load, or name another folder"
+        )
+    raise CheckpointError(
+        "the checkpoint is of a job on Spark, which alone knows where its sources stand",
+        place=place,
+        remedy="start it as a job on Spark, or name another folder",
+    )

@@ -1,0 +1,42 @@
+"""How a step of a job is committed: events, then the manifest, then the sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from midstream.checkpoint.writer import Writer
+from midstream.job.crash_points import CrashPoint
+from midstream.job.outputs import Outputs
+from midstream.model.events import Event
+from midstream.model.manifest import Manifest
+
+STEPS_BETWEEN_TIDYINGS = 16
+
+
+@dataclass(frozen=True)
+class Commits:
+    """The steps of a job as they come to count.
+
+    A step is committed when its manifest is published, which lists chunks and staged results that are there; the sinks
+    follow, and are filled again if that was cut short.
+    """
+
+    writer: Writer
+    outputs: Outputs
+    crash: CrashPoint
+
+    def publish(self, manifest: Manifest, events: Iterable[Event]) -> None:
+        """Commit a step. Raises `LostCheckpointError` where another process has taken the checkpoint over."""
+        self.outputs.folders.events.write(manifest.step, manifest.time_line, events)
+        self.crash.reach("before_manifest", manifest.step)
+        self.writer.commit(manifest)
+        self.crash.reach("after_manifest", manifest.step)
+
+    def deliver(self, manifest: Manifest) -> None:
+        """Fill the sinks with the results of a step that is committed. May be called again."""
+        self.crash.reach("before_sink", manifest.step)
+        self.outputs.commit(manifest)
+        self.crash.reach("after_sink", manifest.step)
+        if manifest.step % STEPS_BETWEEN_TIDYINGS == 0:
+            self.outputs.folders.tidy(manifest)

@@ -1,0 +1,105 @@
+"""Chunks in memory over chunks in files: what a step makes is written when it is known what its manifest lists."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+
+from midstream.model.ids import LaneId
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.state.store.files import FileStore
+from midstream.state.store.memory import MemoryStore
+
+SMALL = 64 << 10
+"""Chunks of up to so many bytes are written together: of a file of its own, making it costs more than its bytes."""
+
+Kept = tuple[str, int, int]
+EachChunk = Callable[[Callable[[str], Kept], Iterable[str]], Iterable[Kept]]
+"""Writes several chunks, in order, perhaps at the same time."""
+
+
+class WriteBackStore:
+    """A `ChunkStore` of one process that writes a checkpoint.
+
+    What is put stays in memory, and is not written before `written` says what of it a manifest lists: much of what a
+    step makes is merged within the step. What was put since this process began is read from memory, the rest from
+    files.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from midstream.state.store.base import store_chunk
+    >>> from midstream.model.ids import LaneId, StateId
+    >>> with TemporaryDirectory() as folder:
+    ...     store = WriteBackStore(FileStore(folder))
+    ...     ref = store_chunk(store, "000007-rows", pa.record_batch({"k": [1, 2]}))
+    ...     lane = LaneState({StateId("rows/A"): StateListing((ref,))})
+    ...     manifest = store.written(Manifest(step=7, lane_states={LaneId("single", 0): lane}))
+    ...     (kept,) = manifest.lane_states[LaneId("single", 0)].states[StateId("rows/A")].chunks
+    ...     kept.name, FileStore(folder).get(kept).to_pydict()
+    ('00000007-small.1@0', {'k': [1, 2]})
+    """
+
+    def __init__(self, files: FileStore) -> None:
+        self.files = files
+        self._memory = MemoryStore()
+        self._fresh: set[str] = set()
+        self._written = count(1)
+
+    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+        """Keep a batch in memory, under a name that `written` replaces."""
+        kept = self._memory.put(name, batch)
+        self._fresh.add(kept[0])
+        return kept
+
+    def get(self, ref: ChunkRef) -> pa.RecordBatch:
+        """The batch that was put, or the one in the file."""
+        return self._memory.get(ref) if ref.name in self._memory else self.files.get(ref)
+
+    def written(self, manifest: Manifest, each: EachChunk = map) -> Manifest:
+        """Write what the manifest lists and is in memory alone; the manifest, listing it by its files.
+
+        Raises `SinkError` where it cannot be written; then nothing has changed, and it can be done again.
+        """
+        refs = {ref.name: ref for ref in _chunks(manifest) if ref.name in self._fresh}
+        if not refs:
+            return manifest
+        batches = {name: self._memory.get(ref) for name, ref in refs.items()}
+        small = [name for name, batch in batches.items() if batch.nbytes <= SMALL]
+        large = [name for name, batch in batches.items() if batch.nbytes > SMALL]
+        found = dict(zip(large, each(lambda name: self.files.put(name, batches[name]), large), strict=True))
+        if small:
+            label = f"{manifest.step:08d}-small.{next(self._written)}"
+            found |= zip(small, self.files.put_together(label, [batches[name] for name in small]), strict=True)
+        self.files.finish()
+        for name, (file, _, _) in found.items():
+            self._memory.rename(name, file)
+        self._fresh.clear()
+        return _listing(manifest, {n: replace(refs[n], name=f, bytes=b, checksum=c) for n, (f, b, c) in found.items()})
+
+    def retain(self, names: Iterable[str]) -> None:
+        """Let go in memory of every chunk but these."""
+        kept = set(names)
+        self._memory.retain(kept)
+        self._fresh &= kept
+
+
+def _chunks(manifest: Manifest) -> Iterator[ChunkRef]:
+    for lane in manifest.lane_states.values():
+        for listing in lane.states.values():
+            yield from listing.chunks
+
+
+def _listing(manifest: Manifest, others: dict[str, ChunkRef]) -> Manifest:
+    """The manifest with other chunks in the place of those of these names."""
+
+    def with_others(listing: StateListing) -> StateListing:
+        if not any(ref.name in others for ref in listing.chunks):
+            return listing
+        return replace(listing, chunks=tuple(others.get(ref.name, ref) for ref in listing.chunks))
+
+    lanes: dict[LaneId, LaneState] = {}
+    for name, lane in manifest.lane_states.items():
+        lanes[name] = replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})
+    return replace(manifest, lane_states=lanes)
