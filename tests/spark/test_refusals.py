@@ -145,3 +145,14 @@ def test_damaged_checkpoints(spark: SparkSession, tmp_path: Path) -> None:
         place.feed(spec.name, 1, rows)
     refused(ms.CheckpointError, lambda: finish(make()), "step 0", "restore")
     assert place.manifest().step == 0
+
+
+def test_the_checkpoint_of_an_embedded_engine_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path / "checkpoint") as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.push()
+    found = ms.Job(spark, tmp_path / "checkpoint")
+    found.stream("A", spark.readStream.format("rate").load(), timestamp="timestamp")
+    with pytest.raises(ms.CheckpointError, match="embedded engine") as caught:
+        found.start()
+    assert "ms.Engine" in caught.value.remedy

@@ -17,8 +17,9 @@ from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.folders import Folders
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
+from midstream.job.reconcile import EMBEDDED, HOST, refuse_other_host
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, LostCheckpointError, SinkError, UndeliveredError
+from midstream.model.errors import LostCheckpointError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.sinks import Sink
@@ -27,9 +28,6 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
 from midstream.step.fold import StepResult
-
-HOST, EMBEDDED = "host", "embedded"
-"""Under `HOST` the manifest of an engine says that it is one's; a job on Spark says nothing there."""
 
 
 class EngineCheckpoint:
@@ -41,7 +39,7 @@ class EngineCheckpoint:
 
     def __init__(self, place: str | os.PathLike[str], *, durable: bool, take_over: bool) -> None:
         self.folders = Folders(located(place), durable)
-        _refuse_others(self.folders.manifests.latest(), self.folders.root)
+        refuse_other_host(self.folders.manifests.latest(), EMBEDDED, self.folders.root)
         self._writer = Writer.take(self.folders.manifests, take_over=take_over)
         self.outputs = Outputs(self.folders, {})
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
@@ -96,6 +94,7 @@ class EngineCheckpoint:
         staged = pool.submit(
             self.outputs.stage_tables, before, manifest, _tables(result), f"attempt{next(self._attempts)}"
         )
+        self.reach("amid_tasks", manifest.step)
         try:
             manifest = self.store.written(manifest, pool.map)
         finally:
@@ -171,17 +170,3 @@ class EngineCheckpoint:
 def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:
     kinds = {RESULTS: result.results, LATE: result.late, DEAD_LETTERS: result.dead_letters}
     return {JobOutput(kind, name): table for kind, tables in kinds.items() for name, table in tables.items()}
-
-
-def _refuse_others(newest: Manifest | None, place: str) -> None:
-    if newest is None or newest.published.get(HOST) == EMBEDDED:
-        return
-    if not newest.job:
-        raise CheckpointError(
-            "here is an engine that was saved", place=place, remedy="use Engine.load, or name another folder"
-        )
-    raise CheckpointError(
-        "the checkpoint is of a job on Spark, which alone knows where its sources stand",
-        place=place,
-        remedy="start it as a job on Spark, or name another folder",
-    )

@@ -29,6 +29,9 @@ from midstream.step.commands.reshare import Reshare
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 
+HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
+"""Under `HOST` a manifest says which host its job has; where it says nothing, it is Spark."""
+
 
 @dataclass(frozen=True)
 class Declared:
@@ -124,6 +127,25 @@ def _is_possible(manifest: Manifest, command: Command) -> bool:
     except MidstreamError:
         return False
     return True
+
+
+def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
+    """Raise where the newest manifest is not of a job of this host: the other one knows where its sources stand."""
+    if newest is None or newest.published.get(HOST, SPARK) == host:
+        return
+    if not newest.job:
+        raise CheckpointError(
+            "here is an engine that was saved", place=place, remedy="use Engine.load, or name another folder"
+        )
+    what, remedy = {
+        SPARK: ("an embedded engine", "open it with ms.Engine(checkpoint=...)"),
+        EMBEDDED: ("a job on Spark", "start it as a job on Spark"),
+    }[host]
+    raise CheckpointError(
+        f"the checkpoint is of {what}, which alone knows what it has read",
+        place=place,
+        remedy=f"{remedy}, or name another folder",
+    )
 
 
 def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.writer import Writer
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
-from midstream.job.reconcile import Declared, with_streams
+from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
@@ -150,7 +150,9 @@ class Job:
                 "the job has no stream", place="Job", remedy="declare one with job.stream(name, df, timestamp=)"
             )
         folders = self._folders
-        if folders.manifests.latest() is None and has_run(folders.spark):
+        newest = folders.manifests.latest()
+        refuse_other_host(newest, SPARK, folders.root)
+        if newest is None and has_run(folders.spark):
             raise CheckpointError(
                 "Spark has run here but there is no manifest",
                 place=folders.root,

@@ -35,7 +35,7 @@ def test_a_command_waits_for_the_next_step(
     def granted(manifest: Manifest, *_: object) -> Manifest:
         return manifest
 
-    monkeypatch.setattr("midstream.engine.taken", granted)
+    monkeypatch.setattr("midstream.engine.engine.taken", granted)
     engine = ms.Engine()
     call(engine)
     assert engine.manifest.pending == (command,)
