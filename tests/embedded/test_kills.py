@@ -46,7 +46,7 @@ def check(root: Path) -> None:
             for n in range(len(CASE.steps))
         ]
         assert_each_step_same(found, answer, name)
-    assert not list(root.glob("answers/*/_staging/*")), "staging was left behind"
+    assert not list(root.glob("answers/*/_staging/**/*.parquet")), "staging was left behind"
 
 
 def test_an_undisturbed_run(tmp_path: Path) -> None:

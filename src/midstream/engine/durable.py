@@ -68,6 +68,7 @@ class EngineCheckpoint:
         self.outputs.check(manifest)
         begun = self._writer.begin(self._marked(manifest))
         self._begun = self._undelivered = True
+        self.outputs.give_up_later(begun)
         self.finish(begun)
         self.outputs.clear(begun)
         return begun
