@@ -8,6 +8,7 @@ from midstream import sinks
 from midstream.engine import Engine
 from midstream.migration.discovery import strategies
 from midstream.model import events
+from midstream.model.allowed_operators import allow_operators
 from midstream.model.errors import (
     CheckpointError,
     HeldCheckpointError,
@@ -46,6 +47,7 @@ __all__ = [
     "StrategyError",
     "UndeliveredError",
     "UserOperator",
+    "allow_operators",
     "events",
     "results_stream",
     "sinks",

@@ -12,6 +12,7 @@ import pytest
 import midstream as ms
 from midstream.migration.discovery import strategies
 from midstream.model.events import QueryAdded, QueryChanged
+from tests.checkpoints import operators as operators  # what a program has imported may be made
 from tests.checkpoints.course import Course, Operated, ended, fingerprint, rebuilt
 from tests.checkpoints.courses import courses
 from tests.checkpoints.kept import Kept, archive, unpack
@@ -122,15 +123,16 @@ def _check_against_the_record(course: Course, kept: Kept, found: Outputs) -> Non
 def check_against_the_oracle(course: Course, whole: Outputs, engine: ms.Engine, since: int = 0) -> Arrivals:
     """Judge the answers of the steps from `since` on; those before are of code that may have been wrong."""
     segments = course.segments()
-    arrivals = _arrivals(course, segments)
     for segment in segments:
         last = min([s.begin for s in segments if s.query == segment.query and s.begin > segment.begin], default=None)
         steps = [step for step in whole[segment.query] if step >= segment.begin and (last is None or step < last)]
         segment.tables = [whole[segment.query][step] for step in steps]
         events = [e for e in engine.events if isinstance(e, QueryAdded | QueryChanged) and e.query == segment.query]
         segment.event = next(event for event in reversed(events) if event.step == segment.begin)
+    arrivals = _arrivals(course, segments)
+    for segment in segments if since else ():
         right = due(course.case.streams, arrivals, segment.asked.spec, segment.begin, segment.end, said(segment)[0])
-        former = [step for step in steps if step < since]
+        former = range(segment.begin, min(since, segment.end))
         segment.tables[: len(former)] = [right.by_step(step) for step in former]
     held_back = [segment for segment in segments if course.holds_back(segment.query)]
     judge = Judge(course.case, Run(engine, [segment for segment in segments if segment not in held_back]))

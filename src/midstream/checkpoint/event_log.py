@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from midstream.model.codec import encode
+from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.time_line import TimeLine
 from midstream.state.store.storage import Storage
@@ -70,10 +71,17 @@ class EventLog:
 
     def _events(self, name: str) -> list[JsonObject]:
         try:
-            lines = self._storage.read(name).to_pybytes().decode().splitlines()
+            lines = self._storage.read(name).to_pybytes().decode(errors="replace").splitlines()
         except FileNotFoundError:  # removed between the listing and the reading
             return []
-        return [json.loads(line) for line in lines if line.strip()]
+        try:
+            return [json.loads(line) for line in lines if line.strip()]
+        except (ValueError, RecursionError) as error:
+            raise CheckpointError(
+                f"the events do not read: {type(error).__name__}",
+                place=self._storage.place(name),
+                remedy="remove the file: the events of its step are then missing, nothing else",
+            ) from error
 
     def _files(self) -> dict[str, tuple[int, int]]:
         names = self._storage.names()

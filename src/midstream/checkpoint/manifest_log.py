@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from midstream.checkpoint.credible import credible
 from midstream.checkpoint.epochs import Epochs
 from midstream.checkpoint.first_names import with_present_state_names
 from midstream.checkpoint.upgrade import upgraded
@@ -227,7 +228,7 @@ class ManifestLog:
         try:
             if value["format"] not in READABLE:
                 raise other_version(str(value["format"]), place)
-            manifest = decode(Manifest, upgraded(value))
+            manifest = credible(decode(Manifest, upgraded(value)), place)
             return with_present_state_names(manifest) if value["format"] == 1 else manifest
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a manifest: {error!r}"

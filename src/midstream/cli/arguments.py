@@ -29,6 +29,10 @@ OperatorOptions = Annotated[
     list[str] | None,
     typer.Option("--operator-option", metavar="NAME=VALUE", help="What it is made with; may be repeated."),
 ]
+AllowOperator = Annotated[
+    list[str] | None,
+    typer.Option("--allow-operator", metavar="MODULE:CLASS", help="A user's operator that may run; may be repeated."),
+]
 
 
 def sql_text(sql: str) -> str:

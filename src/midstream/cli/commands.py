@@ -51,13 +51,13 @@ def add(
     The rows that arrive from then on meet those that the running queries hold of the same join; --wait says what the
     query sees, and from when its answers are exact.
     """
-    from midstream.model.command import operator_json
+    from midstream.model.command import declare_operator
     from midstream.step.commands.add_query import AddQuery
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
-    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    above = declare_operator(operator, named_values(operator_option, "--operator-option"))
     send(path, AddQuery(name, sql_text(sql), plan, sink, above, not no_history), wait, as_json)
 
 
@@ -103,12 +103,12 @@ def migrate(
     A query that shares its plan with others leaves them, unless all go --together. The plan and the strategy are
     checked against the query before the command is sent.
     """
-    from midstream.model.command import operator_json
+    from midstream.model.command import declare_operator
     from midstream.step.commands.migrate import Migrate
 
     if not plan and operator is None:
         raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
-    above = operator_json(operator, named_values(operator_option, "--operator-option"))
+    above = declare_operator(operator, named_values(operator_option, "--operator-option"))
     send(path, Migrate(query, plan, strategy, named_values(option, "--option"), above, together), wait, as_json)
 
 

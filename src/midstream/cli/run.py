@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AsJson
+from midstream.cli.arguments import AllowOperator, AsJson
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.rewind import TakeOver
 from midstream.cli.spark_session import spark_session
@@ -38,18 +38,26 @@ def run(
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
     ] = None,
     take_over: TakeOver = False,
+    allow_operator: AllowOperator = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
 
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
-    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare.
+    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. Users' operators run only where
+    --allow-operator names them, or an installed package declares them.
     """
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file
+    from midstream.model.allowed_operators import allow_operators
+    from midstream.operators.user_operator import OperatorSpec
     from midstream.sharing.discovery import scheme
 
     job = read_job_file(job_file)
+    allow_operators(*(allow_operator or ()))
+    for query in job.queries.values():
+        if query.operator is not None:
+            OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
     scheme(job.sharing, f"{job_file}, sharing")
     parse_duration(interval)
     trigger = {"availableNow": True} if once else {"processingTime": interval}

@@ -23,7 +23,7 @@ from midstream.job.reconcile import redeclared, settings, with_declared, with_st
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
-from midstream.model.command import Command, operator_json
+from midstream.model.command import Command, declare_operator
 from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -146,7 +146,7 @@ class Engine:
         `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; a
         function gets Arrow tables.
         """
-        above = operator_json(operator, operator_options)
+        above = declare_operator(operator, operator_options)
         if self._checkpoint is None:
             if sink is not None:
                 raise InputError(
@@ -194,7 +194,7 @@ class Engine:
 
         It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
         """
-        above = operator_json(operator, operator_options)
+        above = declare_operator(operator, operator_options)
         self._command(Migrate(name, plan or "", strategy, options, above, together))
 
     def rescale(self, lanes: int) -> None:

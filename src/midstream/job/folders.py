@@ -54,17 +54,26 @@ class Folders:
 
     def rejected(self, kind: str, stream: str) -> str:
         """Where a stream's `late` rows or `dead_letters` go."""
-        return f"{self.root}/{kind}/{quote(stream, safe=' ')}"
+        return f"{self.root}/{kind}/{folder_name(stream)}"
 
     def results(self, query: str) -> str:
         """Where the results of a query go that was given no sink."""
-        return f"{self.root}/results/{quote(query, safe=' ')}"
+        return f"{self.root}/results/{folder_name(query)}"
 
     def scratch(self, query: str) -> Storage:
         """Where a query's results are staged, unless its sink has them elsewhere."""
-        return self.storage.at(f"staging/{quote(query, safe=' ')}")
+        return self.storage.at(f"staging/{folder_name(query)}")
 
     def tidy(self, manifest: Manifest) -> None:
         """Delete chunks that no kept manifest lists, and the events of long ago."""
         sweep(self.chunks, self.manifests.kept())
         self.events.tidy(manifest.time_line, manifest.step)
+
+
+def folder_name(name: str) -> str:
+    """What users call a stream or a query, as the name of one folder.
+
+    >>> folder_name("my pairs"), folder_name("a/b"), folder_name("..")
+    ('my pairs', 'a%2Fb', '%2E%2E')
+    """
+    return quote(name, safe=" ") if name.strip(".") else name.replace(".", "%2E")

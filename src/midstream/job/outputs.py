@@ -196,7 +196,8 @@ class Outputs:
                     key = (output, json.dumps(sink.to_json(), sort_keys=True))
                     if key not in done:
                         self._clear_later(self._staging(output, sink), manifest)
-                        sink.forget_after(output.name, manifest.step)
+                        # Whatever the manifest names as a sink, only what the job itself left there goes.
+                        sink.forget_after(output.name, manifest.step, lambda stamp: stamp.job in ("", manifest.job))
                     done.add(key)
         return tuple(sorted(functions))
 

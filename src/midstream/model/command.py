@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import Tagged
 from midstream.model.errors import QueryError
 
@@ -15,14 +16,15 @@ class Command(Tagged, tag="command"):
     """A request to a job, which takes it at the beginning of a step."""
 
 
-def operator_json(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
-    """A user's operator as commands name it.
+def declare_operator(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """A user's operator as commands name it; what a program names in its own code is allowed from then on.
 
-    >>> operator_json("shop.operators:Median", {"every": 5})
+    >>> declare_operator("shop.operators:Median", {"every": 5})
     {'class': 'shop.operators:Median', 'options': {'every': 5}}
     """
     if path is None:
         if options:
             raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
         return None
+    allow_operators(path)
     return {"class": path, "options": dict(options or {})}

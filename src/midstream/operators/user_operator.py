@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
+from midstream.model.allowed_operators import METHODS, is_allowed
 from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 
@@ -72,7 +73,7 @@ class OperatorSpec:
             made = kind(**self.options)
         except Exception as error:
             raise self._error(f"cannot be made: {error!r}", "correct its options") from error
-        for name in ("feed", "snapshot", "restore"):
+        for name in METHODS:
             if not callable(getattr(made, name, None)):
                 raise self._error(f"has no method {name}", "write one: see midstream.UserOperator")
         if snapshot is not None:
@@ -114,10 +115,20 @@ class OperatorSpec:
         whole = value if isinstance(value, bytes) else None
         return pa.RecordBatch.from_arrays([pa.array([text], pa.string()), pa.array([whole], pa.binary())], schema=ROW)
 
+    def check_allowed(self) -> None:
+        """Raise unless its class may be made here: a checkpoint or a job file that names it does not suffice."""
+        if not is_allowed(self.path):
+            raise self._error(
+                "is named by a checkpoint, a command or a job file, not by this program",
+                f"if you trust it, allow it: midstream.allow_operators({self.path!r}) in code, or midstream run "
+                f"--allow-operator {self.path}",
+            )
+
     def _kind(self) -> Any:
         module, separator, name = self.path.partition(":")
         if not module or not separator or not name:
             raise self._error("names no class", "write package.module:Class")
+        self.check_allowed()
         try:
             found: Any = importlib.import_module(module)
             for part in name.split("."):

@@ -11,12 +11,14 @@ from pyspark.sql import DataFrame, Observation
 
 from midstream.job.outputs import OutputFile
 from midstream.model import errors
+from midstream.model.allowed_operators import allowed_operators
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.operators.source import SourceOperator
+from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
@@ -124,7 +126,16 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) ->
         counting=counting,
         clock=clock,
         writes=writes,
+        operators=_operators(plan.manifest),
     )
+
+
+def _operators(manifest: Manifest) -> frozenset[str]:
+    """The users' operators that may be made; raises where one that is not allowed would have to be."""
+    specs = [decode(OperatorSpec, e.operator) for e in manifest.queries.values() if e.operator is not None]
+    for spec in specs:
+        spec.check_allowed()
+    return allowed_operators() | {spec.path for spec in specs}
 
 
 def _raise(report: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_str
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
-from midstream.model.command import operator_json
+from midstream.model.command import declare_operator
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.schema import StreamSchema
@@ -130,7 +130,7 @@ class Job:
         query = parse_query(sql, self._schemas())
         if plan is not None:
             parse_plan(plan, query)
-        above = operator_json(operator, operator_options)
+        above = declare_operator(operator, operator_options)
         if above is not None:
             check_operator(query, above, f"query {name}")
         self._sinks[name] = as_sink(sink, self._folders.results(name))

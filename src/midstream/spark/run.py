@@ -18,7 +18,7 @@ from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
 from midstream.job.reconcile import Declared, differences
 from midstream.model.codec import encode
-from midstream.model.command import operator_json
+from midstream.model.command import declare_operator
 from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import Event, StepDelayed, StepDone
 from midstream.model.manifest import Manifest
@@ -85,7 +85,7 @@ class Run:
 
         It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
         """
-        above = operator_json(operator, operator_options)
+        above = declare_operator(operator, operator_options)
         return self._send(Migrate(name, plan or "", strategy, options, above, together))
 
     def add_query(
@@ -106,7 +106,7 @@ class Run:
         """
         meant = as_sink(sink, self._driver.folders.results(name))
         with self._driver.outputs.adding(name, meant):
-            above = operator_json(operator, operator_options)
+            above = declare_operator(operator, operator_options)
             return self._send(AddQuery(name, sql, plan, meant.to_json(), above, history))
 
     def change_query(self, name: str, sql: str) -> int:

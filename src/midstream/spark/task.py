@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
+from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
@@ -49,7 +50,7 @@ class StepTask:
     """A step as its tasks know it; called with the batches of a partition.
 
     `lanes` are the lanes of each partition as (group number, lane). `counting` names for each stream the group whose
-    lanes count its rows and keep its late ones.
+    lanes count its rows and keep its late ones. `operators` are the users' operators that the driver allows.
     """
 
     plan: StepPlan
@@ -61,11 +62,13 @@ class StepTask:
     counting: Mapping[str, int]
     clock: StepClock
     writes: Writes
+    operators: frozenset[str]
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row."""
         from pyspark import TaskContext
 
+        allow_operators(*self.operators)
         context = TaskContext.get()
         assert context is not None
         partition = context.partitionId()

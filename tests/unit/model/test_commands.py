@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from midstream.model.codec import decode, encode
-from midstream.model.command import Command, operator_json
+from midstream.model.command import Command, declare_operator
 from midstream.model.errors import CheckpointError
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
@@ -14,8 +14,8 @@ from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 
 COMMANDS: tuple[Command, ...] = (
-    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, operator_json("shop.operators:Median"), together=True),
-    AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, operator_json("shop.operators:Median"), history=False),
+    Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, declare_operator("shop.operators:Median"), together=True),
+    AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, declare_operator("shop.operators:Median"), history=False),
     ChangeQuery("q", "SELECT 'naïve 漢字'"),
     DropQuery("q"),
     Rescale(16),

@@ -131,7 +131,11 @@ def unseal(data: bytes, path: str, remedy: str) -> Any:
         raise other_version(match[1].decode(), path)
     if match is None or zlib.crc32(match[3]) != int(match[2], 16):
         raise CheckpointError("the file is damaged: its checksum does not match", place=path, remedy=remedy)
-    return json.loads(match[3])
+    try:
+        return json.loads(match[3])
+    except (ValueError, RecursionError) as error:
+        message = f"the file does not read as JSON: {type(error).__name__}"
+        raise CheckpointError(message, place=path, remedy=remedy) from error
 
 
 def other_version(version: str, path: str) -> CheckpointError:

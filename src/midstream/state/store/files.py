@@ -260,6 +260,9 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
         version = metadata.pop(_FORMAT_KEY, b"unknown").decode(errors="replace")
         if version not in map(str, READABLE):
             raise other_version(version, path)
-        return reader.get_batch(0).replace_schema_metadata(metadata or None)
+        batch = reader.get_batch(0)
+        if not verified:
+            batch.validate(full=True)  # A checksum says that nothing was damaged, not that nobody meant harm.
+        return batch.replace_schema_metadata(metadata or None)
     except (pa.ArrowException, ValueError, IndexError) as error:
         raise CheckpointError(f"chunk {ref.name} does not read: {error}", place=path, remedy=_REMEDY) from error

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from midstream.model.errors import SinkError
 from midstream.state.store.disk import (
     cannot_read,
     cannot_write,
@@ -141,16 +142,21 @@ class LocalStorage(Storage):
                         yield f"{prefix}{entry.name}", entry.stat().st_size
 
     def remove(self, names: Iterable[str]) -> None:
-        """Unlink each; folders that are empty then go too."""
-        folders = set()
+        """Unlink each; folders that are empty then go too. Nothing is removed through a link that leads elsewhere."""
+        folders, own = set(), os.path.realpath(self._root)
         for name in names:
+            folder = os.path.dirname(self.path(name))
+            if folder not in folders and os.path.commonpath((own, os.path.realpath(folder))) != own:
+                raise SinkError(
+                    "a link leads out of the folder", place=folder, remedy="see who made it, and remove the link"
+                )
             try:
                 os.unlink(self.path(name))
             except FileNotFoundError:
                 continue
             except OSError as error:
                 raise cannot_write(error, self.path(name)) from error
-            folders.add(os.path.dirname(self.path(name)))
+            folders.add(folder)
         for folder in folders:
             with suppress(OSError):
                 os.rmdir(folder)
