@@ -36,9 +36,10 @@ bench: venv ## the measurements: Spark's own join and DuckDB beside ours, change
 	@$(with_java) $(bin)/python -m benchmarks.run
 	@$(with_java) $(bin)/python -m benchmarks.sharing
 
-soak: venv ## 2,000 random cases of each invariant, 5,000 of each strategy, and 2,000 steps of flat state
+soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
 	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
 	@$(with_java) $(bin)/python -m benchmarks.soak
+	@$(with_java) PYTHONPATH=src:. $(bin)/python -m tests.spark.random_kills --minutes 60
 
 clean: ## everything that the targets made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

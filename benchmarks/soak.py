@@ -1,10 +1,11 @@
-"""State stays flat on an endless stream: `python benchmarks/soak.py [--steps 2000] [--spark-steps 128] [--only HOST]`.
+"""All stays flat over a month of event time: `python -m benchmarks.soak [--only HOST]`.
 
-Five queries of every kind run for thousands of steps while plans migrate, a guest query comes and goes, and lanes are
-rescaled; all of that recurs every 250 steps, so that a quarter of the run is like every other. Three hosts: the engine
-in memory, the same fold over chunk files and a manifest log as a job keeps them, and (without the commands, and for
-fewer steps) a job on Spark. Ends with 1 if anything measured is larger in the last quarter of the run than in the
-second.
+Five queries of every kind run for a month, cut into thousands of steps, while plans migrate, a guest query comes and
+goes, and lanes are rescaled; all of that recurs, so that a quarter of the run is like every other. Three hosts: the
+engine in memory, the same fold over chunk files and a manifest log as a job keeps them, and (for fewer steps) a job on
+Spark with everything in its checkpoint but what it puts out; there, events, commands and Spark's own log are kept for
+fewer steps than they are by default, so that the run is longer than that. Ends with 1 if anything measured is larger in
+the last quarter of the run than in the second.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import argparse
 import gc
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +31,8 @@ from rich.progress import track
 from rich.table import Table
 
 import midstream as ms
+from midstream.checkpoint import command_log, event_log
+from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -43,19 +47,79 @@ from midstream.step.commands.rescale import Rescale
 from midstream.step.fold import step as fold
 
 SCHEMA = pa.schema([("k", pa.int64()), ("x", pa.int64()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.float64())])
-STREAMS, ROWS, KEYS, SPAN = "ABC", 100, 60, 1_000_000
+STREAMS, ROWS, KEYS = "ABC", 100, 60
+MONTH = 30 * 24 * 3600 * 1_000_000
+"""Microseconds."""
+
 QUERIES = {
-    "triple": "SELECT A.k, B.v, C.v AS cv FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 8 SECONDS",
-    "chain": "SELECT A.k, C.x FROM A, B, C WHERE A.k = B.k AND B.x = C.x AND A.v > 0.7 WINDOW 5 SECONDS",
-    "near": "SELECT A.v, C.v AS cv FROM A [RANGE 5 SECONDS], C [ROWS 500] WHERE ABS(A.v - C.v) < 0.01",
-    "counts": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW 4 SECONDS GROUP BY A.k EVERY 2 SECONDS",
-    "alone": "SELECT * FROM A [RANGE 10 SECONDS] EXCEPT ON (k) B [RANGE 3 SECONDS]",
+    "triple": "SELECT A.k, B.v, C.v AS cv FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW {8}",
+    "chain": "SELECT A.k, C.x FROM A, B, C WHERE A.k = B.k AND B.x = C.x AND A.v > 0.7 WINDOW {5}",
+    "near": "SELECT A.v, C.v AS cv FROM A [RANGE {5}], C [ROWS 500] WHERE ABS(A.v - C.v) < 0.01",
+    "counts": "SELECT A.k, COUNT(*) AS n FROM A, B WHERE A.k = B.k WINDOW {4} GROUP BY A.k EVERY {2}",
+    "alone": "SELECT * FROM A [RANGE {10}] EXCEPT ON (k) B [RANGE {3}]",
 }
-GUEST = "SELECT B.k, C.v FROM B, C WHERE B.k = C.k WINDOW 6 SECONDS"
-PERIOD = 250
+"""The queries; a number in braces is a duration in steps."""
+
+GUEST = "SELECT B.k, C.v FROM B, C WHERE B.k = C.k WINDOW {6}"
+KEPT_ON_SPARK = 32
+"""Steps for which events, commands and Spark's log are kept there."""
+
 SWEEP_EVERY = 16
 
 Sample = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Month:
+    """A month in so many steps; what recurs does so every eighth of it."""
+
+    steps: int
+
+    @property
+    def span(self) -> int:
+        """Microseconds of a step."""
+        return MONTH // self.steps
+
+    def query(self, text: str) -> str:
+        """A query's text, its durations written out."""
+        return re.sub(r"\{(\d+)\}", lambda found: f"{int(found[1]) * self.span // 1000} MILLISECONDS", text)
+
+    def rows(self, step: int) -> dict[str, pa.Table]:
+        """The rows that a step brings; the same on every call."""
+        tables = {}
+        for stream in STREAMS:
+            random = np.random.default_rng([0, ord(stream), step])
+            times = np.sort(random.integers(step * self.span, (step + 1) * self.span, ROWS))
+            columns = [
+                pa.array(random.integers(0, KEYS, ROWS)),
+                pa.array(random.integers(0, KEYS, ROWS)),
+                pa.array(times).cast(SCHEMA.field("ts").type),
+                pa.array(random.random(ROWS)),
+            ]
+            tables[stream] = pa.Table.from_arrays(columns, schema=SCHEMA)
+        return tables
+
+    def begin(self) -> Iterator[Command]:
+        """What begins with the first step."""
+        yield from (AddQuery(name, self.query(sql)) for name, sql in QUERIES.items())
+
+    def commands(self, step: int) -> Iterator[Command]:
+        """What is asked of the job before a step."""
+        period = self.steps // 8
+        for eighth, command in enumerate(
+            (
+                Migrate("triple", "(A (B C))"),
+                AddQuery("guest", self.query(GUEST)),
+                Rescale(2),
+                Migrate("chain", "[A: B C | B: A C | C: B A]"),
+                DropQuery("guest"),
+                Migrate("triple", "((A B) C)"),
+                Rescale(1),
+                Migrate("chain", "((A B) C)"),
+            )
+        ):
+            if step % period == (eighth + 1) * period // 9:
+                yield command
 
 
 @dataclass
@@ -78,40 +142,6 @@ class Soak:
 def _allowed(name: str) -> float:
     """How many times the second quarter the last may be: compaction comes in waves, numbers get more digits."""
     return 1.10 if name == "resident MB" else 1.03
-
-
-def rows_of(step: int) -> dict[str, pa.Table]:
-    """The rows that a step brings; the same on every call."""
-    tables = {}
-    for stream in STREAMS:
-        random = np.random.default_rng([0, ord(stream), step])
-        times = np.sort(random.integers(step * SPAN, (step + 1) * SPAN, ROWS))
-        columns = [
-            pa.array(random.integers(0, KEYS, ROWS)),
-            pa.array(random.integers(0, KEYS, ROWS)),
-            pa.array(times).cast(SCHEMA.field("ts").type),
-            pa.array(random.random(ROWS)),
-        ]
-        tables[stream] = pa.Table.from_arrays(columns, schema=SCHEMA)
-    return tables
-
-
-def commands_of(step: int) -> Iterator[Command]:
-    """What is asked of the job before a step; the same in every period but for the first step."""
-    if step == 0:
-        yield from (AddQuery(name, sql) for name, sql in QUERIES.items())
-    for at, command in (
-        (50, Migrate("triple", "(A (B C))")),
-        (75, AddQuery("guest", GUEST)),
-        (100, Rescale(2)),
-        (125, Migrate("chain", "[A: B C | B: A C | C: B A]")),
-        (150, DropQuery("guest")),
-        (175, Migrate("triple", "((A B) C)")),
-        (200, Rescale(1)),
-        (225, Migrate("chain", "((A B) C)")),
-    ):
-        if step % PERIOD == at:
-            yield command
 
 
 def resident() -> float:
@@ -138,16 +168,18 @@ def folder_size(folder: Path) -> tuple[int, float]:
     return len(sizes), sum(sizes) / 2**10
 
 
-def in_memory(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+def in_memory(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     """The embedded engine."""
     soak = Soak("embedded, in memory")
     engine = ms.Engine()
     for stream in STREAMS:
         engine.create_stream(stream, SCHEMA, timestamp="ts")
-    for step in watch(steps):
-        for command in commands_of(step):
+    for command in month.begin():
+        tell(engine, command)
+    for step in watch(month.steps):
+        for command in month.commands(step):
             tell(engine, command)
-        engine.push(rows_of(step))
+        engine.push(month.rows(step))
         soak.samples.append({**measured(engine.manifest), "resident MB": resident()})
     return soak
 
@@ -165,15 +197,16 @@ def tell(engine: ms.Engine, command: Command) -> None:
             engine.rescale(lanes)
 
 
-def in_files(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+def in_files(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     """The fold as a job runs it, without Spark: chunk files, a log of ten manifests, a sweep now and then."""
     soak = Soak("fold over files")
     with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
         root = Path(folder)
         store, log = FileStore(root / "store"), ManifestLog(root / "manifests")
         manifest = Manifest(streams={stream: StreamSchema(stream, SCHEMA, "ts") for stream in STREAMS})
-        for step in watch(steps):
-            manifest = fold(manifest, rows_of(step), tuple(commands_of(step)), store).manifest
+        for step in watch(month.steps):
+            commands = (*(month.begin() if step == 0 else ()), *month.commands(step))
+            manifest = fold(manifest, month.rows(step), commands, store).manifest
             log.publish(manifest)
             if step % SWEEP_EVERY == 0:
                 sweep(root / "store", log.kept())
@@ -183,35 +216,43 @@ def in_files(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
     return soak
 
 
-def on_spark(steps: int, watch: Callable[[int], Iterator[int]]) -> Soak:
+def on_spark(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     """A job on Spark: a step a micro-batch. The checkpoint is measured after each step."""
     from midstream.spark.session import local_session
 
-    soak, progress = Soak("job on Spark"), watch(steps)
+    soak, progress = Soak("job on Spark"), watch(month.steps)
+    command_log.COMMANDS_KEPT = event_log.STEPS_KEPT = KEPT_ON_SPARK
     with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
         root = Path(folder)
-        for step in range(steps):
-            for stream, table in rows_of(step).items():
+        for step in range(month.steps):
+            for stream, table in month.rows(step).items():
                 (root / "in" / stream).mkdir(parents=True, exist_ok=True)
                 path = root / "in" / stream / f"{step:05d}.parquet"
                 pq.write_table(table, path)
                 os.utime(path, (step, step))  # Spark's order; files written in a moment may else have the same time.
-        log = ManifestLog(root / "checkpoint" / "manifests")
+        checkpoint = root / "checkpoint"
+        log, commands = ManifestLog(checkpoint / "manifests"), CommandLog(checkpoint / "commands")
 
         def sink(results: object, step: int, query: str) -> None:
-            manifest = log.read(step)
-            files, size = folder_size(root / "checkpoint" / "store")
-            soak.samples.append({**measured(manifest), "store files": files, "store KB": size})
+            for command in month.commands(step + 1):
+                commands.append(command)
+            sample = measured(log.read(step))
+            for name in ("store", "manifests", "events", "commands", "staging"):
+                sample[f"{name} files"], sample[f"{name} KB"] = folder_size(checkpoint / name)
+            for name in ("offsets", "commits"):
+                sizes = [folder_size(one) for one in checkpoint.glob(f"spark/*/{name}")]
+                sample[f"Spark's {name}"] = sum(files for files, _ in sizes)
+            soak.samples.append(sample)
             next(progress, None)
 
-        spark = local_session(cores=2)
-        job = ms.Job(spark, checkpoint=root / "checkpoint", lanes=2)
+        spark = local_session(cores=2, settings={"spark.sql.streaming.minBatchesToRetain": str(KEPT_ON_SPARK)})
+        job = ms.Job(spark, checkpoint=checkpoint, lanes=1)
         for stream in STREAMS:
             reader = spark.readStream.schema("k BIGINT, x BIGINT, ts TIMESTAMP, v DOUBLE")
             frame = reader.option("maxFilesPerTrigger", 1).parquet(str(root / "in" / stream))
             job.stream(stream, frame, timestamp="ts")
         for name, sql in QUERIES.items():
-            job.query(name, sql, sink=sink if name == "triple" else None)
+            job.query(name, month.query(sql), sink=sink if name == "triple" else None)
         job.start(trigger={"availableNow": True}).await_termination()
         spark.stop()
     return soak
@@ -221,7 +262,7 @@ def _watch(name: str, console: Console, steps: int) -> Iterator[int]:
     yield from track(range(steps), f"soak: {name}", console=console)
 
 
-HOSTS: dict[str, Callable[[int, Callable[[int], Iterator[int]]], Soak]] = {
+HOSTS: dict[str, Callable[[Month, Callable[[int], Iterator[int]]], Soak]] = {
     "memory": in_memory,
     "files": in_files,
     "spark": on_spark,
@@ -232,14 +273,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Soak the hosts; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=2_000)
-    parser.add_argument("--spark-steps", type=int, default=128)
+    parser.add_argument("--spark-steps", type=int, default=384)
     parser.add_argument("--only", action="append", choices=HOSTS)
     options = parser.parse_args(arguments)
     console, grown = Console(highlight=False), False
     for name in options.only or HOSTS:
         steps = options.spark_steps if name == "spark" else options.steps
         gc.collect()
-        soak = HOSTS[name](steps, partial(_watch, name, console))
+        soak = HOSTS[name](Month(steps), partial(_watch, name, console))
         table = Table("measure", "second quarter", "last quarter", "", title=f"{soak.host}: {steps} steps")
         worse = soak.grown()
         for measure in soak.samples[0]:

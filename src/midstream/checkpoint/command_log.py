@@ -11,6 +11,7 @@ from midstream.model.errors import CheckpointError
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.places import Place, storage_at
 
+COMMANDS_KEPT = 1_000
 _COMMAND = re.compile(r"\d+\.json")
 
 
@@ -53,6 +54,10 @@ class CommandLog:
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
         found = ((later, self._read(later)) for later in range(number + 1, newest + 1))
         return tuple((later, command) for later, command in found if command is not None)
+
+    def tidy(self, taken: int) -> None:
+        """Remove commands of long ago: of those up to number `taken`, all but the newest `COMMANDS_KEPT`."""
+        self.storage.remove(_name(number) for number in sorted(self._numbers()) if number <= taken - COMMANDS_KEPT)
 
     def _read(self, number: int) -> Command | None:
         place = self.storage.place(_name(number))

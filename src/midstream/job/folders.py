@@ -65,8 +65,10 @@ class Folders:
         return self.storage.at(f"staging/{folder_name(query)}")
 
     def tidy(self, manifest: Manifest) -> None:
-        """Delete chunks that no kept manifest lists, and the events of long ago."""
-        sweep(self.chunks, self.manifests.kept())
+        """Delete chunks that no kept manifest lists, and the events and commands of long ago."""
+        kept = self.manifests.kept()
+        sweep(self.chunks, kept)
+        self.commands.tidy(min((one.last_command for one in kept), default=0))
         self.events.tidy(manifest.time_line, manifest.step)
 
 

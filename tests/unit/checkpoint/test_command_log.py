@@ -185,3 +185,15 @@ def test_four_processes_append_at_once(log: CommandLog) -> None:
     said = {(number, DropQuery(f"{name}-{at}")) for name in given for at, number in enumerate(given[name])}
     assert set(followed) == said
     assert len(list(log.root.iterdir())) == 400
+
+
+def test_commands_of_long_ago_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_log, "COMMANDS_KEPT", 3)
+    log = CommandLog(tmp_path)
+    for number in range(1, 11):
+        assert log.append(DropQuery(f"q{number}")) == number
+    log.tidy(8)
+    assert [number for number, _ in log.after(5)] == [6, 7, 8, 9, 10] and not (tmp_path / "000000005.json").exists()
+    log.tidy(10)
+    assert log.append(DropQuery("later")) == 11, "no number is given twice"
+    assert [number for number, _ in log.after(7)] == [8, 9, 10, 11]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from midstream.model.errors import CheckpointError, MidstreamError, SinkError
+from midstream.model.errors import MidstreamError, ReadError, SinkError, WriteError
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.storage import Storage
 
@@ -222,7 +222,7 @@ class ObjectStorage(Storage):
         try:
             return act()
         except (FileNotFoundError, _exceptions().BaseError) as error:
-            raise self._fault(SinkError, "write", error, name) from None  # Its own text quotes requests.
+            raise self._fault(WriteError, "write", error, name) from None  # Its own text quotes requests.
 
     def _reading(self, name: str, act: Callable[[], _T]) -> _T:
         try:
@@ -230,9 +230,9 @@ class ObjectStorage(Storage):
         except FileNotFoundError as error:
             if _code(error) != _NO_BUCKET:
                 raise FileNotFoundError(self.place(name)) from None
-            raise self._fault(CheckpointError, "read", error, name) from None
+            raise self._fault(ReadError, "read", error, name) from None
         except _exceptions().BaseError as error:
-            raise self._fault(CheckpointError, "read", error, name) from None
+            raise self._fault(ReadError, "read", error, name) from None
 
     def _fault(self, kind: type[MidstreamError], doing: str, error: Exception, name: str) -> MidstreamError:
         _client.cache_clear()  # What was wrong may be mended by the next request, if that looks for it anew.
@@ -246,7 +246,8 @@ class ObjectStorage(Storage):
             remedy = "make the bucket, or name another"
         elif refused or "redential" in str(error):
             remedy = "give this machine credentials that may read and write there, by the environment"
-        return kind(f"cannot {doing}: {said}", place=self.place(name), remedy=f"{remedy}; then start again")
+        remedy += "; a job that still runs then goes on"
+        return kind(f"cannot {doing}: {said}", place=self.place(name), remedy=remedy)
 
 
 class _Gone(Exception):

@@ -1,0 +1,68 @@
+"""The job that is killed at random: `python -m tests.spark.endless_job ROOT [--once] [--take-over]`.
+
+It runs until it is stopped or, with `--once`, until its input is used up. Rows come in order of time, so that no cut of
+them into steps makes one late.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from midstream.spark.session import local_session
+from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
+from tests.property.rows import Shape, draw_rows
+from tests.spark.crash_job import CHAIN, GROUPED
+from tests.spark.drive import SHORT_LIVED, Place, job
+
+SPAN, ROWS = 90, 700
+
+
+def shape(seed: int) -> Shape:
+    """Rows of three streams."""
+    return Shape(seed=seed, sizes=(ROWS, ROWS, ROWS), span=SPAN, keys=6)
+
+
+def streams() -> tuple[StreamSpec, ...]:
+    """The streams, which are the same for every seed."""
+    return draw_rows(Shape(seed=0, sizes=(1, 1, 1), span=1))[0]
+
+
+RECENT = QuerySpec(
+    (SourceSpec("A", "A", range=2 * SECOND), SourceSpec("C", "C", rows=15)),
+    (Item("A.u", "a"), Item("C.u", "c")),
+    (Condition("A.k = C.k", ("A", "C")),),
+)
+QUERIES = {"chain": CHAIN, "counts": GROUPED, "recent": RECENT}
+"""Those that run for ever; others come and go beside them."""
+
+
+def the_job(spark: SparkSession, root: Path) -> ms.Job:
+    """The job, the same whenever it is started."""
+    queries = {name: spec.cql() for name, spec in QUERIES.items()}
+    return job(spark, Place(root), streams(), queries, {"chain": "((A B) C)"}, 2, patience="2 minutes")
+
+
+def main(root: Path, once: bool, take_over: bool) -> None:
+    """Run the job."""
+    trigger = {"availableNow": True} if once else {"processingTime": "0 seconds"}
+    run = the_job(local_session("endless", settings=SHORT_LIVED), root).start(trigger, take_over=take_over)
+    stops: list[int] = []
+
+    def stop(number: int, _: FrameType | None) -> None:
+        stops.append(number)
+
+    signal.signal(signal.SIGTERM, stop)
+    print("started", flush=True)
+    while not run.await_termination(0.1):
+        if stops:
+            run.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), "--once" in sys.argv, "--take-over" in sys.argv)
