@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
+from midstream.job.patience import Patience
 from midstream.model.errors import ReadError, WriteError
 from midstream.model.events import StepDelayed
-from midstream.spark.patience import Patience
 from midstream.spark.run import Run
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.postgresql import server

@@ -1,4 +1,4 @@
-"""What happened in each step of a job: a file of JSON lines a step, for as many steps as are kept."""
+"""Logs of a job's steps, a file of JSON lines a step: what happened, and other things that a host notes."""
 
 from __future__ import annotations
 
@@ -18,58 +18,33 @@ _FILE = re.compile(r"(?:(\d+)-)?(\d+)\.jsonl")
 JsonObject = dict[str, Any]
 
 
-class EventLog:
-    """The events of a job's steps. A file bears the epoch and the step it is of, so that a driver which has lost the
-    checkpoint overwrites nothing; what steps have left that do not count is passed over, and removed in time.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from midstream.model.events import LanesRescaled
-    >>> from midstream.state.store.local import LocalStorage
-    >>> with TemporaryDirectory() as folder:
-    ...     log = EventLog(LocalStorage(folder))
-    ...     log.write(7, TimeLine("j"), [LanesRescaled(7, 1, 2)])
-    ...     list(log.read(TimeLine("j"), last=7))
-    [{'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}]
+class StepLog:
+    """JSON objects noted by steps. A file bears the epoch and the step it is of, so that a driver which has lost the
+    checkpoint overwrites nothing; what steps have left that do not count is passed over.
     """
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    @property
-    def is_there(self) -> bool:
-        """Whether any step has written."""
-        return bool(self._files())
-
-    def write(self, step: int, line: TimeLine, events: Iterable[Event]) -> None:
-        """Write what happened in a step; one that is done again in its epoch writes the same."""
-        lines = "".join(json.dumps(encode(event)) + "\n" for event in events)
+    def note(self, step: int, line: TimeLine, values: Iterable[JsonObject]) -> None:
+        """Write what a step notes; one that is done again in its epoch replaces it."""
+        lines = "".join(json.dumps(value) + "\n" for value in values)
         self._storage.write(f"{_epoch(line, step):06d}-{step:012d}.jsonl", lines.encode())
 
-    def read(self, line: TimeLine, last: int, after: int = -1) -> Iterator[JsonObject]:
-        """The events of the steps after `after` up to `last`, oldest first, as JSON values."""
-        for _, name in self._counting(line, last, after):
-            yield from self._events(name)
+    def by_step(self, line: TimeLine, last: int, after: int = -1) -> Iterator[tuple[int, list[JsonObject]]]:
+        """What the steps after `after` up to `last` have noted, in order."""
+        for at, name in self._counting(line, last, after):
+            yield at, self._values(name)
 
-    def newest(self, line: TimeLine, last: int, count: int) -> list[JsonObject]:
-        """The last `count` events of the steps up to `last`, oldest first, as JSON values."""
-        found = list[JsonObject]()
-        for _, name in reversed(self._counting(line, last)):
-            if len(found) >= count:
-                break
-            found = self._events(name) + found
-        return found[-count:] if count else []
-
-    def tidy(self, line: TimeLine, step: int) -> None:
-        """Remove the files of long ago, and of steps that do not count."""
-        kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
-        newest = (_epoch(line, step), step)
-        self._storage.remove(name for name, at in self._files().items() if at <= newest and name not in kept)
+    def forget(self, line: TimeLine, steps: Iterable[int]) -> None:
+        """Remove what steps have noted."""
+        self._storage.remove(f"{_epoch(line, step):06d}-{step:012d}.jsonl" for step in steps)
 
     def _counting(self, line: TimeLine, last: int, after: int = -1) -> list[tuple[int, str]]:
         found = self._files().items()
         return sorted((at, n) for n, (epoch, at) in found if after < at <= last and epoch == _epoch(line, at))
 
-    def _events(self, name: str) -> list[JsonObject]:
+    def _values(self, name: str) -> list[JsonObject]:
         try:
             lines = self._storage.read(name).to_pybytes().decode(errors="replace").splitlines()
         except FileNotFoundError:  # removed between the listing and the reading
@@ -86,6 +61,49 @@ class EventLog:
     def _files(self) -> dict[str, tuple[int, int]]:
         names = self._storage.names()
         return {name: (int(found[1] or 0), int(found[2])) for name in names if (found := _FILE.fullmatch(name))}
+
+
+class EventLog(StepLog):
+    """The events of a job's steps, for as many steps as are kept.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from midstream.model.events import LanesRescaled
+    >>> from midstream.state.store.local import LocalStorage
+    >>> with TemporaryDirectory() as folder:
+    ...     log = EventLog(LocalStorage(folder))
+    ...     log.write(7, TimeLine("j"), [LanesRescaled(7, 1, 2)])
+    ...     list(log.read(TimeLine("j"), last=7))
+    [{'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}]
+    """
+
+    @property
+    def is_there(self) -> bool:
+        """Whether any step has written."""
+        return bool(self._files())
+
+    def write(self, step: int, line: TimeLine, events: Iterable[Event]) -> None:
+        """Write what happened in a step; one that is done again in its epoch writes the same."""
+        self.note(step, line, map(encode, events))
+
+    def read(self, line: TimeLine, last: int, after: int = -1) -> Iterator[JsonObject]:
+        """The events of the steps after `after` up to `last`, oldest first, as JSON values."""
+        for _, events in self.by_step(line, last, after):
+            yield from events
+
+    def newest(self, line: TimeLine, last: int, count: int) -> list[JsonObject]:
+        """The last `count` events of the steps up to `last`, oldest first, as JSON values."""
+        found = list[JsonObject]()
+        for _, name in reversed(self._counting(line, last)):
+            if len(found) >= count:
+                break
+            found = self._values(name) + found
+        return found[-count:] if count else []
+
+    def tidy(self, line: TimeLine, step: int) -> None:
+        """Remove the files of long ago, and of steps that do not count."""
+        kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
+        newest = (_epoch(line, step), step)
+        self._storage.remove(name for name, at in self._files().items() if at <= newest and name not in kept)
 
 
 def _epoch(line: TimeLine, step: int) -> int:

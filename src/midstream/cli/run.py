@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from midstream.cli.arguments import AllowOperator, AsJson
+from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.rewind import TakeOver
 from midstream.cli.spark_session import spark_session
@@ -25,6 +28,13 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.2
 
 
+class Host(Enum):
+    """What runs a job."""
+
+    SPARK = "spark"
+    EMBEDDED = "embedded"
+
+
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
     once: Annotated[bool, typer.Option("--once", help="Stop when everything there is has been read.")] = False,
@@ -37,6 +47,9 @@ def run(
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
     ] = None,
+    engine: Annotated[
+        Host, typer.Option("--engine", help="Spark, or the embedded engine: this process, for folders of files.")
+    ] = Host.SPARK,
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
     as_json: AsJson = False,
@@ -44,8 +57,9 @@ def run(
     """Run a job until it is interrupted, or with --once until its input is used up.
 
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
-    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. Users' operators run only where
-    --allow-operator names them, or an installed package declares them.
+    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. A checkpoint stays with the
+    engine that it was begun with. Users' operators run only where --allow-operator names them, or an installed package
+    declares them.
     """
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file
@@ -59,9 +73,12 @@ def run(
         if query.operator is not None:
             OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
     scheme(job.sharing, f"{job_file}, sharing")
-    parse_duration(interval)
-    trigger = {"availableNow": True} if once else {"processingTime": interval}
-    report = _run(job, trigger, cores, master, take_over, as_json)
+    pause = None if once else parse_duration(interval) / 1e6
+    if engine is Host.EMBEDDED:
+        report = _run_embedded(job, pause, _threads(cores, master), take_over, as_json)
+    else:
+        trigger = {"availableNow": True} if once else {"processingTime": interval}
+        report = _run(job, trigger, cores, master, take_over, as_json)
     if as_json:
         print_json(report)
         return
@@ -91,6 +108,31 @@ def _run(
                     break
                 progress.update(task, description=_description(checkpoint, running.delayed))
     return checkpoint.status(checkpoint.report())
+
+
+def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bool, quiet: bool) -> dict[str, Any]:
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.engine.job_run import FileJob
+    from midstream.state.store.places import storage_at
+
+    checkpoint = Checkpoint(storage_at(job.checkpoint))
+    with progress_bar(quiet) as progress, _signals() as interrupted:
+        task = progress.add_task("waiting for files", total=None)
+        with FileJob(job, take_over=take_over, threads=threads) as running:
+            running.run(
+                pause,
+                lambda: bool(interrupted),
+                lambda patience: progress.update(task, description=_description(checkpoint, patience.delayed)),
+            )
+    return checkpoint.status(checkpoint.report())
+
+
+def _threads(cores: str, master: str | None) -> int:
+    if master is not None:
+        raise WrongUse("the embedded engine has no Spark master", place="--master", remedy="leave it out")
+    if cores != "*" and (not cores.isdigit() or not int(cores)):
+        raise WrongUse(f"{cores!r} is no number of cores", place="--cores", remedy="give one, or * for all of them")
+    return (os.cpu_count() or 1) if cores == "*" else int(cores)
 
 
 def _description(checkpoint: Checkpoint, delayed: StepDelayed | None) -> str:

@@ -84,6 +84,10 @@ class EngineCheckpoint:
         """The commands of the log that no step has taken."""
         return self.folders.commands.after(manifest.last_command)
 
+    def waits(self, manifest: Manifest) -> bool:
+        """Whether commands of the log, or results of the newest step, wait for the next one."""
+        return self._undelivered or bool(self.commands(manifest))
+
     def reach(self, point: str, step: int) -> None:
         """A named point of a step at which a test may have this process killed."""
         self._commits.crash.reach(point, step)

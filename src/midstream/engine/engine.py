@@ -54,7 +54,8 @@ class Engine:
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
     them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing` is how queries that join the
     same streams by the same predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`,
-    which gives every query states of its own. `lanes` is how many shares the state is spread over; they run in threads.
+    which gives every query states of its own. `lanes` is how many shares the state is spread over; they run in as many
+    `threads` as there are cores, or as are given.
 
     With a `checkpoint`, a path or a URL such as `s3://bucket/job`, a push is committed there before it returns: what it
     returned is in each query's sink exactly once, and a push that was cut short is there as a whole or not at all, as
@@ -83,6 +84,7 @@ class Engine:
         checkpoint: str | PathLike[str] | None = None,
         take_over: bool = False,
         durable: bool = True,
+        threads: int | None = None,
     ) -> None:
         if sharing is not None:
             scheme(sharing, "Engine")
@@ -94,7 +96,7 @@ class Engine:
         self._refusals: list[Event] = []
         self._late: dict[str, pa.Table] = {}
         self._dead: dict[str, pa.Table] = {}
-        self._pool = ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="midstream")
+        self._pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="midstream")
         self._declared: set[str] = set()
         self._checkpoint: EngineCheckpoint | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
@@ -256,6 +258,13 @@ class Engine:
     def report(self) -> Report:
         """How the engine stands, as frozen values; the queries that the next step begins are in it."""
         return report(self._shown())
+
+    @property
+    def waits(self) -> bool:
+        """Whether something waits for the next step: commands, or results that a sink has not taken."""
+        if self._checkpoint is None:
+            return bool(self._manifest.pending)
+        return bool(self._manifest.pending or self._checkpoint.waits(self._manifest))
 
     @property
     def manifest(self) -> Manifest:

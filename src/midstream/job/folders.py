@@ -7,7 +7,7 @@ from functools import cached_property
 from urllib.parse import quote
 
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.event_log import EventLog
+from midstream.checkpoint.event_log import EventLog, StepLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.manifest import Manifest
 from midstream.state.store.places import storage_at, work_folder
@@ -59,6 +59,10 @@ class Folders:
     def results(self, query: str) -> str:
         """Where the results of a query go that was given no sink."""
         return f"{self.root}/results/{folder_name(query)}"
+
+    def sources(self, stream: str) -> StepLog:
+        """Which files of a stream's folder the steps have read, where that is not Spark's to know."""
+        return StepLog(self.storage.at(f"sources/{quote(stream, safe=' ')}"))
 
     def scratch(self, query: str) -> Storage:
         """Where a query's results are staged, unless its sink has them elsewhere."""

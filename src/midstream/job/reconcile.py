@@ -6,7 +6,7 @@ command changed since stays as the command left it: a job goes on where it stopp
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -153,12 +153,7 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
 
     Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back.
     """
-    if set(streams) != set(manifest.streams):
-        raise CheckpointError(
-            f"the checkpoint has the streams {', '.join(manifest.streams)}, this job has {', '.join(streams)}",
-            place=place,
-            remedy="declare the same streams, or use a new checkpoint",
-        )
+    refuse_other_streams(manifest.streams, streams, place)
     read: dict[str, set[str]] = {name: set() for name in streams}
     for entry in manifest.queries.values():
         query = parse_query(entry.sql, manifest.streams)
@@ -176,6 +171,16 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
         for name, one in manifest.progress.items()
     }
     return replace(manifest, streams={name: streams[name] for name in manifest.streams}, progress=progress)
+
+
+def refuse_other_streams(known: Collection[str], declared: Collection[str], place: str) -> None:
+    """Raise where a job declares other streams than its checkpoint has."""
+    if set(declared) != set(known):
+        raise CheckpointError(
+            f"the checkpoint has the streams {', '.join(known)}, this job has {', '.join(declared)}",
+            place=place,
+            remedy="declare the same streams, or use a new checkpoint",
+        )
 
 
 def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[str], place: str) -> None:

@@ -82,7 +82,7 @@ class WriteError(SinkError):
     """
 
 
-class UndeliveredError(SinkError):
+class UndeliveredError(WriteError):
     """A step is committed whose results a sink did not take: they come first with the next step."""
 
 

@@ -18,6 +18,7 @@ from midstream.checkpoint.writer import Writer
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
+from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.language.parse import parsed
 from midstream.language.query import Query
@@ -28,7 +29,6 @@ from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
-from midstream.spark.patience import Patience
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.writer import Writer
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
+from midstream.job.patience import PATIENCE
 from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
@@ -25,7 +26,6 @@ from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
-from midstream.spark.patience import PATIENCE
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship

@@ -16,6 +16,7 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
+from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.model.codec import encode
 from midstream.model.command import declare_operator
@@ -25,7 +26,6 @@ from midstream.model.manifest import Manifest
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
-from midstream.spark.patience import Patience
 from midstream.spark.results import stream_of
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand

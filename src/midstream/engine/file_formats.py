@@ -1,0 +1,159 @@
+"""Files of rows as Arrow tables: Parquet as it is, CSV and JSON lines as texts, which a stream reads as declared.
+
+Rows are as Spark has them: the columns of a CSV file by their position, NULL for what is missing. A line that is none
+of its format becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet
+import pyarrow.types as pt
+
+from midstream.model.errors import InputError
+
+CORRUPT = "_corrupt_record"
+Options = Mapping[str, str]
+
+
+def file_columns(file: str, format: str, options: Options) -> pa.Schema:
+    """The columns of a file, those of a CSV file by its header; types of texts are what all values look like."""
+    try:
+        if format == "parquet":
+            return pyarrow.parquet.read_schema(file).remove_metadata()
+        if format == "csv":
+            parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(options))
+            return _declarable(pyarrow.csv.read_csv(file, parse_options=parse).schema)
+        return _declarable(pyarrow.json.read_json(file).schema)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _declarable(columns: pa.Schema) -> pa.Schema:
+    """The types that a schema text would declare."""
+    kinds = {field.name: field.type for field in columns}
+    for name, kind in kinds.items():
+        if pt.is_timestamp(kind):
+            kinds[name] = pa.timestamp("us", kind.tz)
+        elif pt.is_null(kind):
+            kinds[name] = pa.string()
+    return pa.schema(list(kinds.items()))
+
+
+def _delimiter(options: Options) -> str:
+    return options.get("sep", options.get("delimiter", ","))
+
+
+def _parquet(file: str, columns: pa.Schema, options: Options) -> pa.Table:
+    try:
+        opened = pyarrow.parquet.ParquetFile(file)
+        rows = opened.read([name for name in columns.names if name in opened.schema_arrow.names])
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+    return _complete({name: rows.column(name) for name in rows.column_names}, columns, rows.num_rows)
+
+
+def _csv(file: str, columns: pa.Schema, options: Options) -> pa.Table:
+    delimiter = _delimiter(options)
+    uneven: list[list[str]] = []
+
+    def even(row: pyarrow.csv.InvalidRow) -> str:
+        uneven.extend(csv.reader([row.text], delimiter=delimiter))
+        return "skip"
+
+    if not Path(file).stat().st_size:
+        return _complete({}, columns, 0)
+    header = options.get("header", "false").lower() == "true"
+    try:
+        rows = pyarrow.csv.read_csv(
+            file,
+            pyarrow.csv.ReadOptions(column_names=columns.names, skip_rows=int(header), use_threads=False),
+            pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
+            pyarrow.csv.ConvertOptions(
+                column_types=dict.fromkeys(columns.names, pa.string()),
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+            ),
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(file, error) from error
+    width = len(columns)
+    padded = [[value or None for value in row[:width]] + [None] * (width - len(row)) for row in uneven]
+    more = [pa.array([row[at] for row in padded], pa.string()) for at in range(width)]
+    return pa.concat_tables([rows, pa.table(more, names=columns.names)]) if padded else rows
+
+
+def _json(file: str, columns: pa.Schema, options: Options) -> pa.Table:
+    try:
+        lines = [line for line in Path(file).read_text(encoding="utf-8").split("\n") if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, error) from error
+    objects = [_object(line) for line in lines]
+    found = {
+        field.name: _column([None if one is None else one.get(field.name) for one in objects], field.type)
+        for field in columns
+    }
+    rows = pa.table(found)
+    if None not in objects:
+        return rows
+    corrupt = [line if one is None else None for line, one in zip(lines, objects, strict=True)]
+    return rows.append_column(CORRUPT, pa.array(corrupt, pa.string()))
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line, parse_float=_Number, parse_int=_Number)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+class _Number(str):
+    """A number as it is written, so that no digit of it is lost."""
+
+
+def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pt.is_nested(kind):
+        try:
+            return pa.array([_plain(value) for value in values], kind)
+        except (pa.ArrowException, ValueError, TypeError):
+            pass  # The texts are none of the declared type, so these rows become dead letters.
+    return pa.array([_text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return str(value).lower() if isinstance(value, bool) else json.dumps(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Number):
+        return json.loads(value)
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
+
+
+def _complete(found: Mapping[str, pa.ChunkedArray], columns: pa.Schema, rows: int) -> pa.Table:
+    """All declared columns, those that a file lacks with NULLs."""
+    return pa.table({field.name: found.get(field.name, pa.nulls(rows, field.type)) for field in columns})
+
+
+def _unreadable(file: str, error: Exception) -> InputError:
+    return InputError(
+        f"the file cannot be read: {error}", place=file, remedy="replace it, or take it out of the folder"
+    )
+
+
+READERS: dict[str, Callable[[str, pa.Schema, Options], pa.Table]] = {"parquet": _parquet, "csv": _csv, "json": _json}
+"""How each format is read."""

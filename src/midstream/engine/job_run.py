@@ -1,0 +1,129 @@
+"""A job file run by an embedded engine: what is new in its folders, step by step."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Self
+
+from midstream.engine.engine import Engine
+from midstream.engine.folder_source import FolderSource
+from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
+from midstream.job.folders import Folders
+from midstream.job.patience import PATIENCE, Patience
+from midstream.job.reconcile import refuse_other_streams
+from midstream.language.duration import parse_duration
+from midstream.language.job_file import JobFile
+from midstream.state.store.places import located
+
+_GRAIN = 0.05
+"""How often, in seconds, somebody who waits looks whether he shall stop."""
+
+
+class FileJob:
+    """The job of a job file, in this process: its streams are folders, its queries run in an `Engine`.
+
+    Which files a step reads is noted in the checkpoint before the step is committed, and counts if the step does: so
+    each file is read exactly once, whatever is killed and when. Raises a `MidstreamError` for what only Spark can do.
+    """
+
+    def __init__(self, file: JobFile, *, take_over: bool = False, threads: int | None = None) -> None:
+        folders = Folders(located(file.checkpoint))
+        newest = folders.manifests.latest()
+        known = {} if newest is None else {name: stream.columns for name, stream in newest.streams.items()}
+        if known:
+            refuse_other_streams(known, file.streams, folders.root)
+        self._sources = {name: FolderSource.of(name, spec, known.get(name)) for name, spec in file.streams.items()}
+        self._notes = {name: folders.sources(name) for name in file.streams}
+        self._stepped = False
+        self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
+        self._engine = Engine(
+            sharing=file.sharing, lanes=file.lanes, checkpoint=file.checkpoint, take_over=take_over, threads=threads
+        )
+        try:
+            self._declare(file)
+        except BaseException:
+            self._engine.close()
+            raise
+        line, step = self._engine.manifest.time_line, self._engine.manifest.step
+        self._read = {
+            name: {note["file"]: at for at, notes in log.by_step(line, step) for note in notes}
+            for name, log in self._notes.items()
+        }
+
+    def step(self) -> bool:
+        """Do a step if there are new files or commands for it; whether there were."""
+        found = {name: source.waiting(self._read[name]) for name, source in self._sources.items()}
+        if not any(found.values()) and not self._engine.waits:
+            return False
+        tables = {name: self._sources[name].read(files) for name, files in found.items() if files}
+        line, number = self._engine.manifest.time_line, self._engine.manifest.step + 1
+        for name, files in found.items():
+            if files:
+                self._notes[name].note(number, line, ({"file": file} for file in files))
+        try:
+            self._engine.push(tables)
+        finally:
+            if self._engine.manifest.step == number:  # Also where a sink did not take the results.
+                for name, files in found.items():
+                    self._read[name].update(dict.fromkeys(files, number))
+        if number % STEPS_BETWEEN_TIDYINGS == 0:
+            self._forget_removed()
+        return True
+
+    def run(self, interval: float | None, stopping: Callable[[], bool], told: Callable[[Patience], None]) -> None:
+        """Do steps until there is nothing more to do or, with an `interval` in seconds, until it is `stopping`.
+
+        A step that fails for a reason outside is done again while there is patience. `told` is called now and then.
+        """
+        patience = Patience(self._patience, stopping)
+        while not stopping():
+            begun = time.monotonic()
+            patience.do(self._engine.manifest.step + 1, self._step)
+            told(patience)
+            if interval is None and not self._stepped:
+                return
+            while interval is not None and time.monotonic() < begun + interval and not stopping():
+                time.sleep(min(_GRAIN, interval))
+
+    def _step(self) -> None:
+        self._stepped = self.step()
+
+    def close(self) -> None:
+        """Let go of the checkpoint."""
+        self._engine.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _declare(self, file: JobFile) -> None:
+        for name, spec in file.streams.items():
+            columns = self._sources[name].columns
+            self._engine.create_stream(name, columns, spec.timestamp, spec.lateness, spec.idle_timeout)
+        declared = self._engine.manifest.published["declared"]["queries"]
+        for name in declared.keys() - file.queries.keys():
+            if name in self._engine.manifest.queries:
+                self._engine.drop_query(name)
+        for name, query in file.queries.items():
+            self._engine.add_query(
+                name,
+                query.sql,
+                query.plan,
+                dict(query.sink),
+                operator=query.operator,
+                operator_options=query.operator_options,
+                history=query.history,
+            )
+
+    def _forget_removed(self) -> None:
+        """What was noted of files is kept as long as one of a step is there, lest the log grow for ever."""
+        manifest = self._engine.manifest
+        for name, read in self._read.items():
+            there = {step for file, step in read.items() if os.path.exists(file)}
+            gone = {step for step in read.values() if step not in there}
+            self._notes[name].forget(manifest.time_line, gone)
+            self._read[name] = {file: step for file, step in read.items() if step not in gone}

@@ -1,0 +1,289 @@
+"""`midstream run --engine embedded`: the files of folders, each once, whatever is killed; commands; an orderly end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.reader import Checkpoint
+from midstream.engine.job_run import FileJob
+from midstream.job.crash_points import POINTS
+from midstream.language.job_file import parse_job
+from midstream.model.errors import WriteError
+from midstream.model.manifest import Manifest
+from midstream.sinks import FileSink, StagedStep
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+JOB = """
+checkpoint = "ckpt"
+lanes = 2
+[streams.A]
+format = "parquet"
+path = "in/A"
+timestamp = "ts"
+options = { maxFilesPerTrigger = 1 }
+[streams.B]
+format = "csv"
+path = "in/B"
+timestamp = "ts"
+[streams.C]
+format = "json"
+path = "in/C/*.json"
+schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"
+timestamp = "ts"
+lateness = "1 hour"
+[queries.triples]
+sql = "SELECT A.k, A.v, B.v AS w FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS"
+plan = "((A B) C)"
+sink = { format = "parquet", path = "out" }
+"""
+
+
+def rows(keys: range) -> pa.Table:
+    times = pa.array([1_000_000 * k for k in keys], pa.timestamp("us"))
+    return pa.table({"k": list(keys), "ts": times, "v": [k / 2 for k in keys]})
+
+
+def as_lines(table: pa.Table) -> str:
+    return "\n".join(json.dumps({**row, "ts": row["ts"].isoformat()}) for row in table.to_pylist())
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for stream in "ABC":
+        (tmp_path / "in" / stream).mkdir(parents=True)
+    for number in range(4):
+        file = tmp_path / "in" / "A" / f"{9 - number}.parquet"  # Their names say nothing of their arrival.
+        pq.write_table(rows(range(5 * number, 5 * number + 5)), file)
+        os.utime(file, (1_000_000 + number, 1_000_000 + number))
+    pyarrow.csv.write_csv(rows(range(20)), tmp_path / "in" / "B" / "all.csv")
+    (tmp_path / "in" / "C" / "all.json").write_text(as_lines(rows(range(20))))
+    (tmp_path / "in" / "A" / "_half.parquet").write_text("not to be looked at")
+    (tmp_path / "job.toml").write_text(JOB)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "midstream", "run", "job.toml", "--engine", "embedded", "--json", *arguments],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def once(**environment: str) -> dict[str, Any]:
+    process = run("--once", **environment)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    return dict(json.loads(out))
+
+
+def keys(folder: Path) -> list[int]:
+    tables = [pq.read_table(file) for file in sorted((folder / "out").glob("step=*/*.parquet"))]
+    return [key for table in tables for key in table["k"].to_pylist()]
+
+
+def test_each_file_is_read_once_in_the_order_of_arrival(folder: Path) -> None:
+    status = once()
+    assert status["step"] == 3, "one file of A a step"
+    assert keys(folder) == list(range(20))
+    assert once()["step"] == 3
+    pq.write_table(rows(range(20, 22)), folder / "in" / "A" / "more.parquet")
+    pyarrow.csv.write_csv(rows(range(20, 22)), folder / "in" / "B" / "more.csv")
+    (folder / "in" / "C" / "more.json").write_text(as_lines(rows(range(20, 22))))
+    assert once()["step"] == 4
+    assert keys(folder) == list(range(22))
+
+
+def test_it_is_killed_at_every_point(folder: Path) -> None:
+    """What was read is part of the step that reads it."""
+    for at, point in enumerate(POINTS):
+        step = max(0, at - POINTS.index("after_manifest"))
+        process = run("--once", MIDSTREAM_KILL_AT=f"{point}:{step}")
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL, point
+    assert once()["step"] == 3
+    assert keys(folder) == list(range(20))
+
+
+def wait_for(folder: Path, steps: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        try:
+            if Checkpoint.open(folder / "ckpt").manifest().step >= steps:
+                return
+        except ms.CheckpointError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("it hangs")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
+def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signal.Signals) -> None:
+    process = run("--interval", "100 milliseconds")
+    wait_for(folder, 3)
+    subprocess.run(
+        [sys.executable, "-m", "midstream", "migrate", "ckpt", "triples", "(A (B C))", "--wait", "30"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=True,
+        capture_output=True,
+    )
+    pq.write_table(rows(range(20, 22)), folder / "in" / "A" / "more.parquet")
+    wait_for(folder, 5)
+    process.send_signal(number)
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    status = json.loads(out)
+    assert status["queries"]["triples"]["plan"] == "(A (B C))"
+    with ms.Engine(checkpoint=folder / "ckpt"):
+        pass  # It let go of the checkpoint.
+
+
+def test_it_goes_back_and_reads_the_files_anew(folder: Path) -> None:
+    once()
+    subprocess.run(
+        [sys.executable, "-m", "midstream", "rewind", "ckpt", "1"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=True,
+        capture_output=True,
+    )
+    assert keys(folder) == list(range(10))
+    assert once()["step"] == 3
+    assert keys(folder) == list(range(20))
+
+
+def test_what_is_mended_meanwhile_needs_no_restart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before a step is committed, and after, when a sink does not take its results."""
+    failing = ["publish", "commit"]
+    publish, commit = ManifestLog.publish, FileSink.commit
+
+    def fail(at: str) -> None:
+        if at in failing:
+            failing.remove(at)
+            raise WriteError("no space left on device", place=at, remedy="free some")
+
+    def failing_publish(self: ManifestLog, manifest: Manifest) -> None:
+        if manifest.step == 1:
+            fail("publish")
+        publish(self, manifest)
+
+    def failing_commit(self: FileSink, staged: StagedStep) -> None:
+        if staged.step == 2:
+            fail("commit")
+        commit(self, staged)
+
+    monkeypatch.setattr(ManifestLog, "publish", failing_publish)
+    monkeypatch.setattr(FileSink, "commit", failing_commit)
+    with FileJob(parse_job(JOB)) as job:
+        job.run(None, lambda: False, lambda _: None)
+    assert failing == []
+    assert keys(folder) == list(range(20))
+
+
+def test_a_query_that_left_the_job_file_is_dropped(folder: Path) -> None:
+    once()
+    other = JOB.replace("[queries.triples]", "[queries.others]").replace('path = "out"', 'path = "others"')
+    (folder / "job.toml").write_text(other)
+    pq.write_table(rows(range(20, 22)), folder / "in" / "A" / "more.parquet")
+    assert once()["queries"].keys() == {"others"}
+
+
+def test_what_is_none_of_its_format_is_a_dead_letter(folder: Path) -> None:
+    (folder / "in" / "B" / "bad.csv").write_text("k,ts,v\n1,1970-01-01 00:00:01\n2,never,1\n3,1970-01-01,1,2\n")
+    (folder / "in" / "C" / "bad.json").write_text('rubbish\n[1]\n{"k": 1.5, "ts": "1970-01-01", "v": 1}\n\n{"k": 1}\n')
+    once()
+    with ms.Engine(checkpoint=folder / "ckpt") as engine:
+        assert engine.dead_letters["B"]["ts"].to_pylist() == ["never"]
+        dead = engine.dead_letters["C"].to_pylist()
+    assert [row["_corrupt_record"] for row in dead] == ["rubbish", "[1]", None, None]
+    assert dead[2]["k"] == "1.5"
+
+
+def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.json").write_text(
+        '{"k": 9223372036854775807, "d": 12345678901234567890.123456789, "ts": "1970-01-01", "l": [1], "b": true}'
+    )
+    text = f"""
+        checkpoint = "{tmp_path}/ckpt"
+        [streams.A]
+        format = "json"
+        path = "{tmp_path}/in"
+        schema = "k BIGINT, d DECIMAL(38, 9), ts TIMESTAMP, l ARRAY<BIGINT>, b BOOLEAN"
+        timestamp = "ts"
+        [queries.q]
+        sql = "SELECT A.k, A.d, A.b FROM A [RANGE 1 SECOND]"
+        sink = {{ path = "{tmp_path}/out" }}"""
+    with FileJob(parse_job(text)) as job:
+        assert job.step()
+    (file,) = (tmp_path / "out").glob("step=*/*.parquet")
+    (row,) = pq.read_table(file).to_pylist()
+    assert (row["k"], str(row["d"]), row["b"]) == (9223372036854775807, "12345678901234567890.123456789", True)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('format = "parquet"', 'format = "kafka"'), ("kafka", "--engine spark")),
+        (('path = "in/A"', 'path = "s3://bucket/in"'), ("s3://bucket/in", "--engine spark")),
+        (("maxFilesPerTrigger", "mergeSchema"), ("mergeschema", "--engine spark")),
+        (('path = "in/A"', 'path = "nowhere"'), ("none yet", "schema =")),
+    ],
+    ids=["a broker", "a store", "an option", "no columns"],
+)
+def test_what_only_spark_can_do_is_refused(folder: Path, change: tuple[str, str], words: tuple[str, ...]) -> None:
+    (folder / "job.toml").write_text(JOB.replace(*change))
+    process = run("--once")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2, errors
+    assert all(word in errors for word in ("[streams.A]", *words)), errors
+    assert not (folder / "ckpt").exists()
+
+
+def test_the_embedded_engine_has_no_master(folder: Path) -> None:
+    process = run("--once", "--master", "local[2]")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert "--master" in errors
+
+
+def test_other_streams_than_the_checkpoints_are_refused(folder: Path) -> None:
+    once()
+    (folder / "job.toml").write_text(
+        JOB.replace("[streams.C]", "[streams.D]").replace("C.k", "D.k").replace("B, C", "B, D")
+    )
+    process = run("--once")
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the checkpoint has the streams A, B, C" in errors
+
+
+def test_what_was_noted_of_files_that_are_gone_is_forgotten(folder: Path) -> None:
+    for number in range(20):
+        pq.write_table(rows(range(20 + number, 21 + number)), folder / "in" / "A" / f"{number + 10}.parquet")
+    with FileJob(parse_job(JOB)) as job:
+        for step in range(33):
+            for file in [] if step < 10 else list((folder / "in" / "A").glob("[1-9]*.parquet")):
+                file.unlink()
+            if not job.step():
+                pq.write_table(rows(range(step, step + 1)), folder / "in" / "A" / f"{step + 100}.parquet")
+                job.step()
+        noted = len(list((folder / "ckpt" / "sources" / "A").iterdir()))
+    assert noted < 20
+    assert once()["step"] >= 32
