@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream import sinks
 from midstream.engine import Engine
+from midstream.job.opened import OpenCheckpoint
 from midstream.migration.discovery import strategies
 from midstream.model import events
 from midstream.model.allowed_operators import allow_operators
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     from midstream.spark.job import Job
     from midstream.spark.results import results_stream
 
+open = OpenCheckpoint.of
+"""A checkpoint, by a path or a URL, to look at or to go back: see `midstream.job.opened.OpenCheckpoint`."""
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -49,6 +53,7 @@ __all__ = [
     "UserOperator",
     "allow_operators",
     "events",
+    "open",
     "results_stream",
     "sinks",
     "strategies",

@@ -107,12 +107,16 @@ class ManifestLog:
             return manifest
 
     @contextmanager
-    def rewound(self, step: int, *, take_over: bool = False) -> Iterator[Manifest]:
-        """Go back, and hold the checkpoint until the end of the context: no job starts before the sinks follow."""
-        self.read(step)
+    def rewound(self, step: int, *, savepoint: Manifest | None = None, take_over: bool = False) -> Iterator[Manifest]:
+        """Go back, and hold the checkpoint until the end of the context: no job starts before the sinks follow.
+
+        A `savepoint` has the manifest of a step that may no longer be kept.
+        """
+        if savepoint is None:
+            self.read(step)
         claim = self.epochs.claim(take_over=take_over)
         try:
-            target, newest = self.read(step), max(self.steps())
+            target, newest = savepoint or self.read(step), max(self.steps())
             known = {epoch.number: epoch for one in (target, *self.readable_after(step)) for epoch in one.epochs}
             target = replace(target, epochs=tuple(known[number] for number in sorted(known)))
             abandoned = newest if newest > step else None

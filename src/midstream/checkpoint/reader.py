@@ -13,6 +13,7 @@ from midstream.checkpoint.event_log import EventLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
@@ -94,9 +95,10 @@ class Checkpoint:
         return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
 
     def status(self, found: Report) -> JsonObject:
-        """The report, the commands that wait and the newest step's event, as JSON values."""
+        """The report, the savepoints, the commands that wait and the newest step's event, as JSON values."""
         steps = [event for event in self.last_events(1) if event["event"] == "step_done"]
-        return {"checkpoint": self.url, **status(found, self.waiting(found), *steps)}
+        savepoints = {name: manifest.step for name, manifest in Savepoints(self.storage).all().items()}
+        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, self.waiting(found), *steps)}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""

@@ -14,8 +14,9 @@ from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
 from midstream.cli.demo import demo
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
-from midstream.cli.rewind import rewind
 from midstream.cli.run import run
+from midstream.cli.savepoint import fork, rewind, savepoint
+from midstream.cli.state import state
 from midstream.cli.status import explain, status
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
@@ -27,7 +28,23 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (demo, run, status, explain, migrate, add, change, drop, rescale, reshare, rewind, lab):
+for command in (
+    demo,
+    run,
+    status,
+    explain,
+    migrate,
+    add,
+    change,
+    drop,
+    rescale,
+    reshare,
+    state,
+    savepoint,
+    fork,
+    rewind,
+    lab,
+):
     app.command()(command)
 
 

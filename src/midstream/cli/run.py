@@ -15,7 +15,7 @@ import typer
 from midstream.cli.arguments import AllowOperator, AsJson
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, progress_bar, say
-from midstream.cli.rewind import TakeOver
+from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
 
 if TYPE_CHECKING:

@@ -29,6 +29,8 @@ def status(
         print_json(value)
         return
     _show(report, value["checkpoint"])
+    if value["savepoints"]:
+        say("savepoints: " + ", ".join(f"{name}: step {step:,}" for name, step in value["savepoints"].items()))
     print_table(
         "commands not taken yet",
         ("id", "command", "what"),

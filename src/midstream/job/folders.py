@@ -9,6 +9,7 @@ from urllib.parse import quote
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EventLog, StepLog
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.manifest import Manifest
 from midstream.state.store.places import storage_at, work_folder
 from midstream.state.store.storage import Storage
@@ -52,6 +53,11 @@ class Folders:
         """The events."""
         return EventLog(self.storage.at("events"))
 
+    @cached_property
+    def savepoints(self) -> Savepoints:
+        """The savepoints."""
+        return Savepoints(self.storage)
+
     def rejected(self, kind: str, stream: str) -> str:
         """Where a stream's `late` rows or `dead_letters` go."""
         return f"{self.root}/{kind}/{folder_name(stream)}"
@@ -69,8 +75,8 @@ class Folders:
         return self.storage.at(f"staging/{folder_name(query)}")
 
     def tidy(self, manifest: Manifest) -> None:
-        """Delete chunks that no kept manifest lists, and the events and commands of long ago."""
-        kept = self.manifests.kept()
+        """Delete chunks that no kept manifest and no savepoint lists, and the events and commands of long ago."""
+        kept = [*self.manifests.kept(), *self.savepoints.all().values()]
         sweep(self.chunks, kept)
         self.commands.tidy(min((one.last_command for one in kept), default=0))
         self.events.tidy(manifest.time_line, manifest.step)

@@ -15,6 +15,7 @@ from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams
+from midstream.job.spark_log import begin_log, forget_former_logs, has_committed, has_run
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
@@ -30,7 +31,6 @@ from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
 from midstream.spark.sources import JobStream, job_stream
-from midstream.spark.spark_log import begin_log, forget_former_logs, has_committed, has_run
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from contextlib import suppress
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from midstream.state.store.disk import cannot_write, names_in
 from midstream.state.store.files import epoch_folder
+
+_SAVEPOINT = "savepoint="
 
 
 def begin_log(root: str, epoch: int, manifest: Manifest) -> str:
@@ -40,11 +43,36 @@ def begin_log(root: str, epoch: int, manifest: Manifest) -> str:
 def forget_former_logs(root: str, epoch: int) -> None:
     """Remove the logs of former epochs below `root`, and that of the time before there were epochs."""
     for name in names_in(root):
-        if name.startswith("epoch=") and name >= epoch_folder(epoch):
+        if name.startswith(_SAVEPOINT) or (name.startswith("epoch=") and name >= epoch_folder(epoch)):
             continue
         shutil.rmtree(f"{root}/{name}", ignore_errors=True)
         if os.path.isfile(f"{root}/{name}"):
             os.unlink(f"{root}/{name}")
+
+
+def keep_log(root: str, savepoint: str, step: int) -> None:
+    """Keep what Spark knows of a step as long as its savepoint is there; nothing for a job that Spark does not run."""
+    if has_run(root):
+        _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step)
+
+
+def drop_log(root: str, savepoint: str) -> None:
+    """Remove what was kept for a savepoint."""
+    shutil.rmtree(f"{root}/{_SAVEPOINT}{savepoint}", ignore_errors=True)
+
+
+def fork_log(root: str, target: str, step: int) -> None:
+    """Begin the log of another job below `target`, which goes on after a step of this one."""
+    if has_run(root):
+        _copy(_former(root, step), target, step)
+        # Spark finds a name for the other job's query by itself.
+        with suppress(FileNotFoundError):
+            os.unlink(f"{target}/metadata")
+
+
+def offsets_of(root: str) -> set[int]:
+    """The steps of which Spark knows where they end."""
+    return {step for log in _logs(root) for step in _batches(f"{log}/offsets")}
 
 
 def has_committed(log: str, step: int) -> bool:
@@ -55,6 +83,19 @@ def has_committed(log: str, step: int) -> bool:
 def has_run(root: str) -> bool:
     """Whether Spark has begun a batch of the job."""
     return any(_batches(f"{log}/offsets") for log in _logs(root))
+
+
+def _copy(log: str | None, target: str, step: int) -> None:
+    if log is None:
+        return
+    temporary = f"{target}.tmp"
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.copytree(log, temporary, ignore=_others)
+        _cut_off(temporary, step)
+        os.replace(temporary, target)
+    except OSError as error:
+        raise cannot_write(error, target) from error
 
 
 def _former(root: str, step: int) -> str | None:
@@ -75,7 +116,8 @@ def _former(root: str, step: int) -> str | None:
 def _logs(root: str) -> list[str]:
     """The logs of all epochs, the newest first; before there were epochs the log was right in the root."""
     epochs = sorted((n for n in names_in(root) if n.startswith("epoch=") and not n.endswith(".tmp")), reverse=True)
-    return [*(f"{root}/{name}" for name in epochs), root]
+    kept = sorted(name for name in names_in(root) if name.startswith(_SAVEPOINT) and not name.endswith(".tmp"))
+    return [*(f"{root}/{name}" for name in (*epochs, *kept)), root]
 
 
 def _cut_off(log: str, step: int) -> None:
@@ -91,4 +133,4 @@ def _batches(folder: str) -> set[int]:
 
 def _others(folder: str, names: list[str]) -> set[str]:
     """What is not to be copied: logs of epochs, files that are being written, checksums of files."""
-    return {name for name in names if name.startswith("epoch=") or name.endswith((".tmp", ".crc"))}
+    return {name for name in names if name.startswith(("epoch=", _SAVEPOINT)) or name.endswith((".tmp", ".crc"))}

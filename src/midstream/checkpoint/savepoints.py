@@ -1,0 +1,96 @@
+"""Steps of a job that stay, under names: retention removes neither their manifests nor what those list."""
+
+from __future__ import annotations
+
+import re
+
+from midstream.checkpoint.credible import credible
+from midstream.checkpoint.first_names import with_present_state_names
+from midstream.checkpoint.upgrade import upgraded
+from midstream.model.codec import decode, encode
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import FORMAT_VERSION, Manifest
+from midstream.state.store.disk import seal, unseal
+from midstream.state.store.files import file_of
+from midstream.state.store.storage import Storage
+from midstream.state.sweep import listed
+
+_NAME = re.compile(r"[A-Za-z][\w-]{0,99}", re.ASCII)
+_REMEDY = "restore the file, or drop the savepoint: midstream savepoint CKPT NAME --drop"
+
+
+class Savepoints:
+    """The savepoints of a checkpoint: a file each, with the whole manifest of its step.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from midstream.state.store.local import LocalStorage
+    >>> with TemporaryDirectory() as folder:
+    ...     savepoints = Savepoints(LocalStorage(folder))
+    ...     savepoints.add("before-the-sale", Manifest(job="j", step=7))
+    ...     savepoints.names(), savepoints.read("before-the-sale").step
+    (['before-the-sale'], 7)
+    """
+
+    def __init__(self, checkpoint: Storage) -> None:
+        self._checkpoint, self._storage = checkpoint, checkpoint.at("savepoints")
+
+    def add(self, name: str, manifest: Manifest) -> None:
+        """Keep a step under a name; raises where the name is taken or cannot be one, or chunks are gone already."""
+        check_name(name)
+        if not self._storage.create(f"{name}.json", seal({"format": FORMAT_VERSION, **encode(manifest)})):
+            raise CheckpointError(
+                f"there is a savepoint {name!r} already", place=self._storage.url, remedy="use another name, or drop it"
+            )
+        # From here on no sweep takes its chunks; one may have done so before.
+        there = {file for file, _ in self._checkpoint.at("store").walk()}
+        gone = sorted({file_of(chunk) for chunk in listed(manifest)} - there)
+        if gone:
+            self.drop(name)
+            raise CheckpointError(
+                f"chunks of step {manifest.step} are gone already, such as {gone[0]}",
+                place=self._checkpoint.url,
+                remedy="name a newer step",
+            )
+
+    def drop(self, name: str) -> None:
+        """Forget a savepoint; what only it kept goes with the next sweep."""
+        self.read(name)
+        self._storage.remove([f"{name}.json"])
+
+    def names(self) -> list[str]:
+        """The names of all, sorted."""
+        found = (name.removesuffix(".json") for name in self._storage.names() if name.endswith(".json"))
+        return sorted(name for name in found if _NAME.fullmatch(name))
+
+    def read(self, name: str) -> Manifest:
+        """The manifest of a savepoint."""
+        place = self._storage.place(f"{name}.json")
+        try:
+            data = self._storage.read(f"{check_name(name)}.json").to_pybytes()
+        except FileNotFoundError:
+            known = ", ".join(self.names()) or "there are none"
+            raise CheckpointError(
+                f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=f"use one of: {known}"
+            ) from None
+        value = unseal(data, place, _REMEDY)
+        try:
+            manifest = credible(decode(Manifest, upgraded(value)), place)
+            return with_present_state_names(manifest) if value["format"] == 1 else manifest
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            message = f"the file does not read as a savepoint: {error!r}"
+            raise CheckpointError(message, place=place, remedy=_REMEDY) from error
+
+    def all(self) -> dict[str, Manifest]:
+        """The manifests of all, by name; raises where one is damaged: it may list anything."""
+        return {name: self.read(name) for name in self.names()}
+
+
+def check_name(name: str) -> str:
+    """The name, if a savepoint can bear it."""
+    if not _NAME.fullmatch(name):
+        raise CheckpointError(
+            f"{name!r} cannot be the name of a savepoint",
+            place="savepoint",
+            remedy="use a letter, then letters, digits, - and _",
+        )
+    return name

@@ -1,0 +1,96 @@
+"""`midstream savepoint`, `fork` and `rewind`: steps that stay, jobs that begin there, and going back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.errors import WrongUse
+from midstream.cli.output import print_json, say
+
+TakeOver = Annotated[
+    bool,
+    typer.Option("--take-over", help="Go on though another process holds the checkpoint: it ends with its next step."),
+]
+StepOrName = Annotated[str, typer.Argument(metavar="STEP", help="A kept step (the last ten are), or a savepoint.")]
+
+
+def savepoint(
+    path: CheckpointPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A letter, then letters, digits, - and _.")],
+    step: Annotated[int | None, typer.Option("--step", metavar="N", help="A kept step instead of the newest.")] = None,
+    drop: Annotated[bool, typer.Option("--drop", help="Forget the savepoint of this name.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Keep a step of a job under a name, for as long as the savepoint is there; the job may be running."""
+    from midstream.job.opened import OpenCheckpoint
+
+    checkpoint = OpenCheckpoint.of(path)
+    if drop:
+        if step is not None:
+            raise WrongUse("a savepoint is dropped by its name", place="--step", remedy="leave out --step")
+        checkpoint.drop_savepoint(name)
+        value: dict[str, str | int] = {"dropped": name}
+        said = f"dropped savepoint {name}"
+    else:
+        kept = checkpoint.savepoint(name, step)
+        said, value = f"step {kept} is kept as {name}", {"savepoint": name, "step": kept}
+    if as_json:
+        print_json({**value, "savepoints": checkpoint.savepoints})
+    else:
+        say(said)
+
+
+def fork(
+    path: CheckpointPath,
+    name: StepOrName,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The checkpoint of the new job: a path or a URL.")],
+    sink: Annotated[
+        list[str] | None,
+        typer.Option("--sink", metavar="QUERY=DIR", help="Where results go instead of NEW/results; may be repeated."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Begin another job where a step of this one ended, in a checkpoint of its own; this one goes on as it was.
+
+    Results go below the new checkpoint, unless --sink says otherwise: never into what this job writes.
+    """
+    from midstream.job.opened import OpenCheckpoint
+
+    sinks = {}
+    for text in sink or ():
+        query, separator, folder = text.partition("=")
+        if not separator or not folder:
+            raise WrongUse(f"{text!r} is not QUERY=DIR", place="--sink", remedy="write it as in pairs=/data/out/pairs")
+        sinks[query] = {"path": folder}
+    job = OpenCheckpoint.of(path).fork(step_of(name), new, sinks)
+    if as_json:
+        print_json({"job": job, "checkpoint": new, "from": name})
+    else:
+        say(f"job {job} begins after {name}, in {new}")
+
+
+def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, as_json: AsJson = False) -> None:
+    """Go back to an older step of a job that does not run: later steps are given up, and their results taken back.
+
+    When the job is started again it does those steps anew, from what its sources still have, and takes the commands
+    again that were given since. A function that results go to cannot be told: it is called again with the same steps.
+    """
+    from midstream.job.opened import OpenCheckpoint
+
+    went = OpenCheckpoint.of(path).rewind(step_of(step), take_over=take_over)
+    if as_json:
+        value = {"step": went.step, "given_up": list(went.given_up), "functions_not_told": list(went.functions)}
+        print_json(value)
+        return
+    later = went.given_up
+    say(f"went back to step {went.step}, gave up {f'steps {later[0]} to {later[-1]}' if later else 'no step'}")
+    if went.functions:
+        say(f"results of {', '.join(went.functions)} go to functions, which keep what they were given of those steps")
+
+
+def step_of(text: str) -> int | str:
+    """A step's number, or the name of a savepoint, which begins with a letter."""
+    return int(text) if text.lstrip("-").isdigit() else text

@@ -1,0 +1,200 @@
+"""A checkpoint opened from outside: its steps, what they hold as tables, savepoints, going back and forking."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.reader import Checkpoint
+from midstream.checkpoint.report import report
+from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.state_tables import HeldState, StateTable, held_states, state_table
+from midstream.job.folders import Folders
+from midstream.job.outputs import Outputs
+from midstream.job.spark_log import drop_log, fork_log, keep_log
+from midstream.model.errors import CheckpointError, QueryError
+from midstream.model.manifest import Manifest
+from midstream.model.time_line import Epoch
+from midstream.sinks import as_sink
+from midstream.state.store.files import FileStore, file_of
+from midstream.state.store.places import Place, located, work_folder
+from midstream.state.store.storage import Storage
+from midstream.state.sweep import listed
+from midstream.state.transfer import copied
+
+Step = int | str
+"""A step, by its number or by the name of a savepoint."""
+
+
+@dataclass(frozen=True)
+class WentBack:
+    """What going back did: the step, the later ones that were given up, queries whose functions cannot be told."""
+
+    step: int
+    given_up: tuple[int, ...]
+    functions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OpenCheckpoint:
+    """A checkpoint, of a job that runs or does not. To look at it needs no Spark, and never disturbs a job.
+
+    A step is named by its number or by that of a savepoint; None is the newest. `savepoint`, `drop_savepoint` and
+    `fork` may be called while the job runs, `rewind` may not.
+
+    >>> import tempfile, pyarrow as pa
+    >>> from midstream.engine import Engine
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Engine(checkpoint=folder.name) as engine:
+    ...     engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    ...     engine.add_query("q", "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 20 SECONDS")
+    ...     _ = engine.push({"A": pa.table({"k": [1, 2], "ts": pa.array([0, 1], pa.timestamp("us"))})})
+    >>> checkpoint = OpenCheckpoint.of(folder.name)
+    >>> checkpoint.steps, checkpoint.state("rows of A#x").arrow()["k"].to_pylist()
+    ((-1, 0), [1, 2])
+    >>> checkpoint.savepoint("first")
+    0
+    >>> folder.cleanup()
+    """
+
+    checkpoint: Checkpoint
+
+    @staticmethod
+    def of(place: Place) -> OpenCheckpoint:
+        """The checkpoint of a path or a URL; raises `NoCheckpointError` where there is none."""
+        return OpenCheckpoint(Checkpoint.open(place))
+
+    @property
+    def url(self) -> str:
+        """Its absolute path, or its URL."""
+        return self.checkpoint.url
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are kept; the newest ten are."""
+        return self._manifests.steps()
+
+    @property
+    def savepoints(self) -> dict[str, int]:
+        """The savepoints and their steps."""
+        return {name: manifest.step for name, manifest in self._folders.savepoints.all().items()}
+
+    def manifest(self, step: Step | None = None) -> Manifest:
+        """The manifest of a step."""
+        if isinstance(step, str):
+            return self._folders.savepoints.read(step)
+        return self.checkpoint.manifest() if step is None else self._manifests.read(step)
+
+    def report(self, step: Step | None = None) -> Report:
+        """How the job stood after a step."""
+        return report(self.manifest(step))
+
+    def states(self, step: Step | None = None) -> tuple[HeldState, ...]:
+        """What operators held after a step, a state of a lane each."""
+        return held_states(self.manifest(step), self._store)
+
+    def state(self, name: str, step: Step | None = None, *, lane: str | None = None) -> StateTable:
+        """What one operator held after a step, by the name or the id of its state, over all lanes or in one."""
+        return state_table(self.manifest(step), self._store, name, lane)
+
+    def savepoint(self, name: str, step: int | None = None) -> int:
+        """Keep a step, the newest by default, for as long as the savepoint is there; the step."""
+        manifest = self.manifest(step)
+        if not manifest.job:
+            raise CheckpointError("a saved engine is one step", place=self.url, remedy="copy its folder instead")
+        self._folders.savepoints.add(name, manifest)
+        try:
+            keep_log(self._folders.spark, name, manifest.step)
+        except BaseException:
+            self._folders.savepoints.drop(name)
+            raise
+        return manifest.step
+
+    def drop_savepoint(self, name: str) -> None:
+        """Forget a savepoint; what only it kept goes in time."""
+        self._folders.savepoints.drop(name)
+        drop_log(self._folders.spark, name)
+
+    def rewind(self, step: Step, *, take_over: bool = False) -> WentBack:
+        """Go back: later steps are given up, their results taken out of the sinks. The job must not run.
+
+        When the job is started again it does those steps anew, from what its sources still have. A function that
+        results go to cannot be told.
+        """
+        savepoint = self.manifest(step) if isinstance(step, str) else None
+        number = savepoint.step if savepoint is not None else int(step)
+        if savepoint is not None and not self.checkpoint.manifest().time_line.has(savepoint.time_line.stamp(number)):
+            raise CheckpointError(
+                f"the step of savepoint {step!r} was given up when the job went back before it",
+                place=self.url,
+                remedy="fork it: midstream fork CKPT NAME NEW",
+            )
+        later = self._manifests.readable_after(number)
+        outputs = Outputs(self._folders, {})
+        with self._manifests.rewound(number, savepoint=savepoint, take_over=take_over) as manifest:
+            functions = outputs.forget_after(manifest, later)
+        return WentBack(number, tuple(one.step for one in later), functions)
+
+    def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
+        """Begin another job where a step of this one ended, in a checkpoint of its own; the new job's id.
+
+        Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
+        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes.
+        """
+        manifest, place = self.manifest(step), located(new)
+        unknown = sorted(set(sinks or {}) - set(manifest.queries))
+        if unknown:
+            known = ", ".join(manifest.queries)
+            raise QueryError(f"there is no query {unknown[0]!r}", place="sinks", remedy=f"use one of: {known}")
+        if not manifest.job:
+            raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder instead")
+        target = Folders(place)
+        if target.storage.names():
+            raise CheckpointError("there is something already", place=place, remedy="name a new folder")
+        copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
+        fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
+        forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
+        target.manifests.publish(forked)
+        return forked.job
+
+    @cached_property
+    def _folders(self) -> Folders:
+        return Folders(self.checkpoint.url)
+
+    @property
+    def _manifests(self) -> ManifestLog:
+        return self.checkpoint.manifests
+
+    @cached_property
+    def _store(self) -> FileStore:
+        return FileStore(self._chunks)
+
+    @property
+    def _chunks(self) -> Storage:
+        return self._folders.chunks
+
+
+def _forked(manifest: Manifest, sinks: Mapping[str, Mapping[str, Any]], target: Folders) -> Manifest:
+    """The manifest of a job that has done the same steps and is another: no sink of the old one takes it for its own.
+
+    Epochs are counted on, for the names of chunks tell by them which are older.
+    """
+    queries = {
+        name: replace(entry, sink=sinks.get(name) or as_sink(None, target.results(name)).to_json())
+        for name, entry in manifest.queries.items()
+    }
+    number = manifest.epochs[-1].number if manifest.epochs else 1
+    published = {name: value for name, value in manifest.published.items() if name != "files"}
+    return replace(
+        manifest,
+        job=secrets.token_hex(8),
+        epochs=(Epoch(number, secrets.token_hex(4), manifest.step + 1),),
+        queries=queries,
+        published=published,
+        last_command=0,
+    )
