@@ -19,7 +19,6 @@ from midstream.state.store.base import ChunkStore
 
 if TYPE_CHECKING:
     import duckdb
-    from pyspark.sql import DataFrame, SparkSession
 
 LANE, REFERENCE = "_lane", "ref:"
 INSTANT = pa.timestamp("us", "UTC")
@@ -62,8 +61,8 @@ class StateTable:
 
         return (connection or duckdb.connect()).from_arrow(self.table)
 
-    def spark(self, session: SparkSession) -> DataFrame:
-        """As a DataFrame of this session."""
+    def spark(self, session: Any) -> Any:
+        """As a DataFrame of this Spark session."""
         return session.createDataFrame(self.table)
 
 
