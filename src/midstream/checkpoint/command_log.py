@@ -43,23 +43,24 @@ class CommandLog:
 
         Raises `SinkError` where it cannot be written; then nothing was added.
         """
-        number, data = max(self._numbers(), default=0) + 1, seal(encode(command))
+        number, data = max(self.numbers(), default=0) + 1, seal(encode(command))
         while not self.storage.create(_name(number), data):
             number += 1
         return number
 
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
         """The commands with greater numbers, in order."""
-        newest = max(self._numbers(), default=0)
+        newest = max(self.numbers(), default=0)
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
-        found = ((later, self._read(later)) for later in range(number + 1, newest + 1))
+        found = ((later, self.read(later)) for later in range(number + 1, newest + 1))
         return tuple((later, command) for later, command in found if command is not None)
 
     def tidy(self, taken: int) -> None:
         """Remove commands of long ago: of those up to number `taken`, all but the newest `COMMANDS_KEPT`."""
-        self.storage.remove(_name(number) for number in sorted(self._numbers()) if number <= taken - COMMANDS_KEPT)
+        self.storage.remove(_name(number) for number in sorted(self.numbers()) if number <= taken - COMMANDS_KEPT)
 
-    def _read(self, number: int) -> Command | None:
+    def read(self, number: int) -> Command | None:
+        """A command; None where a user withdrew it. Raises `CheckpointError` where it is damaged."""
         place = self.storage.place(_name(number))
         remedy = "restore the file, or remove it and give the command again"
         try:
@@ -72,7 +73,8 @@ class CommandLog:
             message = f"the file does not read as a command: {error!r}"
             raise CheckpointError(message, place=place, remedy=remedy) from error
 
-    def _numbers(self) -> list[int]:
+    def numbers(self) -> list[int]:
+        """The numbers of the commands that are there, in no order."""
         return [int(name[:-5]) for name in self.storage.names() if _COMMAND.fullmatch(name)]
 
 

@@ -44,6 +44,10 @@ class StepLog:
         found = self._files().items()
         return sorted((at, n) for n, (epoch, at) in found if after < at <= last and epoch == _epoch(line, at))
 
+    def check(self, name: str) -> None:
+        """Raise `CheckpointError` where a file of the log cannot be read."""
+        self._values(name)
+
     def _values(self, name: str) -> list[JsonObject]:
         try:
             lines = self._storage.read(name).to_pybytes().decode(errors="replace").splitlines()

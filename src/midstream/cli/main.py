@@ -12,6 +12,7 @@ import typer
 from midstream import __version__
 from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
 from midstream.cli.demo import demo
+from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
 from midstream.cli.run import run
@@ -43,6 +44,7 @@ for command in (
     savepoint,
     fork,
     rewind,
+    doctor,
     lab,
 ):
     app.command()(command)

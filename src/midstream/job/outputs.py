@@ -201,6 +201,12 @@ class Outputs:
                     done.add(key)
         return tuple(sorted(functions))
 
+    def named_sinks(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
+        """The outputs of a manifest and their sinks, but for functions, which no manifest can hold."""
+        for output in self._outputs(manifest):
+            if output.kind != RESULTS or "function" not in (manifest.queries[output.name].sink or {}):
+                yield output, self._sink(output, manifest)
+
     def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
         yield from ((output, self._sink(output, manifest)) for output in self._outputs(manifest))
 

@@ -83,6 +83,10 @@ class FileSink(Sink):
                 self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
             storage.move_folder(ready, final)
 
+    def has(self, step: int) -> bool:
+        """Whether there are results of a step."""
+        return self._stamp(self._storage(), step) is not None
+
     def newest(self, name: str) -> Stamp | None:
         """The stamp of the last folder that has a file."""
         storage = self._storage()

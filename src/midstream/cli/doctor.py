@@ -1,0 +1,48 @@
+"""`midstream doctor`: what is wrong with a checkpoint, and what would mend it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.errors import Failed
+from midstream.cli.output import print_json, print_table, say
+
+
+def doctor(
+    path: CheckpointPath,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be mended without losing anything; the job must not run.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Read everything of a checkpoint and its sinks, and say what is wrong, where, and what would mend it.
+
+    Exit code 0: nothing does harm (any more); 1: something does.
+    """
+    from midstream.job.doctor import examine
+
+    examined = examine(path, repair=repair)
+    if as_json:
+        found = [{**one.to_json(), "mended": one in examined.mended} for one in examined.findings]
+        print_json({"well": examined.is_well, "findings": found})
+    elif not examined.findings:
+        say("nothing is wrong")
+    else:
+        print_table(
+            "findings",
+            ("check", "what", "where", "remedy"),
+            [
+                (one.check, one.problem, one.place, "mended" if one in examined.mended else one.remedy)
+                for one in examined.findings
+            ],
+        )
+    if not examined.is_well:
+        harm = [one for one in examined.findings if not one.harmless and one not in examined.mended]
+        raise Failed(
+            f"{len(harm)} of {len(examined.findings)} findings do harm: {harm[0].problem}",
+            place=harm[0].place,
+            remedy=harm[0].remedy,
+        )

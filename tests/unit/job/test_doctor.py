@@ -1,0 +1,229 @@
+"""The doctor finds every damage, says where and what mends it, mends what it says, and loses nothing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
+from midstream.cli.main import main
+from midstream.job.doctor import CHECKS, Examined, examine
+from midstream.job.folders import Folders
+from midstream.sinks import FileSink
+from midstream.step.commands.drop_query import DropQuery
+from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
+
+
+@pytest.fixture
+def ckpt(tmp_path: Path) -> Path:
+    run(tmp_path / "ckpt", range(20), tmp_path / "sink")
+    return tmp_path / "ckpt"
+
+
+def harm(found: Examined) -> list[tuple[str, str]]:
+    return [(one.check, one.problem) for one in found.findings if not one.harmless]
+
+
+def newest_chunk(ckpt: Path) -> Path:
+    return max((ckpt / "store").rglob("*.arrow"), key=lambda path: path.name)
+
+
+def flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    for at in range(len(data) // 2, len(data), 64):
+        data[at] ^= 255
+    path.write_bytes(bytes(data))
+
+
+def test_a_healthy_checkpoint_is_well(ckpt: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(ckpt)
+    assert harm(examine(ckpt)) == [] and examine(ckpt).is_well
+    assert main(["doctor", str(ckpt)]) == 0
+    assert content(ckpt) == before
+
+
+def test_a_job_that_runs_yields_no_finding(tmp_path: Path) -> None:
+    with start(tmp_path / "ckpt", tmp_path / "sink") as engine:
+        for step in range(36):
+            engine.push(rows(step))
+            if step % 7 == 0:
+                assert examine(tmp_path / "ckpt").findings == ()
+        with pytest.raises(ms.HeldCheckpointError):
+            examine(tmp_path / "ckpt", repair=True)
+
+
+def flipped_chunk(ckpt: Path) -> None:
+    flip(newest_chunk(ckpt))
+
+
+def missing_chunk(ckpt: Path) -> None:
+    newest_chunk(ckpt).unlink()
+
+
+def cut_manifest(ckpt: Path) -> None:
+    path = sorted((ckpt / "manifests").glob("*-*.json"))[-1]
+    path.write_bytes(path.read_bytes()[:-40])
+
+
+def claim_of_nonsense(ckpt: Path) -> None:
+    path = sorted((ckpt / "manifests").glob("*.claim"))[-1]
+    path.write_bytes(b"{}")
+
+
+def missing_results(ckpt: Path) -> None:
+    shutil.rmtree(ckpt.parent / "sink" / "step=00000017")
+
+
+def results_ahead(ckpt: Path) -> None:
+    manifest = Folders(str(ckpt)).manifests.latest()
+    assert manifest is not None
+    folder = ckpt.parent / "sink" / "step=00000025"
+    folder.mkdir()
+    (folder / f"{manifest.job}~{manifest.epochs[-1].token}~rows.parquet").write_bytes(b"x")
+
+
+def results_of_another(ckpt: Path) -> None:
+    folder = ckpt.parent / "sink" / "step=00000025"
+    folder.mkdir()
+    (folder / "another~0123~rows.parquet").write_bytes(b"x")
+
+
+def savepoint_of_nonsense(ckpt: Path) -> None:
+    ms.open(ckpt).savepoint("s")
+    (ckpt / "savepoints" / "s.json").write_bytes(b"nonsense")
+
+
+LASTING: dict[Callable[[Path], None], tuple[str, str]] = {
+    flipped_chunk: ("chunks", "checksum does not match"),
+    missing_chunk: ("chunks", "is missing"),
+    cut_manifest: ("manifests", "damaged"),
+    claim_of_nonsense: ("claims", "damaged"),
+    missing_results: ("sinks", "results of step 17 are missing"),
+    results_ahead: ("sinks", "the sink has step 25"),
+    results_of_another: ("sinks", "results of another job, another"),
+    savepoint_of_nonsense: ("manifests", "damaged"),
+}
+
+
+@pytest.mark.parametrize("damage", LASTING, ids=lambda damage: damage.__name__)
+def test_what_only_a_person_can_decide_is_said_and_left(
+    ckpt: Path, damage: Callable[[Path], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    damage(ckpt)
+    before = content(ckpt.parent)
+    check, problem = LASTING[damage]
+    found = [one for one in examine(ckpt).findings if one.check == check and not one.harmless]
+    assert found and problem in found[0].problem
+    assert all(one.place and one.remedy for one in found)
+    assert main(["doctor", str(ckpt), "--json"]) == 1
+    out, err = capsys.readouterr()
+    assert not json.loads(out)["well"] and "Remedy: " in err
+    assert content(ckpt.parent) == before, "to look changes nothing"
+
+
+def old_manifest_of_nonsense(ckpt: Path) -> None:
+    flip(sorted((ckpt / "manifests").glob("*-*.json"))[-3])
+
+
+def command_of_nonsense(ckpt: Path) -> None:
+    CommandLog(ckpt / "commands").append(DropQuery("pairs"))
+    (ckpt / "commands" / "000000001.json").write_bytes(b"nonsense")
+
+
+def events_of_nonsense(ckpt: Path) -> None:
+    sorted((ckpt / "events").glob("*.jsonl"))[-2].write_bytes(b"nonsense\n")
+
+
+def loose_chunk(ckpt: Path) -> None:
+    path = newest_chunk(ckpt)
+    shutil.copy(path, path.with_name("00000003-loose.arrow"))
+
+
+def unfinished_file(ckpt: Path) -> None:
+    (ckpt / "store" / ".00000003-x.arrow.0-1-2.tmp").write_bytes(b"half")
+
+
+MENDED = {
+    old_manifest_of_nonsense: "manifests",
+    command_of_nonsense: "commands",
+    events_of_nonsense: "events",
+    loose_chunk: "orphans",
+    unfinished_file: "orphans",
+}
+
+
+@pytest.mark.parametrize("damage", MENDED, ids=lambda damage: damage.__name__)
+def test_what_loses_nothing_is_mended(ckpt: Path, damage: Callable[[Path], None]) -> None:
+    damage(ckpt)
+    found = [one for one in examine(ckpt).findings if one.check == MENDED[damage]]
+    assert found and all(one.mend is not None for one in found)
+    done = examine(ckpt, repair=True)
+    assert set(found) <= set(done.mended)
+    assert done.is_well
+    assert not [one for one in examine(ckpt).findings if one.check == MENDED[damage]]
+    again = run(ckpt, range(20, 45), ckpt.parent / "sink")
+    assert counted(again) and in_sink(ckpt.parent / "sink") == in_sink(whole(ckpt.parent))
+
+
+def whole(folder: Path) -> Path:
+    """The sink of a job that nothing happened to."""
+    run(folder / "whole", range(45), folder / "whole sink")
+    return folder / "whole sink"
+
+
+def test_what_was_given_up_is_taken_out_of_the_sink(ckpt: Path) -> None:
+    manifests = Folders(str(ckpt)).manifests
+    manifests.rewind(15)  # The sinks were not told.
+    assert [one.check for one in examine(ckpt).findings if not one.harmless] == ["sinks"]
+    assert examine(ckpt, repair=True).is_well
+    stamp = FileSink(str(ckpt.parent / "sink")).newest("pairs")
+    assert stamp is not None and stamp.step == 15
+
+
+def test_a_missing_command_is_noted(ckpt: Path) -> None:
+    log = CommandLog(ckpt / "commands")
+    log.append(DropQuery("x")), log.append(DropQuery("y"))
+    (ckpt / "commands" / "000000001.json").unlink()
+    (found,) = [one for one in examine(ckpt).findings if one.check == "commands"]
+    assert "command 1 is missing" in found.problem and found.harmless
+
+
+def test_a_job_of_spark_whose_offsets_are_elsewhere(ckpt: Path) -> None:
+    """The manifest says Spark runs the job, and Spark's log is of other steps."""
+    from dataclasses import replace
+
+    log = Folders(str(ckpt)).manifests
+    manifest = log.latest()
+    assert manifest is not None
+    log.publish(replace(manifest, published={**manifest.published, "host": "spark"}))
+    assert "Spark does not know where step 19" in dict(harm(examine(ckpt)))["spark"]
+    offsets = ckpt / "spark" / "epoch=000001" / "offsets"
+    offsets.mkdir(parents=True)
+    for step in (18, 19):
+        (offsets / str(step)).touch()
+    assert not [one for one in harm(examine(ckpt)) if one[0] == "spark"]
+    (offsets / "27").touch()
+    assert "Spark has begun batch 27" in dict(harm(examine(ckpt)))["spark"]
+
+
+def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "k BIGINT, ts TIMESTAMP, v BIGINT", timestamp="ts")
+    engine.add_query("q", "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 5 SECONDS")
+    engine.push({"A": rows(0)["A"]})
+    engine.save(tmp_path / "saved")
+    assert examine(tmp_path / "saved").findings == ()
+    flip(newest_chunk(tmp_path / "saved"))
+    assert harm(examine(tmp_path / "saved")) or examine(tmp_path / "saved").findings
+
+
+def test_every_check_says_what_it_holds() -> None:
+    assert [check.__name__ for check in CHECKS] == [
+        "manifests", "chunks", "orphans", "commands", "events", "claims", "sinks", "spark",
+    ]  # fmt: skip
+    assert all(check.__doc__ for check in CHECKS)
