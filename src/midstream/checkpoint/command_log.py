@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from midstream.model.codec import decode, encode
@@ -32,6 +33,7 @@ class CommandLog:
     def __init__(self, root: Place) -> None:
         """The log in a folder, which is made when the first command is added."""
         self.storage = storage_at(root, durable=False)
+        self._removed = 0
 
     @property
     def root(self) -> Path:
@@ -50,14 +52,17 @@ class CommandLog:
 
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
         """The commands with greater numbers, in order."""
-        newest = max(self.numbers(), default=0)
+        newest = max(_numbers(self.storage.names_after("", _name(number))), default=0)
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
         found = ((later, self.read(later)) for later in range(number + 1, newest + 1))
         return tuple((later, command) for later, command in found if command is not None)
 
     def tidy(self, taken: int) -> None:
         """Remove commands of long ago: of those up to number `taken`, all but the newest `COMMANDS_KEPT`."""
-        self.storage.remove(_name(number) for number in sorted(self.numbers()) if number <= taken - COMMANDS_KEPT)
+        last = taken - COMMANDS_KEPT
+        if last > self._removed:  # Otherwise there is nothing to be found, and looking costs a request.
+            self.storage.remove(_name(number) for number in sorted(self.numbers()) if number <= last)
+            self._removed = last
 
     def read(self, number: int) -> Command | None:
         """A command; None where a user withdrew it. Raises `CheckpointError` where it is damaged."""
@@ -75,7 +80,11 @@ class CommandLog:
 
     def numbers(self) -> list[int]:
         """The numbers of the commands that are there, in no order."""
-        return [int(name[:-5]) for name in self.storage.names() if _COMMAND.fullmatch(name)]
+        return _numbers(self.storage.names())
+
+
+def _numbers(names: Iterable[str]) -> list[int]:
+    return [int(name[:-5]) for name in names if _COMMAND.fullmatch(name)]
 
 
 def _name(number: int) -> str:

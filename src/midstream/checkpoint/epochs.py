@@ -83,7 +83,8 @@ class Epochs:
 
     def is_newest(self, claim: EpochClaim) -> bool:
         """Whether nobody has claimed a later epoch."""
-        return max(self._numbers(), default=0) <= claim.number
+        later = self._storage.names_after("", _name(claim.number))
+        return not any(_EPOCH.fullmatch(name) for name in later)
 
     def release(self, claim: EpochClaim) -> None:
         """Say that the process has ended in order: whoever comes next need not wonder."""

@@ -25,6 +25,7 @@ class StepLog:
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
+        self._tidied: int | None = None
 
     def note(self, step: int, line: TimeLine, values: Iterable[JsonObject]) -> None:
         """Write what a step notes; one that is done again in its epoch replaces it."""
@@ -105,9 +106,13 @@ class EventLog(StepLog):
 
     def tidy(self, line: TimeLine, step: int) -> None:
         """Remove the files of long ago, and of steps that do not count."""
-        kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
-        newest = (_epoch(line, step), step)
-        self._storage.remove(name for name, at in self._files().items() if at <= newest and name not in kept)
+        if self._tidied is None:
+            kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
+            newest = (_epoch(line, step), step)
+            self._storage.remove(name for name, at in self._files().items() if at <= newest and name not in kept)
+        else:  # Nobody but this writer has added any since, and it knows their names.
+            self.forget(line, range(max(0, self._tidied - STEPS_KEPT + 1), step - STEPS_KEPT + 1))
+        self._tidied = step
 
 
 def _epoch(line: TimeLine, step: int) -> int:

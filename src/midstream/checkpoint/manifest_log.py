@@ -67,6 +67,7 @@ class ManifestLog:
         self.storage = storage_at(root, durable=False)
         self._keep = keep
         self._seen: dict[_Entry, Manifest] = {}
+        self._own: list[_Entry] | None = None
 
     @property
     def epochs(self) -> Epochs:
@@ -90,12 +91,13 @@ class ManifestLog:
         self._remember({**self._seen, entry: manifest})
         # The step is done: what cannot be cleaned away now is tried again with the next.
         with suppress(MidstreamError, FileNotFoundError):
-            everything = self._everything()
+            everything = sorted({*self._found(), entry})
             kept = self._counting(everything, manifest.time_line)[-self._keep :]
             self._remember({one: self._seen[one] for one in kept if one in self._seen})
-            gone = [old.name for old in everything if old < entry and old not in kept]
-            self.storage.remove(gone)
+            gone = [old for old in everything if old < entry and old not in kept]
+            self.storage.remove(old.name for old in gone)
             self.storage.tidy()
+            self._own = [one for one in everything if one not in gone]
 
     def rewind(self, step: int, *, take_over: bool = False) -> Manifest:
         """Go back to a kept step: it becomes the newest, in an epoch of its own, and later ones no longer count.
@@ -188,6 +190,15 @@ class ManifestLog:
     def _remember(self, seen: Mapping[_Entry, Manifest]) -> None:
         """Before there were epochs, a file might be written again by another process."""
         self._seen = {entry: manifest for entry, manifest in seen.items() if entry.epoch}
+
+    def _found(self) -> list[_Entry]:
+        """What may be there to be removed, as far as the writer knows: it looks only once. What others have published
+        since is of an older epoch, which the next writer removes, or of a newer one, and this one has lost the log.
+        """
+        if self._own is not None:
+            found, self._own = self._own, None
+            return found
+        return self._everything()
 
     def _everything(self) -> list[_Entry]:
         """Every file that is there, oldest first."""

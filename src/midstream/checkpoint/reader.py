@@ -26,6 +26,9 @@ from midstream.step.plan_step import plan_step
 
 JsonObject = dict[str, Any]
 
+RECENT = 8
+"""How many events are looked through for the newest of a kind."""
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -95,10 +98,16 @@ class Checkpoint:
         return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
 
     def status(self, found: Report) -> JsonObject:
-        """The report, the savepoints, the commands that wait and the newest step's event, as JSON values."""
-        steps = [event for event in self.last_events(1) if event["event"] == "step_done"]
+        """The report, the savepoints, the commands that wait, the newest step's event and how the caches did, as JSON
+        values.
+        """
+        recent = self.last_events(RECENT)
+        steps = [event for event in recent[-1:] if event["event"] == "step_done"]
+        fetched = [event for event in recent if event["event"] == "chunks_fetched"]
+        cache = {"cache": fetched[-1]} if fetched else {}
         savepoints = {name: manifest.step for name, manifest in Savepoints(self.storage).all().items()}
-        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, self.waiting(found), *steps)}
+        waiting = self.waiting(found)
+        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, waiting, *steps), **cache}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""

@@ -11,7 +11,8 @@ from midstream.job.outputs import Outputs
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 
-STEPS_BETWEEN_TIDYINGS = 16
+STEPS_BETWEEN_TIDYINGS = 8
+"""Less than the manifests that are kept, so that no chunk is forgotten that one of them listed."""
 
 
 @dataclass(frozen=True)

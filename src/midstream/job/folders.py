@@ -11,9 +11,10 @@ from midstream.checkpoint.event_log import EventLog, StepLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.manifest import Manifest
+from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at, work_folder
 from midstream.state.store.storage import Storage
-from midstream.state.sweep import sweep
+from midstream.state.sweep import Sweeper
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Folders:
     def storage(self) -> Storage:
         """What the checkpoint lies on."""
         return storage_at(self.root, durable=self.durable)
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether it lies where Spark itself cannot keep its log."""
+        return not isinstance(self.storage, LocalStorage)
 
     @property
     def chunks(self) -> Storage:
@@ -58,6 +64,10 @@ class Folders:
         """The savepoints."""
         return Savepoints(self.storage)
 
+    @cached_property
+    def _sweeper(self) -> Sweeper:
+        return Sweeper(self.chunks)
+
     def rejected(self, kind: str, stream: str) -> str:
         """Where a stream's `late` rows or `dead_letters` go."""
         return f"{self.root}/{kind}/{folder_name(stream)}"
@@ -74,10 +84,14 @@ class Folders:
         """Where a query's results are staged, unless its sink has them elsewhere."""
         return self.storage.at(f"staging/{folder_name(query)}")
 
+    def kept(self) -> tuple[Manifest, ...]:
+        """All manifests that the job may go back to."""
+        return (*self.manifests.kept(), *self.savepoints.all().values())
+
     def tidy(self, manifest: Manifest) -> None:
         """Delete chunks that no kept manifest and no savepoint lists, and the events and commands of long ago."""
-        kept = [*self.manifests.kept(), *self.savepoints.all().values()]
-        sweep(self.chunks, kept)
+        kept = self.kept()
+        self._sweeper.sweep(kept)
         self.commands.tidy(min((one.last_command for one in kept), default=0))
         self.events.tidy(manifest.time_line, manifest.step)
 

@@ -14,6 +14,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.state_tables import HeldState, StateTable, held_states, state_table
+from midstream.job.carried_log import copy_carried
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.spark_log import drop_log, fork_log, keep_log
@@ -159,6 +160,7 @@ class OpenCheckpoint:
         copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
         fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
         forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
+        copy_carried(manifest, self._folders, target)
         target.manifests.publish(forked)
         return forked.job
 

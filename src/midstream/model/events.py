@@ -38,6 +38,17 @@ class StepDelayed(Event):
 
 
 @dataclass(frozen=True)
+class ChunksFetched(Event):
+    """A step of a job whose chunks are on an object store: how often its tasks found a chunk in their machine's cache,
+    how often they fetched it, and the bytes in the fullest cache.
+    """
+
+    hits: int
+    misses: int
+    cache_bytes: int
+
+
+@dataclass(frozen=True)
 class RowsLate(Event):
     """Rows arrived after the watermark of their stream had passed them; they are in the late output."""
 

@@ -15,6 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
@@ -24,7 +25,7 @@ from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InternalError, MidstreamError, fault_located
-from midstream.model.events import EVENTS_KEPT, Event
+from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
 from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
@@ -69,14 +70,15 @@ class Driver:
         declared: Declared,
         outputs: Outputs,
         patience: Patience,
+        log: SparkLog,
         crash: CrashPoint,
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
         self.folders, self.writer = outputs.folders, writer
-        self._store = FileStore(self.folders.chunks, epoch=writer.claim.number)
+        self._store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self.patience, self._crash = patience, crash
+        self.patience, self._log, self._crash = patience, log, crash
         self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
@@ -185,7 +187,10 @@ class Driver:
         with fault_located(lambda: "the conclusion"):
             after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
+        if any(gathered.cache):
+            events = (ChunksFetched(after.step, *gathered.cache), *events)
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
+        published |= self._log.noted(after.step)
         after = replace(after, published=published)
         self._commits.publish(after, events)
         self.manifest, self.reconciled = after, True

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.job.carried_log import SparkLog
 from midstream.language.query import Query
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
@@ -20,11 +21,11 @@ Fold = Callable[[DataFrame, int], None]
 
 @dataclass(frozen=True)
 class Feed:
-    """The streams of a job, in order, the folder of Spark's own checkpoint, and when a micro-batch begins."""
+    """The streams of a job, in order, Spark's own log of it, and when a micro-batch begins."""
 
     session: SparkSession
     streams: tuple[JobStream, ...]
-    checkpoint: str
+    log: SparkLog
     trigger: Mapping[str, Any]
 
     def union(self, queries: Iterable[Query]) -> Intake:
@@ -34,7 +35,7 @@ class Feed:
 
     def start(self, frame: DataFrame, fold: Fold) -> StreamingQuery:
         """Have `fold` called with each micro-batch of a union."""
-        writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.checkpoint)
+        writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.log.folder)
         if self.trigger:
             writer = writer.trigger(**self.trigger)
         with settings(self.session, QUERY_SETTINGS):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
@@ -25,6 +26,7 @@ from midstream.spark.layout import StepLayout
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
+from midstream.state.store.chunk_cache import NOT_USED, CacheUse
 from midstream.step.admission.lanes import counted_streams
 from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
@@ -43,6 +45,7 @@ class Gathered:
     outputs: Mapping[LaneId, LaneOutput]
     seen: Mapping[str, Seen]
     files: tuple[OutputFile, ...]
+    cache: CacheUse = NOT_USED
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,8 @@ def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapp
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
     if setting.exchange.has_filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
-    return Gathered(outputs, seen, files)
+    used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
+    return Gathered(outputs, seen, files, used)
 
 
 def _with_rows_left_out(

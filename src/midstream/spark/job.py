@@ -11,11 +11,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.carried_log import spark_log
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams
-from midstream.job.spark_log import begin_log, forget_former_logs, has_committed, has_run
+from midstream.job.spark_log import has_run
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
@@ -152,7 +153,7 @@ class Job:
         folders = self._folders
         newest = folders.manifests.latest()
         refuse_other_host(newest, SPARK, folders.root)
-        if newest is None and has_run(folders.spark):
+        if newest is None and not folders.is_remote and has_run(folders.spark):
             raise CheckpointError(
                 "Spark has run here but there is no manifest",
                 place=folders.root,
@@ -172,12 +173,13 @@ class Job:
         outputs = Outputs(folders, dict(self._sinks), DataFrames(self._spark))
         outputs.open()
         outputs.check(manifest)
-        log = begin_log(folders.spark, writer.claim.number, manifest)
+        log = spark_log(folders, writer.claim.number)
+        log.begin(manifest)
         manifest = writer.begin(manifest)
         outputs.give_up_later(manifest)
-        if has_committed(log, manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
+        if log.has_committed(manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
             outputs.clear(manifest)
-        forget_former_logs(folders.spark, writer.claim.number)
+        log.forget_former()
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing)
         streams = tuple(self._streams[name] for name in manifest.streams)

@@ -23,6 +23,7 @@ from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.sinks import FileSink, StagedStep, restored
+from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.operators import results_of
@@ -35,12 +36,17 @@ _GLOB = re.compile(r"[\\*?\[\]{}]")
 
 @dataclass(frozen=True)
 class DataFrames:
-    """Makes a DataFrame of a step's results, of staged Parquet files."""
+    """Makes a DataFrame of a step's results, of staged Parquet files: Spark reads them where its own file systems can,
+    else the driver does.
+    """
 
     session: SparkSession
 
     def __call__(self, staged: StagedStep) -> DataFrame:
         """The results of the step."""
+        if not isinstance(staged.staging.storage, LocalStorage):
+            table = staged.table()
+            return self.session.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
         first = pa.BufferReader(staged.staging.storage.mapped(staged.files[0]))
         schema = from_arrow_schema(pyarrow.parquet.read_schema(first), prefer_timestamp_ntz=True)
         return self.session.read.schema(schema).parquet(*staged.paths)

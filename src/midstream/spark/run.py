@@ -21,7 +21,7 @@ from midstream.job.reconcile import Declared, differences
 from midstream.model.codec import encode
 from midstream.model.command import declare_operator
 from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
-from midstream.model.events import Event, StepDelayed, StepDone
+from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.manifest import Manifest
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
@@ -63,7 +63,9 @@ class Run:
     ) -> None:
         self._feed = feed
         crash = CrashPoint.of_environment(feed.jvm_process, os.getpid())
-        self._driver = Driver(writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), crash)
+        self._driver = Driver(
+            writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), feed.log, crash
+        )
         self._error: BaseException | None = None
         self._stopping = self._widening = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
@@ -146,7 +148,9 @@ class Run:
         waiting = self._driver.folders.commands.after(manifest.last_command)
         steps = [encode(event) for event in self.events if isinstance(event, StepDone)]
         delayed = {} if self.delayed is None else {"delayed": encode(self.delayed)}
-        return {"state": self.state, **delayed, **status(report(manifest), waiting, *steps[-1:])}
+        fetched = [event for event in self.events if isinstance(event, ChunksFetched)]
+        cache = {"cache": encode(fetched[-1])} if fetched else {}
+        return {"state": self.state, **delayed, **status(report(manifest), waiting, *steps[-1:]), **cache}
 
     @property
     def state(self) -> str:

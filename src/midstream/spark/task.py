@@ -21,12 +21,14 @@ from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
+from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
+from midstream.state.store.chunk_cache import CacheUse, ChunkCache
 from midstream.state.store.files import FileStore
 from midstream.step.admission.admit import Mask, judge
 from midstream.step.fold import state_of
@@ -82,8 +84,10 @@ class StepTask:
 
     def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
         numbers = {number: self.plan.lanes(group) for number, group in enumerate(self.groups)}
+        store = self.writes.store
+        store.read_ahead(self._listed(partition))
         arrived = shares(batches, self.streams, numbers, self.tags)
-        report = TaskReport(self, secrets.token_hex(4))
+        report = TaskReport(self, secrets.token_hex(4), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -93,7 +97,14 @@ class StepTask:
             }
             report.deliver(group, lane, self._lane(group, lane, own))
             self.writes.crash.reach("amid_tasks", self.clock.step)
+        store.finish()
         return report.to_json()
+
+    def _listed(self, partition: int) -> Iterator[ChunkRef]:
+        """The chunks of the partition's lanes."""
+        for group, lane in self.lanes[partition]:
+            state = self.plan.manifest.lane_states.get(LaneId(self.groups[group], lane), LaneState())
+            yield from (ref for listing in state.states.values() for ref in listing.chunks)
 
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
         name = self.groups[group]
@@ -118,6 +129,7 @@ class TaskReport:
 
     task: StepTask
     token: str
+    used_before: CacheUse
     seen: dict[str, Seen] = field(default_factory=dict)
     lanes: dict[str, Any] = field(default_factory=dict)
     files: list[OutputFile] = field(default_factory=list)
@@ -150,7 +162,8 @@ class TaskReport:
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
-        return {"lanes": self.lanes, "files": self.files, "seen": seen, "entered": self.entered}
+        cache = list(ChunkCache.here().use.since(self.used_before))
+        return {"lanes": self.lanes, "files": self.files, "seen": seen, "entered": self.entered, "cache": cache}
 
     def _put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
         if table.num_rows:

@@ -13,8 +13,13 @@ from midstream.model.manifest import Manifest
 from midstream.state.store.files import SUFFIX, file_of, forget_opened
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
+from midstream.state.store.storage import Storage
 
 _CHUNK = re.compile(rf"(?:epoch=(\d+)/)?(?:.*/)?\.?(\d+)-[^/]*(?:{re.escape(SUFFIX)}|\.tmp)", re.DOTALL)
+
+
+TIMES_BETWEEN_LOOKS = 128
+"""How often a `Sweeper` deletes by name before it looks at every file again."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,32 @@ def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
     if isinstance(storage, LocalStorage):
         _remove_empty(storage.root)
     return Swept(len(gone), sum(size for _, size in gone))
+
+
+class Sweeper:
+    """Sweeps a store while one job writes it, again and again, without looking at every file each time.
+
+    What manifests have listed since the last time and none lists any more is deleted by name; now and then, and the
+    first time, everything is looked at, for what broken-off attempts have left. It must be called before a manifest
+    that was published since the last time is no longer kept.
+    """
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._listed: set[str] | None = None
+        self._times = 0
+
+    def sweep(self, manifests: Iterable[Manifest]) -> None:
+        """Delete what none of the kept manifests lists."""
+        manifests = tuple(manifests)
+        now = {f"{name}{SUFFIX}" for manifest in manifests for name in listed(manifest)}
+        if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:
+            sweep(self._storage, manifests)
+        else:
+            gone = sorted(self._listed - now)
+            self._storage.remove(gone)
+            forget_opened(map(self._storage.place, gone))
+        self._listed, self._times = now, self._times + 1
 
 
 def _is_older(name: str, newest: tuple[int, int]) -> bool:

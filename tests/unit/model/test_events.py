@@ -5,6 +5,7 @@ import pytest
 from midstream.model.codec import decode, encode
 from midstream.model.events import (
     ChainChanged,
+    ChunksFetched,
     CommandRefused,
     Event,
     LanesRescaled,
@@ -26,6 +27,7 @@ EVENTS: tuple[Event, ...] = (
     StepDone(1, {"A": 2}, {"q": 3}, 4, 5, {"A": None}),
     RowsLate(1, "A", 2, 3),
     StepDelayed(1, "cannot write", 3),
+    ChunksFetched(1, 9, 1, 4096),
     RowsRejected(1, "A", 2),
     QueryAdded(1, "q", "(A B)", 5_000_000, 25_000_000),
     QueryChanged(1, "q", "SELECT 1", "new", 25_000_000),

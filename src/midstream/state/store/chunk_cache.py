@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -24,6 +24,25 @@ FOLDER, LIMIT = "MIDSTREAM_CACHE", "MIDSTREAM_CACHE_BYTES"
 DEFAULT_LIMIT = 8 << 30
 _SLACK = 1 / 16
 """The share of the limit that one process may add before it looks how much there is."""
+
+
+class CacheUse(NamedTuple):
+    """How often a chunk was found in the cache and how often not, and how many bytes the cache holds."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes: int = 0
+
+    def since(self, before: CacheUse) -> CacheUse:
+        """What was counted since then, and the bytes it holds now."""
+        return CacheUse(self.hits - before.hits, self.misses - before.misses, self.bytes)
+
+    def beside(self, other: CacheUse) -> CacheUse:
+        """What two processes of a machine, or of two, have counted; the bytes of the fuller cache."""
+        return CacheUse(self.hits + other.hits, self.misses + other.misses, max(self.bytes, other.bytes))
+
+
+NOT_USED = CacheUse()
 
 
 class ChunkCache:
@@ -45,6 +64,7 @@ class ChunkCache:
         self.folder, self.limit = folder, limit
         self.hits = self.misses = 0
         self._added = limit  # Whatever was left here before is looked at with the first file.
+        self._held = 0
 
     @staticmethod
     def here() -> ChunkCache:
@@ -54,6 +74,11 @@ class ChunkCache:
         if not limit.isdigit():
             raise SinkError(f"{LIMIT} is {limit!r}", place="environment", remedy="give a number of bytes, or unset it")
         return _cache(folder, int(limit))
+
+    @property
+    def use(self) -> CacheUse:
+        """What this process has counted; the bytes are those when it last looked, and what it has added since."""
+        return CacheUse(self.hits, self.misses, self._held)
 
     def get(self, place: str) -> pa.Buffer | None:
         """What is kept of a place, as a view of the mapped file, which stays valid when the file is removed."""
@@ -79,6 +104,7 @@ class ChunkCache:
                 return  # Somebody else's: what lies there may be meant to deceive.
             write_whole(self._path(place), data)
         self._added += size
+        self._held += size
         if self._added > self.limit * _SLACK:
             self._added = 0
             self._make_room()
@@ -112,13 +138,13 @@ class ChunkCache:
 
     def _make_room(self) -> None:
         files = self._files()
-        size = sum(size for _, size, _ in files)
+        self._held = sum(size for _, size, _ in files)
         for _, one, path in sorted(files):
-            if size <= self.limit * (1 - _SLACK):
+            if self._held <= self.limit * (1 - _SLACK):
                 return
             with suppress(OSError):
                 os.unlink(path)
-            size -= one
+            self._held -= one
 
     def _files(self) -> list[tuple[int, int, str]]:
         """Last use, size and path of each."""

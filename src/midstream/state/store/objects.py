@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from midstream.model.errors import MidstreamError, ReadError, SinkError, WriteError
+from midstream.model.errors import ReadError, SinkError, WriteError
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.storage import Storage
 
@@ -39,6 +39,7 @@ _NO_BUCKET = "NoSuchBucket"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
 
 _T = TypeVar("_T")
+_Fault = TypeVar("_Fault", ReadError, WriteError)
 
 
 class ObjectStorage(Storage):
@@ -234,7 +235,7 @@ class ObjectStorage(Storage):
         except _exceptions().BaseError as error:
             raise self._fault(ReadError, "read", error, name) from None
 
-    def _fault(self, kind: type[MidstreamError], doing: str, error: Exception, name: str) -> MidstreamError:
+    def _fault(self, kind: type[_Fault], doing: str, error: Exception, name: str) -> _Fault:
         _client.cache_clear()  # What was wrong may be mended by the next request, if that looks for it anew.
         status, code = _STATUS.search(str(error)), _code(error)
         said = "the store does not answer"
