@@ -7,13 +7,14 @@ files of another.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
-from contextlib import suppress
+import uuid
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.disk import cannot_write, names_in
+from midstream.state.store.disk import cannot_write, names_in, write_whole
 from midstream.state.store.files import epoch_folder
 
 _SAVEPOINT = "savepoint="
@@ -65,9 +66,8 @@ def fork_log(root: str, target: str, step: int) -> None:
     """Begin the log of another job below `target`, which goes on after a step of this one."""
     if has_run(root):
         _copy(_former(root, step), target, step)
-        # Spark finds a name for the other job's query by itself.
-        with suppress(FileNotFoundError):
-            os.unlink(f"{target}/metadata")
+        # Spark runs no two queries of one id at once.
+        write_whole(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
 
 
 def offsets_of(root: str) -> set[int]:
