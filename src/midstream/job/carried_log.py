@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from midstream.job.folders import Folders
@@ -126,6 +126,9 @@ class CarriedLog(SparkLog):
         self._objects = objects
         self._last_carried |= dict.fromkeys(objects.values(), step)
         gone = [name for name, last in self._last_carried.items() if last < step - _KEPT]
+        if gone:
+            kept = _carried(self._folders.savepoints.all().values())
+            gone = [name for name in gone if name not in kept]
         self._storage.remove(gone)
         for name in gone:
             del self._last_carried[name]
@@ -134,8 +137,7 @@ class CarriedLog(SparkLog):
     def forget_former(self) -> None:
         """Remove the logs of former epochs from this disk, and the objects that nothing which is kept carries."""
         super().forget_former()
-        carried = (manifest.published.get(CARRIED) or {} for manifest in self._folders.kept())
-        kept = {name for one in carried for name in one.get("objects", {}).values()}
+        kept = _carried(self._folders.kept())
         self._storage.remove(name for name in self._storage.names() if name not in kept)
 
     def _paths(self, step: int) -> Iterator[str]:
@@ -171,6 +173,12 @@ class CarriedLog(SparkLog):
             message = "a part of Spark's log is damaged: its checksum does not match"
             raise CheckpointError(message, place=self._storage.place(name), remedy=_REMEDY)
         return bytes(data).decode()
+
+
+def _carried(manifests: Iterable[Manifest]) -> set[str]:
+    """The objects that manifests carry by name."""
+    carried = (manifest.published.get(CARRIED) or {} for manifest in manifests)
+    return {name for one in carried for name in one.get("objects", {}).values()}
 
 
 def _number(name: str) -> int:

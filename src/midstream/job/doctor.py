@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from midstream.checkpoint.reader import Checkpoint
+from midstream.job.carried_log import CARRIED
 from midstream.job.folders import Folders
 from midstream.job.outputs import JobOutput, Outputs
 from midstream.job.reconcile import HOST, SPARK
@@ -280,6 +281,11 @@ def spark(patient: Patient) -> Iterator[Finding]:
     """Spark's offsets are those of the steps that are done."""
     manifest = patient.newest
     if manifest is None or not manifest.job or manifest.published.get(HOST, SPARK) != SPARK or manifest.step < 0:
+        return
+    if patient.folders.is_remote:
+        if CARRIED not in manifest.published:
+            problem, remedy = "the newest manifest does not carry Spark's log", "go back to a step that does"
+            yield Finding("spark", problem, patient.folders.root, remedy)
         return
     offsets = offsets_of(patient.folders.spark)
     if manifest.step not in offsets:

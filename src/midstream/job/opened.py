@@ -17,6 +17,7 @@ from midstream.checkpoint.state_tables import HeldState, StateTable, held_states
 from midstream.job.carried_log import copy_carried
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
+from midstream.job.reconcile import HOST, SPARK
 from midstream.job.spark_log import drop_log, fork_log, keep_log
 from midstream.model.errors import CheckpointError, QueryError
 from midstream.model.manifest import Manifest
@@ -110,7 +111,8 @@ class OpenCheckpoint:
             raise CheckpointError("a saved engine is one step", place=self.url, remedy="copy its folder instead")
         self._folders.savepoints.add(name, manifest)
         try:
-            keep_log(self._folders.spark, name, manifest.step)
+            if not self._folders.is_remote:  # There the manifest carries it.
+                keep_log(self._folders.spark, name, manifest.step)
         except BaseException:
             self._folders.savepoints.drop(name)
             raise
@@ -157,8 +159,17 @@ class OpenCheckpoint:
         target = Folders(place)
         if target.storage.names():
             raise CheckpointError("there is something already", place=place, remedy="name a new folder")
+        if manifest.published.get(HOST, SPARK) == SPARK and target.is_remote != self._folders.is_remote:
+            raise CheckpointError(
+                "a job on Spark cannot be forked from a folder to an object store, or back",
+                place=place,
+                remedy="name a place of the same kind as the checkpoint",
+            )
         copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
-        fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
+        if target.is_remote:
+            copy_carried(manifest, self._folders, target)
+        else:
+            fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
         forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
         copy_carried(manifest, self._folders, target)
         target.manifests.publish(forked)

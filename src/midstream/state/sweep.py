@@ -77,7 +77,7 @@ class Sweeper:
     def sweep(self, manifests: Iterable[Manifest]) -> None:
         """Delete what none of the kept manifests lists."""
         manifests = tuple(manifests)
-        now = {f"{name}{SUFFIX}" for manifest in manifests for name in listed(manifest)}
+        now = {file_of(name) for manifest in manifests for name in listed(manifest)}
         if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:
             sweep(self._storage, manifests)
         else:
