@@ -9,6 +9,27 @@ MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
 
 
+SMALL, MOST_SMALL = 2_048, 3
+"""Up to so many rows a chunk is small, and of more small neighbours than that one chunk is made: it costs less to write
+so few rows anew than to search one more chunk in every probe, and to list it in every manifest.
+"""
+
+
+def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
+    """The half-open range of neighbours to merge into one chunk: small ones, or what `choose_neighbours` says.
+
+    >>> to_merge([40_000, 10, 10, 10, 10]), to_merge([40_000, 10, 10, 10])
+    ((1, 5), None)
+    """
+    begin = 0
+    for end, size in enumerate([*sizes, SMALL + 1]):
+        if size > SMALL:
+            if end - begin > MOST_SMALL:
+                return begin, end
+            begin = end + 1
+    return choose_neighbours(sizes, most)
+
+
 def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 

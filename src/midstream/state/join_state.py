@@ -13,7 +13,7 @@ import numpy.typing as npt
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
-from midstream.state.compaction import choose_neighbours, is_sparse
+from midstream.state.compaction import is_sparse, to_merge
 from midstream.state.lineage import Lineage
 from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, to_batch
 from midstream.state.specs import StateSpec
@@ -92,7 +92,7 @@ class JoinState:
         if self.delta is None:
             return 0
         aged, runs = len(self.delta), [run for run in (*self.old, self.delta) if len(run)]
-        while found := choose_neighbours([len(run) for run in runs]):
+        while found := to_merge([len(run) for run in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
         self.old, self.delta = runs, None
         return aged
@@ -109,7 +109,7 @@ class JoinState:
             runs.append(self.delta)
         if self.spec.lineage is not None and self.spec.lineage.cuts and now is not None:
             return self._finish_slices(store, name, runs, self.spec.lineage, now)
-        while found := choose_neighbours([len(p) for p in runs]):
+        while found := to_merge([len(p) for p in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
         chunks = [run.ref or _stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
         if self.spec.lineage is not None:
@@ -130,7 +130,7 @@ class JoinState:
         kept: list[SortedRun] = []
         for at, group in groupby(range(len(runs)), lambda i: slices[i]):
             inside = [runs[i] for i in group]
-            while found := choose_neighbours([len(p) for p in inside], MOST_IN_SLICE):
+            while found := to_merge([len(p) for p in inside], MOST_IN_SLICE):
                 inside[found[0] : found[1]] = [merge_runs(inside[found[0] : found[1]])]
             for run in inside:
                 ref = run.ref or _stored(store, f"{name}-{len(chunks)}", run)

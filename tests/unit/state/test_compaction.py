@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.state.compaction import choose_neighbours, is_sparse
+from midstream.state.compaction import MOST_SMALL, SMALL, choose_neighbours, is_sparse, to_merge
 
 sizes = st.lists(st.integers(0, 1000), max_size=60)
 
@@ -64,3 +64,17 @@ def history(window: int, steps: int) -> list[tuple[int, int]]:
             written += last - first + 1
         found.append((len(chunks), written))
     return found
+
+
+def test_there_are_never_many_small_neighbours() -> None:
+    """However rows come in; and a row is not written anew for ever, for what is merged is small no longer."""
+    sizes: list[int] = []
+    written = 0
+    for step in range(3_000):
+        sizes.append(1 + step % 50)
+        while found := to_merge(sizes):
+            start, end = found
+            written += sum(sizes[start:end])
+            sizes[start:end] = [sum(sizes[start:end])]
+        assert sum(size <= SMALL for size in sizes) <= MOST_SMALL
+    assert written < (SMALL + 200) * 3_000 / MOST_SMALL
