@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, wait
 from dataclasses import replace
 from itertools import count
 
@@ -28,6 +28,9 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
 from midstream.step.fold import StepResult
+
+SIDE_BY_SIDE = 1 << 20
+"""From so many bytes of results on they are written beside the chunks; with less, threads only wait for each other."""
 
 
 class EngineCheckpoint:
@@ -96,23 +99,30 @@ class EngineCheckpoint:
         """Commit a step; its manifest as it is published. Raises before anything of it counts, or not at all."""
         self.refuse_if_lost()
         manifest = self.outputs.named(result.manifest)
-        staged = pool.submit(
-            self.outputs.stage_tables, before, manifest, _tables(result), f"attempt{next(self._attempts)}"
-        )
+        tables, attempt = _tables(result), f"attempt{next(self._attempts)}"
+
+        def stage() -> list[list[object]]:
+            return [list(file) for file in self.outputs.stage_tables(before, manifest, tables, attempt)]
+
         self.reach("amid_tasks", manifest.step)
-        try:
-            manifest = self.store.written(manifest, pool.map)
-        finally:
-            staged.exception()
+        if sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
+            files, after = stage(), self.store.written(manifest)
+        else:
+            staged = pool.submit(stage)
+            try:
+                after = self.store.written(manifest, pool.map)
+            finally:
+                wait([staged])
+            files = staged.result()
         self.reach("after_chunks", manifest.step)
-        manifest = self._marked(manifest, [list(file) for file in staged.result()])
+        after = self._marked(after, files)
         try:
-            self._commits.publish(manifest, events)
+            self._commits.publish(after, events)
         except LostCheckpointError as error:
             self._lost = error
             raise
         self._undelivered = True
-        return manifest
+        return after
 
     def finish(self, manifest: Manifest) -> None:
         """Fill the sinks with the results of the newest step, unless that was done."""
