@@ -98,6 +98,8 @@ def measure(
             rate = f"steady {found.steady_rate:>9,.0f} rows/s" if len(found.batches) > 1 else ""
             answer = f"{found.answer.rows:>10,} results"
             console.print(f"{number + 1} {PEERS[peer][0]:<50}{found.seconds:>8.2f} s {answer}  {rate}", soft_wrap=True)
+            for name, value in found.notes.items():
+                console.print(f"  {name}: {value}", soft_wrap=True)
     return measurements, failed
 
 

@@ -25,6 +25,7 @@ PEERS: dict[str, tuple[str, str]] = {
     "embedded": ("midstream embedded, 1 thread", "midstream_embedded:run"),
     "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
     "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
+    "midstream_s3": ("midstream on Spark, checkpoint on an S3 server here", "midstream_spark:on_an_object_store"),
     "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
     "spark_tuned": ("Spark's own join, default state store, tuned files", "spark_native:tuned_files"),
     "spark_rocksdb": ("Spark's own join, RocksDB", "spark_native:rocksdb"),

@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
 import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
 from benchmarks.peers.session import BatchWatch, session, source
+from tests.object_server import BUCKET, ObjectServer, free_port
 
 
 def run(task: Task) -> Measurement:
-    """Run the scenario as a job to its end."""
+    """Run the scenario as a job to its end, its checkpoint on the local disk."""
+    return _run(task, "midstream_spark", str(task.work / "checkpoint"))
+
+
+def on_an_object_store(task: Task) -> Measurement:
+    """The same with the checkpoint on an S3 server on this machine, over HTTP."""
+    server = ObjectServer(free_port())
+    server.start()
+    try:
+        os.environ.update(server.environment, MIDSTREAM_CACHE=str(task.work / "cache"), MIDSTREAM_WORK=str(task.work))
+        return _run(task, "midstream_s3", f"s3://{BUCKET}/checkpoint", lambda steps: _requests(server, steps))
+    finally:
+        server.stop()
+
+
+def _run(task: Task, peer: str, checkpoint: str, notes: Any = None) -> Measurement:
     scenario = task.scenario
     spark = session(task.work)
     watch = BatchWatch()
     spark.streams.addListener(watch)
-    job = ms.Job(spark, checkpoint=str(task.work / "checkpoint"), lanes=2)
+    job = ms.Job(spark, checkpoint=checkpoint, lanes=2)
     for stream in scenario.streams:
         job.stream(stream, source(spark, task, stream), timestamp="ts")
     job.query("answer", scenario.midstream, sink=ms.sinks.files(str(task.work / "answer"), format="parquet"))
     job.start(trigger={"availableNow": True}).await_termination()
     batches = watch.batches()
     spark.stop()
-    return Measurement("midstream_spark", scenario.name, batches, answer_of_files(task.work / "answer"))
+    answer = answer_of_files(task.work / "answer")
+    return Measurement(peer, scenario.name, batches, answer, notes(len(batches)) if notes else {})
+
+
+def _requests(server: ObjectServer, steps: int) -> Mapping[str, Any]:
+    """How many requests of each kind a step made, starting and ending the job included."""
+    counted = Counter(request.kind for request in server.requests())
+    return {"requests a step": {kind: round(times / steps, 1) for kind, times in sorted(counted.items())}}

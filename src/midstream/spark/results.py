@@ -85,6 +85,12 @@ def stream_of(
             place=f"query {query}",
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
+    if "://" in sink.path:
+        raise SinkError(
+            "Spark's file source reads no object store without a connector of Hadoop's",
+            place=sink.path,
+            remedy="give the query a sink on a mounted path, or read the folders by spark.readStream with a connector",
+        )
     if found := _GLOB.search(sink.path):  # Spark reads files below such a folder twice, even if it is escaped.
         raise SinkError(
             f"Spark's file source cannot read a folder with {found[0]!r} in its path",
