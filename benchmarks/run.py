@@ -21,7 +21,7 @@ from rich.console import Console
 
 from benchmarks.compare import compare, disagreements
 from benchmarks.measurement import Measurement
-from benchmarks.peers import PEERS
+from benchmarks.peers import BY_NAME, PEERS
 from benchmarks.report import Result, load_results, page
 from benchmarks.scenarios import SCENARIOS, Scenario
 
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scenario = SCENARIOS[name].quick() if options.quick else SCENARIOS[name]
         console.rule(f"{name}: {SCENARIOS[name].title}{' (quick: smaller)' if options.quick else ''}")
         with tempfile.TemporaryDirectory(prefix="midstream-benchmarks-") as folder:
-            peers = [peer for peer in options.peer or PEERS if peer not in scenario.left_out]
+            peers = [
+                peer
+                for peer in options.peer or PEERS
+                if peer not in scenario.left_out and (options.peer or peer not in BY_NAME)
+            ]
             measurements, failed = measure(scenario, peers, rounds, Path(folder), console)
         wrong += failed + disagreements(measurements)
         if measurements:

@@ -221,7 +221,7 @@ def on_spark(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     from midstream.spark.session import local_session
 
     soak, progress = Soak("job on Spark"), watch(month.steps)
-    command_log.COMMANDS_KEPT = event_log.STEPS_KEPT = KEPT_ON_SPARK
+    event_log.STEPS_KEPT, command_log.COMMANDS_KEPT = KEPT_ON_SPARK, KEPT_ON_SPARK // 4
     with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
         root = Path(folder)
         for step in range(month.steps):

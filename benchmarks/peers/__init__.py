@@ -26,11 +26,15 @@ PEERS: dict[str, tuple[str, str]] = {
     "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
     "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
     "midstream_s3": ("midstream on Spark, checkpoint on an S3 server here", "midstream_spark:on_an_object_store"),
+    "midstream_spark_unsynced": ("midstream on Spark, nothing synced to the disk", "midstream_spark:unsynced"),
     "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
     "spark_tuned": ("Spark's own join, default state store, tuned files", "spark_native:tuned_files"),
     "spark_rocksdb": ("Spark's own join, RocksDB", "spark_native:rocksdb"),
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
+
+BY_NAME = frozenset({"midstream_spark_unsynced"})
+"""Peers that run only where somebody names them: what differs among them is the checkpoint."""
 
 
 def peer(name: str) -> Callable[[Task], Measurement]:

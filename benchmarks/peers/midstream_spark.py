@@ -19,6 +19,11 @@ def run(task: Task) -> Measurement:
     return _run(task, "midstream_spark", str(task.work / "checkpoint"))
 
 
+def unsynced(task: Task) -> Measurement:
+    """The same, but a loss of power may lose what a step has done."""
+    return _run(task, "midstream_spark_unsynced", str(task.work / "checkpoint"), durable=False)
+
+
 def on_an_object_store(task: Task) -> Measurement:
     """The same with the checkpoint on an S3 server on this machine, over HTTP."""
     server = ObjectServer(free_port())
@@ -30,12 +35,12 @@ def on_an_object_store(task: Task) -> Measurement:
         server.stop()
 
 
-def _run(task: Task, peer: str, checkpoint: str, notes: Any = None) -> Measurement:
+def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: bool = True) -> Measurement:
     scenario = task.scenario
     spark = session(task.work)
     watch = BatchWatch()
     spark.streams.addListener(watch)
-    job = ms.Job(spark, checkpoint=checkpoint, lanes=2)
+    job = ms.Job(spark, checkpoint=checkpoint, lanes=2, durable=durable)
     for stream in scenario.streams:
         job.stream(stream, source(spark, task, stream), timestamp="ts")
     job.query("answer", scenario.midstream, sink=ms.sinks.files(str(task.work / "answer"), format="parquet"))
