@@ -278,12 +278,15 @@ class Engine:
 
     @property
     def late(self) -> Mapping[str, pa.Table]:
-        """Per stream the rows that arrived too late, with the `_watermark` they missed."""
+        """Per stream the rows that arrived too late, with the `_watermark` they missed.
+
+        Without a checkpoint they are in memory, where the newest 100,000 of a stream stay; `RowsLate` counts all.
+        """
         return MappingProxyType(self._rejected(LATE, self._late))
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
-        """Per stream the rows that could not be read, with the `_reason`."""
+        """Per stream the rows that could not be read, with the `_reason`; as many as of `late`."""
         return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -1,0 +1,20 @@
+"""Late rows and dead letters of an endless stream do not fill the memory."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from midstream.step.admission import outputs
+
+
+def test_the_newest_rejected_rows_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "ROWS_KEPT", 5)
+    kept: dict[str, pa.Table] = {}
+    for begin in range(0, 12, 3):
+        kept = outputs.appended(kept, {"A": pa.table({"k": range(begin, begin + 3)})})
+    kept = outputs.appended(kept, {"B": pa.table({"k": range(9)})})
+    assert {name: table["k"].to_pylist() for name, table in kept.items()} == {
+        "A": [7, 8, 9, 10, 11],
+        "B": [4, 5, 6, 7, 8],
+    }
