@@ -48,7 +48,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (AddQuery("q", ONE), QueryError, "q", "drop it or use another name"),
     (AddQuery("p", "SELECT A.x FROM A"), LanguageError, "line 1, column 8", "use one of"),
     (AddQuery("p", THREE, plan="(A B)"), PlanError, "plan", ""),
-    (AddQuery("p", THREE, operator=NOWHERE), QueryError, "operator nowhere:No()", "check the name"),
+    (AddQuery("p", THREE, operator=NOWHERE), QueryError, "operator nowhere:No()", "midstream.allow_operators"),
     (AddQuery("p", COUNT, operator=NOWHERE), QueryError, "add_query", "plain query"),
     (ChangeQuery("p", ONE), QueryError, "p", "use one of: q"),
     (ChangeQuery("q", ONE), QueryError, "q", ""),
