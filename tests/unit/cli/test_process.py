@@ -40,7 +40,7 @@ def test_output_in_a_pipe_is_plain_text(job: SmallJob) -> None:
 
 
 def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
-    (job.path / "events" / "000000000000.jsonl").write_text("{")
+    (job.path / "events" / "000000000000.jsonl").write_text("{}")
     quiet = midstream("status", str(job.path), "--events", "1")
     assert quiet.returncode == 1 and quiet.stderr.count("\n") == 1 and "MIDSTREAM_TRACEBACK" in quiet.stderr
     loud = midstream("status", str(job.path), "--events", "1", MIDSTREAM_TRACEBACK="1")
