@@ -124,8 +124,9 @@ class Counting:
         answer = b"".join(self.application(environ, start_response))
         kind = _kind(method, environ)
         listed = answer.count(b"<Contents>") + answer.count(b"<CommonPrefixes>") if kind == "LIST" else 0
+        prefix = parse_qs(environ.get("QUERY_STRING", "")).get("prefix", [""])[0]
         with self.lock:
-            self.requests.append((kind, path, listed))
+            self.requests.append((kind, f"{path}/{prefix}", listed))
         return [answer]
 
     def _control(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
