@@ -35,6 +35,7 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, and sharing
 	@$(with_java) $(bin)/python -m benchmarks.run
 	@$(with_java) $(bin)/python -m benchmarks.sharing
+	@$(bin)/python -m benchmarks.durable
 	@$(with_java) $(bin)/python -m benchmarks.checkpoints
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
