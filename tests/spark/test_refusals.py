@@ -61,7 +61,7 @@ def test_queries(spark: SparkSession, tmp_path: Path) -> None:
     refused(ms.QueryError, lambda: make().query("q", PAIRS), "already")
     refused(ms.SinkError, lambda: make().query("r", PAIRS, sink=5), "no sink")  # type: ignore[arg-type]
     refused(ms.SinkError, lambda: ms.sinks.files(tmp_path, format="orc"), "orc", "parquet")
-    refused(ms.SinkError, lambda: ms.sinks.files("s3://bucket/x"), "s3")
+    refused(ms.SinkError, lambda: ms.sinks.files("ftp://host/x"), "ftp")
     refused(ms.QueryError, lambda: ms.Job(spark, tmp_path, lanes=0), "lanes")
     refused(ms.QueryError, lambda: ms.Job(spark, tmp_path, sharing="much"), "much")
     refused(ms.InputError, lambda: ms.Job("spark", tmp_path), "session")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from midstream.language.evaluate import all_hold
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words
-from midstream.state.compaction import is_sparse, to_merge
+from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import NUMBER, BaseRows, RowRun, numbered, united
 from midstream.state.sorted_run import before_relived, is_dead
@@ -131,7 +131,8 @@ class BaseState:
         runs = [run for run in runs if run.batch.num_rows]
         if new.batch.num_rows:
             runs = [*runs, new]
-        while found := to_merge([s.batch.num_rows for s in runs]):
+        # The bounds of these chunks tell the rate of a stream, so small ones are left apart.
+        while found := choose_neighbours([s.batch.num_rows for s in runs]):
             runs[found[0] : found[1]] = self._merge(runs[found[0] : found[1]])
         chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(runs))
         return StateListing(chunks, live, new.end, lineage=self.spec.lineage.digest if self.spec.lineage else "")

@@ -142,7 +142,10 @@ class LocalStorage(Storage):
                         yield f"{prefix}{entry.name}", entry.stat().st_size
 
     def remove(self, names: Iterable[str]) -> None:
-        """Unlink each; folders that are empty then go too. Nothing is removed through a link that leads elsewhere."""
+        """Unlink each; folders that are empty then go too, as do those they alone were in.
+
+        Nothing is removed through a link that leads elsewhere.
+        """
         folders, own = set(), os.path.realpath(self._root)
         for name in names:
             folder = os.path.dirname(self.path(name))
@@ -153,13 +156,14 @@ class LocalStorage(Storage):
             try:
                 os.unlink(self.path(name))
             except FileNotFoundError:
-                continue
+                pass
             except OSError as error:
                 raise cannot_write(error, self.path(name)) from error
             folders.add(folder)
         for folder in folders:
             with suppress(OSError):
                 os.rmdir(folder)
+                os.rmdir(os.path.dirname(folder))
 
     def remove_folder(self, folder: str) -> None:
         """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""

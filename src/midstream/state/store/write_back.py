@@ -34,9 +34,10 @@ class WriteBackStore:
     >>> with TemporaryDirectory() as folder:
     ...     store = WriteBackStore(FileStore(folder))
     ...     ref = store_chunk(store, "000007-rows", pa.record_batch({"k": [1, 2]}))
-    ...     lane = LaneState({StateId("rows/A"): StateListing((ref,))})
+    ...     id = StateId.parse("A.68d08664235b.rows")
+    ...     lane = LaneState({id: StateListing((ref,))})
     ...     manifest = store.written(Manifest(step=7, lane_states={LaneId("single", 0): lane}))
-    ...     (kept,) = manifest.lane_states[LaneId("single", 0)].states[StateId("rows/A")].chunks
+    ...     (kept,) = manifest.lane_states[LaneId("single", 0)].states[id].chunks
     ...     kept.name, FileStore(folder).get(kept).to_pydict()
     ('00000007-small.1@0', {'k': [1, 2]})
     """
