@@ -82,7 +82,7 @@ def test_a_sink_that_fails_in_mid_run(spark: SparkSession, tmp_path: Path) -> No
     rows = pa.table({"k": [1], "s": ["x"], "v": [1.0], "ts": pa.array([1], pa.timestamp("us"))}, schema=SCHEMA)
     for spec in (A, B):
         place.feed(spec.name, 0, rows)
-    make = lambda: job(spark, place, [A, B], {"q": PAIRS})  # noqa: E731
+    make = lambda: job(spark, place, [A, B], {"q": PAIRS}, patience=0)  # noqa: E731
     asked = make()
     place.answers("q").mkdir(parents=True)
     (place.answers("q") / "_staging").write_text("in the way")
