@@ -161,9 +161,11 @@ class LocalStorage(Storage):
                 raise cannot_write(error, self.path(name)) from error
             folders.add(folder)
         for folder in folders:
+            outer = os.path.dirname(folder)
             with suppress(OSError):
                 os.rmdir(folder)
-                os.rmdir(os.path.dirname(folder))
+                if outer != self._root:
+                    os.rmdir(outer)
 
     def remove_folder(self, folder: str) -> None:
         """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""
