@@ -33,7 +33,7 @@ from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
-from midstream.step.admission.outputs import appended
+from midstream.step.admission.outputs import ROWS_KEPT, appended
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.change_query import ChangeQuery
@@ -352,7 +352,8 @@ class Engine:
         """The step becomes the engine's state; where there is a checkpoint, once it is committed."""
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
-            late, dead = appended(self._late, result.late), appended(self._dead, result.dead_letters)
+            late = appended(self._late, result.late, ROWS_KEPT)
+            dead = appended(self._dead, result.dead_letters, ROWS_KEPT)
             self._manifest, self._late, self._dead = result.manifest, late, dead
         else:
             self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool)

@@ -11,7 +11,7 @@ from midstream.state.base_state import TIME
 
 WATERMARK, REASON = "_watermark", "_reason"
 ROWS_KEPT = 100_000
-"""Late rows, and dead letters, of a stream that an engine without a checkpoint keeps."""
+"""Late rows, and dead letters, of a stream that an engine without a checkpoint keeps: a stream has no end."""
 
 
 def late_rows(rows: pa.RecordBatch, watermark: int) -> pa.Table:
@@ -26,12 +26,16 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
     return rows.append_column(REASON, pa.array(reasons, pa.string()))
 
 
-def appended(kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
-    """The rows kept so far with a step's rows behind them, by stream, whatever types they arrived in; the newest
-    `ROWS_KEPT` of each stream, for they are in memory and the stream has no end.
+def appended(
+    kept: Mapping[str, pa.Table], added: Mapping[str, pa.Table], most: int | None = None
+) -> dict[str, pa.Table]:
+    """The rows kept so far with a step's rows behind them, by stream, whatever types they arrived in; of each stream
+    the newest `most`, or all.
     """
     joined = {name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}
-    return {**kept, **{name: rows.slice(max(0, rows.num_rows - ROWS_KEPT)) for name, rows in joined.items()}}
+    if most is not None:
+        joined = {name: rows.slice(max(0, rows.num_rows - most)) for name, rows in joined.items()}
+    return {**kept, **joined}
 
 
 def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
