@@ -11,15 +11,11 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from midstream.checkpoint.credible import credible
 from midstream.checkpoint.epochs import Epochs
-from midstream.checkpoint.first_names import with_present_state_names
-from midstream.checkpoint.upgrade import upgraded
-from midstream.model.codec import decode, encode
+from midstream.checkpoint.manifest_file import manifest_of, written
 from midstream.model.errors import CheckpointError, MidstreamError
-from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
+from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
-from midstream.state.store.disk import other_version, seal, unseal
 from midstream.state.store.places import Place, storage_at
 
 _NAME = re.compile(r"(?:(\d+)-)?(-?\d+)\.json")
@@ -87,7 +83,7 @@ class ManifestLog:
         as before.
         """
         entry = _entry(manifest)
-        self.storage.write(entry.name, _document(manifest))
+        self.storage.write(entry.name, written(manifest))
         self._remember({**self._seen, entry: manifest})
         # The step is done: what cannot be cleaned away now is tried again with the next.
         with suppress(MidstreamError, FileNotFoundError):
@@ -238,16 +234,7 @@ class ManifestLog:
         return self._made(self.storage.read(entry.name), entry, remedy)
 
     def _made(self, data: pa.Buffer, entry: _Entry, remedy: str = "") -> Manifest:
-        place = self.storage.place(entry.name)
-        value = unseal(data.to_pybytes(), place, remedy)
-        try:
-            if value["format"] not in READABLE:
-                raise other_version(str(value["format"]), place)
-            manifest = credible(decode(Manifest, upgraded(value)), place)
-            return with_present_state_names(manifest) if value["format"] == 1 else manifest
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            message = f"the file does not read as a manifest: {error!r}"
-            raise CheckpointError(message, place=place, remedy=remedy) from error
+        return manifest_of(data.to_pybytes(), self.storage.place(entry.name), remedy)
 
     def _way_out(self, older: list[_Entry]) -> str:
         for entry in reversed(older):
@@ -274,8 +261,3 @@ def _entry(manifest: Manifest) -> _Entry:
         return _Entry(0, manifest.step, f"{manifest.step:012d}.json")
     epoch = manifest.epochs[-1].number
     return _Entry(epoch, manifest.step, f"{epoch:06d}-{manifest.step:012d}.json")
-
-
-def _document(manifest: Manifest) -> bytes:
-    # The version once more, where the checksum covers it.
-    return seal({"format": FORMAT_VERSION, **encode(manifest)})

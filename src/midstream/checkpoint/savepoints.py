@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 
-from midstream.checkpoint.credible import credible
-from midstream.checkpoint.first_names import with_present_state_names
-from midstream.checkpoint.upgrade import upgraded
-from midstream.model.codec import decode, encode
+from midstream.checkpoint.manifest_file import manifest_of, written
 from midstream.model.errors import CheckpointError
-from midstream.model.manifest import FORMAT_VERSION, Manifest
-from midstream.state.store.disk import seal, unseal
+from midstream.model.manifest import Manifest
 from midstream.state.store.files import file_of
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import listed
@@ -37,7 +33,7 @@ class Savepoints:
     def add(self, name: str, manifest: Manifest) -> None:
         """Keep a step under a name; raises where the name is taken or cannot be one, or chunks are gone already."""
         check_name(name)
-        if not self._storage.create(f"{name}.json", seal({"format": FORMAT_VERSION, **encode(manifest)})):
+        if not self._storage.create(f"{name}.json", written(manifest)):
             raise CheckpointError(
                 f"there is a savepoint {name!r} already", place=self._storage.url, remedy="use another name, or drop it"
             )
@@ -72,13 +68,7 @@ class Savepoints:
             raise CheckpointError(
                 f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=f"use one of: {known}"
             ) from None
-        value = unseal(data, place, _REMEDY)
-        try:
-            manifest = credible(decode(Manifest, upgraded(value)), place)
-            return with_present_state_names(manifest) if value["format"] == 1 else manifest
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            message = f"the file does not read as a savepoint: {error!r}"
-            raise CheckpointError(message, place=place, remedy=_REMEDY) from error
+        return manifest_of(data, place, _REMEDY)
 
     def all(self) -> dict[str, Manifest]:
         """The manifests of all, by name; raises where one is damaged: it may list anything."""

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.checkpoint import manifest_log
+from midstream.checkpoint import manifest_file
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.writer import Writer
 from midstream.model import manifest as manifest_model
@@ -459,7 +459,7 @@ def test_format_3_which_knew_no_epochs(log: ManifestLog, monkeypatch: pytest.Mon
 def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(log, 0)
     monkeypatch.setattr(disk, "FORMAT_VERSION", 99)
-    monkeypatch.setattr(manifest_log, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_file, "FORMAT_VERSION", 99)
     publish(log, 1)
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match=f"format version 99, {OURS}.*use the version"):
@@ -467,7 +467,7 @@ def test_another_format_version(log: ManifestLog, monkeypatch: pytest.MonkeyPatc
 
 
 def test_another_format_version_inside(log: ManifestLog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_log, "FORMAT_VERSION", 99)
+    monkeypatch.setattr(manifest_file, "FORMAT_VERSION", 99)
     publish(log, 0)
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match=f"format version 99, {OURS}"):
@@ -541,7 +541,7 @@ import itertools, sys
 from dataclasses import replace
 from midstream.checkpoint.writer import Writer
 from midstream.model.manifest import Manifest
-from midstream.checkpoint import manifest_log
+from midstream.checkpoint import manifest_file
 from midstream.checkpoint.manifest_log import ManifestLog
 log = ManifestLog(sys.argv[1], keep=3)
 found = log.latest()
@@ -560,7 +560,7 @@ for step in itertools.count(found.step + 1 if found else 0):
 
 
 def test_a_killed_writer_can_always_go_on(tmp_path: Path) -> None:
-    source = str(Path(manifest_log.__file__).parents[2])
+    source = str(Path(manifest_file.__file__).parents[2])
     last = -1
     for _ in range(3):
         writer = subprocess.Popen(
