@@ -6,10 +6,12 @@ lambda_AB W (see `costs.zhu.joined_state_size`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 
+from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.statistics import Condition, Sources, Statistics, geometric_mean
 from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
 
@@ -46,13 +48,28 @@ class Joining:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What plans of a query would hold and do.
+    """What plans of a query would hold and do: the one place of sizes.
 
-    Selectivities of joins that no plan has run are taken from joins that used the same condition between the same
-    sources, else anywhere; else keys are taken to be unique and other predicates to hold.
+    What the running plan keeps is counted; of joins that no plan has run, samples tell. Without samples their
+    selectivities are taken from joins that used the same condition between the same sources, else anywhere; else keys
+    are taken to be unique and other predicates to hold.
     """
 
     statistics: Statistics
+
+    def rows(self, sources: Sources) -> Bounded:
+        """The living combinations of any sources; those that nothing ties together are all combined.
+
+        >>> from midstream.optimizer.statistics import SourceStatistics
+        >>> rows = {"A": SourceStatistics(1, 10, 10), "B": SourceStatistics(2, 20, 10)}
+        >>> Estimate(Statistics(rows)).rows(frozenset("AB")).value
+        200
+        """
+        if sources not in self._known:
+            pieces = self._connected(sources)
+            alone = len(pieces) == 1
+            self._known[sources] = self._size(sources) if alone else Bounded.product(map(self.rows, pieces))
+        return self._known[sources]
 
     def joinings(self, plan: Plan) -> list[Joining]:
         """The joins of a plan, children first."""
@@ -62,13 +79,16 @@ class Estimate:
             case Form(_, tree):
                 return self._tree(tree)[1]
             case MultiJoin(orders):
-                return [hop for start, order in orders for hop in self._hops(start, order)]
+                return [hop for start, order in orders for hop in self.hops(start, order)]
             case Eddy(sources):
-                return [hop for start in sources for hop in self._hops(start, self._order(start, sources))]
+                return [hop for start in sources for hop in self.hops(start, self._order(start, sources))]
         return []
 
     def matched(self, left: Sources, right: Sources) -> float:
         """The share of pairs between two sets of sources that the index of their join lets through."""
+        sampled = self._sampled(left, right)
+        if sampled is not None:
+            return sampled[0]
         share = 1.0
         for condition in self._index(left, right):
             pairs = [self._share(condition, a, b) for a in condition.sources & left for b in condition.sources & right]
@@ -78,6 +98,9 @@ class Estimate:
 
     def passed(self, left: Sources, right: Sources) -> float:
         """The share of compared pairs that satisfy what the index does not see: predicates and windows."""
+        sampled = self._sampled(left, right)
+        if sampled is not None:
+            return sampled[1]
         exact = self._passed.get(frozenset({left, right}))
         if exact is not None:
             return exact
@@ -91,19 +114,21 @@ class Estimate:
     def _tree(self, plan: Plan) -> tuple[Flow, list[Joining]]:
         if isinstance(plan, Join):
             (left, first), (right, second) = self._tree(plan.left), self._tree(plan.right)
-            last = self._joining(left, right)
+            last = self.joining(left, right)
             return last.output, [*first, *second, last]
         assert isinstance(plan, Leaf | Common)
-        here, *others = [self._source(alias) for alias in plan.aliases()]
+        here, *others = [self.source(alias) for alias in plan.aliases()]
         for other in others:
-            here = self._joining(here, other).output
+            here = self.joining(here, other).output
         return here, []
 
-    def _source(self, alias: str) -> Flow:
+    def source(self, alias: str) -> Flow:
+        """The rows of one source."""
         source = self.statistics.sources[alias]
         return Flow(frozenset({alias}), source.rows, source.rate)
 
-    def _joining(self, left: Flow, right: Flow) -> Joining:
+    def joining(self, left: Flow, right: Flow) -> Joining:
+        """The join of two subplans."""
         together = left.sources | right.sources
         share = self.matched(left.sources, right.sources)
         met = share * self.passed(left.sources, right.sources)
@@ -112,11 +137,11 @@ class Estimate:
         output = Flow(together, self.statistics.states.get(together, pairs * met), probes * met)
         return Joining(left, right, output, pairs * share, probes * share, self._is_keyed(left.sources, right.sources))
 
-    def _hops(self, start: str, order: tuple[str, ...]) -> Iterator[Joining]:
+    def hops(self, start: str, order: Iterable[str]) -> Iterator[Joining]:
         """The hops of one source's new rows: what they have met so far probes the next base state."""
-        here = self._source(start)
+        here = self.source(start)
         for depth, alias in enumerate(order, 1):
-            there = self._source(alias)
+            there = self.source(alias)
             share = self.matched(here.sources, there.sources)
             met = share * self.passed(here.sources, there.sources)
             running = here.rate * there.rows * share
@@ -126,13 +151,57 @@ class Estimate:
             yield Joining(here, there, output, pairs, running, keyed, kept=False)
             here = output
 
+    def _size(self, sources: Sources) -> Bounded:
+        """The living combinations of sources that are tied together."""
+        if len(sources) == 1:
+            return Bounded.exactly(self.statistics.sources[next(iter(sources))].rows)
+        if sources in self.statistics.states:
+            return Bounded.exactly(self.statistics.states[sources])
+        if self.statistics.samples is not None:
+            return self.statistics.samples.rows(sources)
+        return self._guessed(sources)
+
+    def _guessed(self, sources: Sources) -> Bounded:
+        """Source by source from the greatest state that is counted; between nothing and everything."""
+        counted = [state for state in self.statistics.states if state < sources] or [frozenset({min(sources)})]
+        start = max(counted, key=lambda state: (len(state), sorted(state)))
+        here = Flow(start, self.rows(start).value, 0.0)
+        while here.sources != sources:
+            left = sorted(sources - here.sources)
+            tied = [alias for alias in left if len(self._connected(here.sources | {alias})) == 1]
+            here = self.joining(here, self.source((tied or left)[0])).output
+        most = prod(self.statistics.sources[alias].rows for alias in sources)
+        return Bounded(here.rows, 0.0, max(most, here.rows), Origin.GUESSED)
+
+    def _connected(self, sources: Sources) -> list[Sources]:
+        """The sources, in sets that conditions tie together, in order of name."""
+        pieces = [frozenset({alias}) for alias in sorted(sources)]
+        for condition in self.statistics.conditions:
+            tied = condition.sources & sources if condition.kind == "hash" else condition.sources
+            if tied <= sources:
+                touched = [piece for piece in pieces if piece & tied]
+                others = [piece for piece in pieces if not piece & tied]
+                pieces = [frozenset[str]().union(*touched), *others] if touched else others
+        return sorted(pieces, key=sorted)
+
+    def _sampled(self, left: Sources, right: Sources) -> tuple[float, float] | None:
+        """The shares that the index lets through, and that satisfy the rest, by samples; None without them."""
+        samples = self.statistics.samples
+        if samples is None:
+            return None
+        pairs = self.rows(left).value * self.rows(right).value
+        compared = samples.compared(left, right) if self._index(left, right) else pairs
+        found = self.rows(left | right).value
+        matched = min(max(compared, found) / pairs, 1.0) if pairs else 1.0
+        return matched, min(found / (pairs * matched), 1.0) if pairs and matched else 1.0
+
     def _order(self, start: str, sources: tuple[str, ...]) -> tuple[str, ...]:
         """Where an eddy sends a source's rows: where they meet least, once it has learnt that."""
         order: list[str] = []
         left = [alias for alias in sources if alias != start]
         while left:
             here = frozenset({start, *order})
-            order.append(min(left, key=lambda a: self.matched(here, frozenset({a})) * self._source(a).rows))
+            order.append(min(left, key=lambda a: self.matched(here, frozenset({a})) * self.source(a).rows))
             left.remove(order[-1])
         return tuple(order)
 
@@ -153,6 +222,11 @@ class Estimate:
             rows = max(self.statistics.sources[one].rows, self.statistics.sources[other].rows, 1.0)
             between = 1 / rows if condition.kind == "hash" else 1.0
         return between
+
+    @cached_property
+    def _known(self) -> dict[Sources, Bounded]:
+        # A search looks up every set of sources many times.
+        return {}
 
     @cached_property
     def _measured(self) -> list[tuple[Condition, Sources, Sources, float]]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import exp, log
-from typing import Literal
+from typing import Literal, Protocol
+
+from midstream.optimizer.bounded import Bounded
 
 Sources = frozenset[str]
 """A set of a query's sources, by alias: what names a state within one query."""
@@ -57,12 +59,24 @@ class Condition:
         return self.sources <= left | right and not self.sources <= left and not self.sources <= right
 
 
+class Sampled(Protocol):
+    """What samples of the rows that are alive say of joins, also of those that no plan runs."""
+
+    def rows(self, sources: Sources) -> Bounded:
+        """The living combinations of connected sources: one row of each that satisfy all conditions among them."""
+        ...
+
+    def compared(self, left: Sources, right: Sources) -> float:
+        """The pairs of living combinations of two sides that the index of their join lets through to be compared."""
+        ...
+
+
 @dataclass(frozen=True)
 class Statistics:
     """The live figures of one query.
 
     `states` has the rows alive in each intermediate state; `step` is the event time of a step in seconds, `speed` the
-    comparisons that the host does in a second.
+    comparisons that the host does in a second. `samples` answer for joins that the plan does not run.
     """
 
     sources: Mapping[str, SourceStatistics]
@@ -71,6 +85,7 @@ class Statistics:
     states: Mapping[Sources, float] = field(default_factory=dict)
     step: float = 1.0
     speed: float = DEFAULT_SPEED
+    samples: Sampled | None = None
 
     @property
     def window(self) -> float:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from pytest import approx
 
 from midstream.migration.costs import zhu
+from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Condition, JoinStatistics, SourceStatistics, Statistics
 from midstream.plan.tree import Common, Join, Leaf, Plan
@@ -129,3 +131,46 @@ def test_long_plans_are_estimated_at_once() -> None:
     found = Estimate(Statistics(sources, (Condition("hash", frozenset(names)),), joins)).joinings(tree)
     assert len(found) == 100
     assert found[-1].output.rows == approx(10**101 * 0.1**100)
+
+
+@dataclass(frozen=True)
+class Given:
+    """Samples of given sizes; the index lets through twice what satisfies the rest."""
+
+    sizes: dict[str, float]
+
+    def rows(self, sources: frozenset[str]) -> Bounded:
+        return Bounded.sampled(self.sizes["".join(sorted(sources))], 4.0)
+
+    def compared(self, left: frozenset[str], right: frozenset[str]) -> float:
+        return 2 * self.rows(left | right).value
+
+
+def test_what_the_plan_keeps_is_counted_and_never_sampled() -> None:
+    statistics = Statistics(SOURCES, (key("ABC"),), (), {frozenset("AB"): 7.0}, samples=Given({"BC": 90.0}))
+    found = Estimate(statistics)
+    assert found.rows(frozenset("A")) == Bounded.exactly(40)
+    assert found.rows(frozenset("AB")) == Bounded.exactly(7)
+    assert found.rows(frozenset("BC")) == Bounded(90, 86, 94, Origin.SAMPLED)
+
+
+def test_sources_that_nothing_ties_together_are_all_combined() -> None:
+    found = Estimate(Statistics(SOURCES, (key("AB"), Condition("theta", frozenset("ACD"))), samples=Given({"AB": 9.0})))
+    assert found.rows(frozenset("AC")) == Bounded.exactly(40 * 80)
+    assert found.rows(frozenset("ABC")) == Bounded(9 * 80, 5 * 80, 13 * 80, Origin.SAMPLED)
+
+
+def test_without_samples_sizes_are_guessed_from_joins_that_ran() -> None:
+    found = estimate(key("ABC"), joins=[ran("A", "B", 0.1)], states={frozenset("AB"): 7.0})
+    assert found.rows(frozenset("ABC")) == Bounded(approx(7 * 80 * 0.1), 0, 40 * 60 * 80, Origin.GUESSED)
+    assert found.rows(frozenset("BC")).value == approx(60 * 80 * 0.1)
+
+
+def test_joins_that_never_ran_are_as_large_as_samples_say() -> None:
+    sizes = {"AB": 12.0, "BC": 90.0, "ABC": 30.0}
+    found = Estimate(Statistics(SOURCES, (key("AB"), key("BC")), samples=Given(sizes)))
+    last = found.joinings(plan("((B C) A)"))[-1]
+    assert (last.left.rows, last.output.rows, last.pairs) == approx((90, 30, 60))
+    *_, hop = found.hops("B", "CA")
+    assert hop.running == approx(6 * 80 * 90 / (60 * 80) * 40 * 60 / (90 * 40))
+    assert hop.output.rate == approx(hop.running / 2)
