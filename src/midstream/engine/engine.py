@@ -36,11 +36,8 @@ from midstream.state.sweep import listed
 from midstream.step.admission.outputs import ROWS_KEPT, appended
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale, check_lanes
-from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.controls import Controls
+from midstream.step.commands.rescale import check_lanes
 from midstream.step.fold import StepResult, step
 from midstream.step.plan_step import plan_step
 
@@ -48,7 +45,7 @@ Share = TypeVar("Share")
 Done = TypeVar("Done")
 
 
-class Engine:
+class Engine(Controls[None]):
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
@@ -167,48 +164,11 @@ class Engine:
         self._declared.add(f"query {name}")
         self._change(with_declared(self._manifest, query=query))
 
-    def change_query(self, name: str, sql: str) -> None:
-        """Give a running query another window or filter, or another select list with the same columns.
-
-        It keeps its plan and its state and runs by the new text from the next step on; the event `QueryChanged` says
-        from when the answers are exact.
-        """
-        self._command(ChangeQuery(name, sql))
-
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
-        self._command(DropQuery(name))
+        super().drop_query(name)
         if self._checkpoint is not None:
             self._change(with_declared(self._manifest, dropped=name))
-
-    def migrate(
-        self,
-        name: str,
-        plan: str | None = None,
-        strategy: str = "moving_state",
-        *,
-        operator: str | None = None,
-        operator_options: Mapping[str, Any] | None = None,
-        together: bool = False,
-        **options: Any,
-    ) -> None:
-        """Carry a query to another plan, to another `UserOperator` on top, or both, beginning with the next step.
-
-        It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
-        """
-        above = declare_operator(operator, operator_options)
-        self._command(Migrate(name, plan or "", strategy, options, above, together))
-
-    def rescale(self, lanes: int) -> None:
-        """Spread the state over another number of lanes, beginning with the next step."""
-        self._command(Rescale(lanes))
-
-    def reshare(self, sharing: str) -> None:
-        """Let queries share by another mode, beginning with the next step; no answer changes.
-
-        Queries that share already go on in their chains; one that began under `off` stays by itself.
-        """
-        self._command(Reshare(sharing))
 
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.

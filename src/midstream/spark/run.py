@@ -29,11 +29,7 @@ from midstream.spark.feed import Feed
 from midstream.spark.results import stream_of
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
-from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.controls import Controls
 
 _LONG = 3_600_000
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling java.lang.InterruptedException"
@@ -46,8 +42,8 @@ class Interrupted(Exception):
     """
 
 
-class Run:
-    """A started job. Commands take effect with the next step; what is wrong with one is raised at once.
+class Run(Controls[int]):
+    """A started job; a command is answered with its number in the command log.
 
     Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
     """
@@ -72,24 +68,6 @@ class Run:
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
 
-    def migrate(
-        self,
-        name: str,
-        plan: str | None = None,
-        strategy: str = "moving_state",
-        *,
-        operator: str | None = None,
-        operator_options: Mapping[str, Any] | None = None,
-        together: bool = False,
-        **options: Any,
-    ) -> int:
-        """Carry a query to another plan, to another `UserOperator` on top, or both; the number of the command.
-
-        It leaves the plan it shares with other queries; `together` carries the shared plan under all of them.
-        """
-        above = declare_operator(operator, operator_options)
-        return self._send(Migrate(name, plan or "", strategy, options, above, together))
-
     def add_query(
         self,
         name: str,
@@ -109,26 +87,7 @@ class Run:
         meant = as_sink(sink, self._driver.folders.results(name))
         with self._driver.outputs.adding(name, meant):
             above = declare_operator(operator, operator_options)
-            return self._send(AddQuery(name, sql, plan, meant.to_json(), above, history))
-
-    def change_query(self, name: str, sql: str) -> int:
-        """Give a running query another window or filter, or another select list with the same columns."""
-        return self._send(ChangeQuery(name, sql))
-
-    def drop_query(self, name: str) -> int:
-        """End a query."""
-        return self._send(DropQuery(name))
-
-    def rescale(self, lanes: int) -> int:
-        """Spread the state over another number of lanes."""
-        return self._send(Rescale(lanes))
-
-    def reshare(self, sharing: str) -> int:
-        """Let queries share by another mode; no answer changes.
-
-        Queries that share already go on in their chains; one that began under `off` stays by itself.
-        """
-        return self._send(Reshare(sharing))
+            return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history))
 
     def results(self, query: str, **options: str | int) -> DataFrame:
         """A query's results as a streaming DataFrame, for another job: each row exactly once.
@@ -195,7 +154,7 @@ class Run:
         """Whether the job is ending, or its query is being replaced by a wider one."""
         return self._stopping or self._widening or self._error is not None
 
-    def _send(self, command: StepCommand) -> int:
+    def _command(self, command: StepCommand) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
         return send(driver.manifest, driver.folders.commands, command, ahead)[0]
