@@ -241,11 +241,11 @@ def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
     ("change", "words"),
     [
         (('format = "parquet"', 'format = "kafka"'), ("kafka", "--engine spark")),
-        (('path = "in/A"', 'path = "s3://bucket/in"'), ("s3://bucket/in", "--engine spark")),
+        (('path = "in/A"', 'path = "hdfs://host/in"'), ("hdfs://host/in", "--engine spark")),
         (("maxFilesPerTrigger", "mergeSchema"), ("mergeschema", "--engine spark")),
         (('path = "in/A"', 'path = "nowhere"'), ("none yet", "schema =")),
     ],
-    ids=["a broker", "a store", "an option", "no columns"],
+    ids=["a broker", "another file system", "an option", "no columns"],
 )
 def test_what_only_spark_can_do_is_refused(folder: Path, change: tuple[str, str], words: tuple[str, ...]) -> None:
     (folder / "job.toml").write_text(JOB.replace(*change))

@@ -127,6 +127,9 @@ class SimulatedStorage(Storage):
         prefix = f"{self._path(folder)}/"
         return sorted({path[len(prefix) :].partition("/")[0] for path in self.world.files if path.startswith(prefix)})
 
+    def changed(self, folder: str = "") -> list[tuple[int, str]]:
+        raise NotImplementedError("a checkpoint is read by names alone")
+
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
         self.world.before()
         prefix, own = f"{self._path(folder)}/", len(self.prefix) + 1

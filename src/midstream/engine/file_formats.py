@@ -1,20 +1,22 @@
-"""Files of rows as Arrow tables: Parquet as it is, CSV and JSON lines as texts, which a stream reads as declared.
+"""Files of rows as Arrow tables: Parquet and ORC as they are, CSV and JSON lines as texts, read later as declared.
 
-Rows are as Spark has them: the columns of a CSV file by their position, NULL for what is missing. A line that is none
-of its format becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
+Rows are as Spark has them: the columns of a CSV file by their position, NULL for what is missing, times in
+microseconds. A line that is none of its format becomes a row without values, hence a dead letter, with the line in
+`_corrupt_record`.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.json
+import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
@@ -24,17 +26,33 @@ CORRUPT = "_corrupt_record"
 Options = Mapping[str, str]
 
 
-def file_columns(file: str, format: str, options: Options) -> pa.Schema:
+def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> pa.Schema:
     """The columns of a file, those of a CSV file by its header; types of texts are what all values look like."""
-    try:
+    with _named(place):
         if format == "parquet":
-            return pyarrow.parquet.read_schema(file).remove_metadata()
+            return pyarrow.parquet.read_schema(pa.BufferReader(data)).remove_metadata()
+        if format == "orc":
+            return _declarable(pyarrow.orc.ORCFile(pa.BufferReader(data)).schema)
         if format == "csv":
             parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(options))
-            return _declarable(pyarrow.csv.read_csv(file, parse_options=parse).schema)
-        return _declarable(pyarrow.json.read_json(file).schema)
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
+            return _declarable(pyarrow.csv.read_csv(pa.BufferReader(data), parse_options=parse).schema)
+        return _declarable(pyarrow.json.read_json(pa.BufferReader(data)).schema)
+
+
+def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
+    """The rows of a file in the declared columns; `place` is what an error names."""
+    with _named(place):
+        return READERS[format](data, columns, options)
+
+
+@contextmanager
+def _named(place: str) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"the file cannot be read: {error}", place=place, remedy="replace it, or take it out of the folder"
+        ) from error
 
 
 def _declarable(columns: pa.Schema) -> pa.Schema:
@@ -52,16 +70,24 @@ def _delimiter(options: Options) -> str:
     return options.get("sep", options.get("delimiter", ","))
 
 
-def _parquet(file: str, columns: pa.Schema, options: Options) -> pa.Table:
-    try:
-        opened = pyarrow.parquet.ParquetFile(file)
-        rows = opened.read([name for name in columns.names if name in opened.schema_arrow.names])
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
+def _parquet(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
+    opened = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
+    rows = opened.read([name for name in columns.names if name in opened.schema_arrow.names])
     return _complete({name: rows.column(name) for name in rows.column_names}, columns, rows.num_rows)
 
 
-def _csv(file: str, columns: pa.Schema, options: Options) -> pa.Table:
+def _orc(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
+    opened = pyarrow.orc.ORCFile(pa.BufferReader(data))
+    rows = opened.read([name for name in columns.names if name in opened.schema.names])
+    return _complete({name: _in_microseconds(rows.column(name)) for name in rows.column_names}, columns, rows.num_rows)
+
+
+def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times without their nanoseconds, which the format always has."""
+    return column.cast(pa.timestamp("us", column.type.tz), safe=False) if pt.is_timestamp(column.type) else column
+
+
+def _csv(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     delimiter = _delimiter(options)
     uneven: list[list[str]] = []
 
@@ -69,34 +95,28 @@ def _csv(file: str, columns: pa.Schema, options: Options) -> pa.Table:
         uneven.extend(csv.reader([row.text], delimiter=delimiter))
         return "skip"
 
-    if not Path(file).stat().st_size:
+    if not data.size:
         return _complete({}, columns, 0)
     header = options.get("header", "false").lower() == "true"
-    try:
-        rows = pyarrow.csv.read_csv(
-            file,
-            pyarrow.csv.ReadOptions(column_names=columns.names, skip_rows=int(header), use_threads=False),
-            pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
-            pyarrow.csv.ConvertOptions(
-                column_types=dict.fromkeys(columns.names, pa.string()),
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(file, error) from error
+    rows = pyarrow.csv.read_csv(
+        pa.BufferReader(data),
+        pyarrow.csv.ReadOptions(column_names=columns.names, skip_rows=int(header), use_threads=False),
+        pyarrow.csv.ParseOptions(delimiter=delimiter, invalid_row_handler=even),
+        pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(columns.names, pa.string()),
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
     width = len(columns)
     padded = [[value or None for value in row[:width]] + [None] * (width - len(row)) for row in uneven]
     more = [pa.array([row[at] for row in padded], pa.string()) for at in range(width)]
     return pa.concat_tables([rows, pa.table(more, names=columns.names)]) if padded else rows
 
 
-def _json(file: str, columns: pa.Schema, options: Options) -> pa.Table:
-    try:
-        lines = [line for line in Path(file).read_text(encoding="utf-8").split("\n") if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
-        raise _unreadable(file, error) from error
+def _json(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
+    lines = [line for line in data.to_pybytes().decode("utf-8").split("\n") if line.strip()]
     objects = [_object(line) for line in lines]
     found = {
         field.name: _column([None if one is None else one.get(field.name) for one in objects], field.type)
@@ -149,11 +169,10 @@ def _complete(found: Mapping[str, pa.ChunkedArray], columns: pa.Schema, rows: in
     return pa.table({field.name: found.get(field.name, pa.nulls(rows, field.type)) for field in columns})
 
 
-def _unreadable(file: str, error: Exception) -> InputError:
-    return InputError(
-        f"the file cannot be read: {error}", place=file, remedy="replace it, or take it out of the folder"
-    )
-
-
-READERS: dict[str, Callable[[str, pa.Schema, Options], pa.Table]] = {"parquet": _parquet, "csv": _csv, "json": _json}
+READERS: dict[str, Callable[[pa.Buffer, pa.Schema, Options], pa.Table]] = {
+    "parquet": _parquet,
+    "orc": _orc,
+    "csv": _csv,
+    "json": _json,
+}
 """How each format is read."""

@@ -4,30 +4,31 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from midstream.engine.file_formats import READERS, file_columns
+from midstream.engine.file_formats import READERS, file_columns, file_rows
+from midstream.engine.file_source import ON_SPARK, FileSource, first, known_options
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import SourceSpec
 from midstream.model.errors import InputError
-from midstream.state.store.disk import cannot_read
+from midstream.state.store.objects import SCHEMES
+from midstream.state.store.places import located, storage_at
+from midstream.state.store.storage import Storage
 
-MOST_FILES = "maxfilespertrigger"
-_OPTIONS = {"csv": {"header", "sep", "delimiter", MOST_FILES}, "json": {MOST_FILES}, "parquet": {MOST_FILES}}
-_RESULTS = "midstream"
-_ON_SPARK = "run the job on Spark: midstream run --engine spark"
+_OPTIONS = {"csv": {"header", "sep", "delimiter"}}
 
 
 @dataclass(frozen=True)
-class FolderSource:
+class FolderSource(FileSource):
     """The files right in a folder, or that a pattern gives; names that begin with `_` or `.` are passed over.
 
-    A file must appear whole, as one does that is renamed into the folder, and not change.
+    The folder is one of this machine or the part of a bucket that a URL names; `path` is what it is called in full. A
+    file must appear whole, as one does that is renamed into the folder, and not change.
     """
 
     path: str
@@ -46,20 +47,17 @@ class FolderSource:
             raise InputError(
                 f"stream {name!r} has the format {spec.format!r}; the embedded engine reads {', '.join(READERS)}",
                 place=place,
-                remedy=_ON_SPARK,
+                remedy=ON_SPARK,
             )
-        if not spec.path or (len(urlsplit(spec.path).scheme) > 1 and not spec.path.startswith("file:")):
-            message = f"the embedded engine reads folders of this machine, not {spec.path or 'nothing'}"
-            raise InputError(message, place=place, remedy=f"name a folder, or {_ON_SPARK}")
-        options = {key.lower(): value for key, value in spec.options.items()}
-        if unknown := sorted(options.keys() - _OPTIONS[spec.format]):
-            raise InputError(
-                f"the embedded engine knows no option {unknown[0]!r} of {spec.format}", place=place, remedy=_ON_SPARK
-            )
-        path = spec.path.removeprefix("file://").removeprefix("file:")
+        scheme = urlsplit(spec.path or "").scheme
+        if not spec.path or (len(scheme) > 1 and scheme not in (*SCHEMES, "file")):
+            message = f"the embedded engine reads folders and object stores, not {spec.path or 'nothing'}"
+            raise InputError(message, place=place, remedy=f"name one, or {ON_SPARK}")
+        options = known_options(spec, _OPTIONS.get(spec.format, set()), place)
         if spec.schema is None and spec.format == "csv":
             options = {"header": "true", **options}  # By nothing else could the columns be known, as on Spark.
-        source = FolderSource(os.path.abspath(path), spec.format, pa.schema([]), options)
+        base, patterns = _split(spec.path)
+        source = FolderSource("/".join([located(base), *patterns]), spec.format, pa.schema([]), options)
         if spec.schema is not None:
             columns = parse_ddl(spec.schema)
         elif known is not None:
@@ -71,17 +69,24 @@ class FolderSource:
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
         """The files that were not read, in order of the time they were last changed, as many as a step takes."""
         found = sorted(entry for entry in self._files() if entry[1] not in read)
-        most = self.options.get(MOST_FILES)
-        return tuple(file for _, file in (found if most is None else found[: max(1, int(most))]))
+        return first([file for _, file in found], self.options)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of files, one file after the other."""
-        tables = [READERS[self.format](file, self.columns, self.options) for file in files]
+        tables = [file_rows(_content(file), file, self.format, self.columns, self.options) for file in files]
         return pa.concat_tables(tables, promote_options="permissive") if tables else self.columns.empty_table()
 
-    def _files(self) -> list[tuple[int, str]]:
-        places = sorted(glob.glob(self.path)) if glob.has_magic(self.path) else [self.path]
-        return [file for place in places for file in _files_at(place)]
+    def present(self) -> set[str]:
+        """All files that there are."""
+        return {file for _, file in self._files()}
+
+    def _files(self) -> Iterator[tuple[int, str]]:
+        """The time of the last change, and the full name, of each file there is."""
+        base, patterns = _split(self.path)
+        storage = storage_at(base)
+        found = _matching(storage, "", patterns) if patterns else _files_at(storage)
+        for moment, name in found:
+            yield moment, storage.place(name) if name else base
 
     def _columns_of_files(self, place: str) -> pa.Schema:
         files = self.waiting(())
@@ -91,18 +96,45 @@ class FolderSource:
                 place=place,
                 remedy='say what they are: schema = "k BIGINT, ts TIMESTAMP"',
             )
-        return file_columns(files[0], self.format, self.options)
+        return file_columns(_content(files[0]), files[0], self.format, self.options)
 
 
-def _files_at(place: str) -> list[tuple[int, str]]:
-    """The files of a folder, or a file itself, with the time of their last change."""
-    try:
-        if os.path.isfile(place):
-            return [(os.stat(place).st_mtime_ns, place)]
-        with os.scandir(place) as entries:
-            shown = [entry for entry in entries if entry.name[0] not in "_." and entry.is_file()]
-            return [(entry.stat().st_mtime_ns, str(Path(place) / entry.name)) for entry in shown]
-    except FileNotFoundError:  # It may come later, as its files do.
-        return []
-    except OSError as error:
-        raise cannot_read(error, place) from error
+def _content(file: str) -> pa.Buffer:
+    folder, _, name = file.rpartition("/")
+    return storage_at(folder or os.sep).read(name)
+
+
+def _split(path: str) -> tuple[str, list[str]]:
+    """The folder that a pattern begins in, and a pattern for each level below it.
+
+    >>> _split("s3://bucket/in/2*/*.json"), _split("/data/in"), _split("*.csv")
+    (('s3://bucket/in', ['2*', '*.json']), ('/data/in', []), ('.', ['*.csv']))
+    """
+    levels = path.split("/")
+    fixed = next((at for at, level in enumerate(levels) if glob.has_magic(level)), len(levels))
+    return ("/".join(levels[:fixed]) or "/") if fixed else ".", levels[fixed:]
+
+
+def _matching(storage: Storage, folder: str, patterns: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The files whose names, or the names of whose folders, match the patterns level by level."""
+    pattern, *deeper = patterns
+    files = {} if deeper else {name: moment for moment, name in storage.changed(folder)}
+    for name in storage.names(folder):
+        if name[0] in "_." or not fnmatchcase(name, pattern):
+            continue
+        inner = f"{folder}/{name}" if folder else name
+        if deeper:
+            yield from _matching(storage, inner, deeper)
+        elif name in files:
+            yield files[name], inner
+        else:
+            yield from ((moment, f"{inner}/{file}") for moment, file in storage.changed(inner) if file[0] not in "_.")
+
+
+def _files_at(storage: Storage) -> list[tuple[int, str]]:
+    """The files of a folder, or the file itself, whose name is empty then."""
+    found = [(moment, name) for moment, name in storage.changed() if name[0] not in "_."]
+    outer, _, own = storage.url.rpartition("/")
+    if found or not own or outer.endswith("/"):
+        return found
+    return [(moment, "") for moment, name in storage_at(outer or os.sep).changed() if name == own]

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import Self
 
+import pyarrow as pa
+
 from midstream.engine.engine import Engine
+from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
+from midstream.engine.results_source import RESULTS, ResultsSource
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.folders import Folders
 from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams
 from midstream.language.duration import parse_duration
-from midstream.language.job_file import JobFile
+from midstream.language.job_file import JobFile, SourceSpec
 from midstream.state.store.places import located
 
 _GRAIN = 0.05
@@ -22,7 +25,7 @@ _GRAIN = 0.05
 
 
 class FileJob:
-    """The job of a job file, in this process: its streams are folders, its queries run in an `Engine`.
+    """The job of a job file, in this process: its streams are files, its queries run in an `Engine`.
 
     Which files a step reads is noted in the checkpoint before the step is committed, and counts if the step does: so
     each file is read exactly once, whatever is killed and when. Raises a `MidstreamError` for what only Spark can do.
@@ -34,7 +37,7 @@ class FileJob:
         known = {} if newest is None else {name: stream.columns for name, stream in newest.streams.items()}
         if known:
             refuse_other_streams(known, file.streams, folders.root)
-        self._sources = {name: FolderSource.of(name, spec, known.get(name)) for name, spec in file.streams.items()}
+        self._sources = {name: _source(name, spec, known.get(name)) for name, spec in file.streams.items()}
         self._notes = {name: folders.sources(name) for name in file.streams}
         self._stepped = False
         self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
@@ -123,7 +126,12 @@ class FileJob:
         """What was noted of files is kept as long as one of a step is there, lest the log grow for ever."""
         manifest = self._engine.manifest
         for name, read in self._read.items():
-            there = {step for file, step in read.items() if os.path.exists(file)}
+            present = self._sources[name].present()
+            there = {step for file, step in read.items() if file in present}
             gone = {step for step in read.values() if step not in there}
             self._notes[name].forget(manifest.time_line, gone)
             self._read[name] = {file: step for file, step in read.items() if step not in gone}
+
+
+def _source(name: str, spec: SourceSpec, known: pa.Schema | None) -> FileSource:
+    return ResultsSource.of(name, spec) if spec.format == RESULTS else FolderSource.of(name, spec, known)

@@ -19,17 +19,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.folders import Folders
-from midstream.language.parse import parsed
-from midstream.model.errors import QueryError, SinkError
-from midstream.model.manifest import Manifest, QueryEntry
-from midstream.sinks import FileSink, StagedStep, restored
+from midstream.job.results import committed_results
+from midstream.model.errors import SinkError
+from midstream.model.manifest import Manifest
+from midstream.sinks import StagedStep
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.operators import results_of
-
-STREAMED_FORMAT = "parquet"
-"""The one format of files that has every type; from texts Spark would read NULL where it cannot read a value."""
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 
@@ -74,36 +70,20 @@ def stream_of(
     options: Mapping[str, str | int],
 ) -> DataFrame:
     """The results of a query that the manifest has, or that is `declared` and begins with the next step."""
-    entry = manifest.queries.get(query) or declared.get(query)
-    if entry is None:
-        known = ", ".join(sorted({*manifest.queries, *declared})) or "none yet"
-        raise QueryError(f"there is no query {query!r}", place=folders.root, remedy=f"the job's queries are: {known}")
-    sink = restored(entry.sink, folders.results(query))
-    if not isinstance(sink, FileSink) or sink.format != STREAMED_FORMAT:
-        raise SinkError(
-            f"the results of query {query!r} do not go to {STREAMED_FORMAT} files",
-            place=f"query {query}",
-            remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
-        )
+    found = committed_results(folders, manifest, query, declared)
+    sink = found.sink
     if "://" in sink.path:
         raise SinkError(
             "Spark's file source reads no object store without a connector of Hadoop's",
             place=sink.path,
             remedy="give the query a sink on a mounted path, or read the folders by spark.readStream with a connector",
         )
-    if found := _GLOB.search(sink.path):  # Spark reads files below such a folder twice, even if it is escaped.
+    if pattern := _GLOB.search(sink.path):  # Spark reads files below such a folder twice, even if it is escaped.
         raise SinkError(
-            f"Spark's file source cannot read a folder with {found[0]!r} in its path",
+            f"Spark's file source cannot read a folder with {pattern[0]!r} in its path",
             place=sink.path,
             remedy="name a folder without the characters of a pattern as the query's sink",
         )
     sink.open()
-    schema = from_arrow_schema(_columns(manifest, entry), prefer_timestamp_ntz=True)
+    schema = from_arrow_schema(found.columns, prefer_timestamp_ntz=True)
     return spark.readStream.schema(schema).options(**options).format(sink.format).load(f"{sink.path}/step=*")
-
-
-def _columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
-    query = parsed(manifest, entry.sql)
-    if entry.operator is not None:
-        return results_of(query, entry.operator)
-    return pa.schema([(output.name, output.expression.type) for output in query.outputs])

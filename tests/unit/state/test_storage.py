@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -50,6 +51,18 @@ def test_a_file_holds_what_was_written_last(storage: Storage) -> None:
     assert text(storage_at(storage.url), "a/b/1") == "two"
     storage.write("empty", b"")
     assert text(storage, "empty") == ""
+
+
+def test_files_and_when_they_were_changed(storage: Storage) -> None:
+    """Folders are none of them."""
+    assert storage.changed() == storage.changed("a") == []
+    for name in ("a/1", "a/b/2", "3"):
+        storage.write(name, b"x")
+    assert [name for _, name in storage.changed()] == ["3"]
+    ((before, name),) = storage.changed("a")
+    assert name == "1"
+    assert abs(before / 1e9 - time.time()) < 3600
+    assert storage.changed("a/1") == []
 
 
 def test_a_file_that_is_not_there(storage: Storage) -> None:

@@ -130,6 +130,16 @@ class LocalStorage(Storage):
         """The names in a folder, but for those of files that are being written."""
         return [name for name in names_in(self.path(folder)) if not name.endswith(TEMPORARY)]
 
+    def changed(self, folder: str = "") -> list[tuple[int, str]]:
+        """The files in a folder, with the time of the last change that the file system has of each."""
+        try:
+            with os.scandir(self.path(folder)) as entries:
+                return [(entry.stat().st_mtime_ns, entry.name) for entry in entries if entry.is_file()]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise cannot_read(error, self.path(folder)) from error
+
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
         """Every file below, those included that were being written."""
         prefix = f"{folder}/" if folder else ""

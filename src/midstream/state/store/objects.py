@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -33,6 +33,7 @@ _PART = 64 << 20
 """Bytes from which on an object is sent in parts, which takes three requests more."""
 
 _ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_EPOCH = datetime.fromtimestamp(0, UTC)
 _URL = re.compile(r"([a-z0-9]+)://([^/?#]+)(/[^?#]*)?")
 _STATUS = re.compile(r"status code: (\d+[ A-Za-z]*)")
 _NO_BUCKET = "NoSuchBucket"
@@ -126,12 +127,13 @@ class ObjectStorage(Storage):
     def names(self, folder: str = "") -> list[str]:
         """List a prefix up to the next slash."""
 
-        def found() -> list[str]:
-            prefix = self._key(folder)
-            listed = _library().list_with_delimiter(self._store, f"{prefix}/" if prefix else None)
-            return [*(one["path"] for one in listed["objects"]), *listed["common_prefixes"]]
+        listed = self._level(folder)
+        paths = [*(one["path"] for one in listed["objects"]), *listed["common_prefixes"]]
+        return [_last(path) for path in paths]
 
-        return [path.rstrip("/").rpartition("/")[2] for path in self._reading(folder, found)]
+    def changed(self, folder: str = "") -> list[tuple[int, str]]:
+        """List a prefix up to the next slash; the times are the store's."""
+        return [(_nanoseconds(one["last_modified"]), _last(one["path"])) for one in self._level(folder)["objects"]]
 
     def names_after(self, folder: str, name: str) -> list[str]:
         """List from there on: a request whose answer is as long as what came since."""
@@ -204,6 +206,15 @@ class ObjectStorage(Storage):
         except _Gone:
             raise FileNotFoundError(self.place(source)) from None
 
+    def _level(self, folder: str) -> Any:
+        """The objects and prefixes that are right in a folder."""
+
+        def found() -> Any:
+            prefix = self._key(folder)
+            return _library().list_with_delimiter(self._store, f"{prefix}/" if prefix else None)
+
+        return self._reading(folder, found)
+
     def _listed(self, folder: str, offset: str | None = None) -> list[tuple[str, int]]:
         def found() -> list[tuple[str, int]]:
             prefix = self._key(folder)
@@ -258,6 +269,14 @@ class _Gone(Exception):
 def _bytes(data: Bytes) -> memoryview:
     """As the library takes them, unsigned."""
     return memoryview(data).cast("B")
+
+
+def _last(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2]
+
+
+def _nanoseconds(moment: datetime) -> int:
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _code(error: Exception) -> str:

@@ -73,6 +73,10 @@ class Storage(ABC):
     def names(self, folder: str = "") -> list[str]:
         """The names of the files and folders that are right in a folder, in no order; none where it does not exist."""
 
+    @abstractmethod
+    def changed(self, folder: str = "") -> list[tuple[int, str]]:
+        """The files right in a folder, in no order: when each was last changed, in nanoseconds, and its name."""
+
     def names_after(self, folder: str, name: str) -> list[str]:
         """Those of the names in a folder that come after another name, in the order of their bytes."""
         return [one for one in self.names(folder) if one > name]

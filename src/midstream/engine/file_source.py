@@ -1,0 +1,51 @@
+"""The contract of what an embedded engine's job reads: files, each read once, in an order that is kept."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence, Set
+
+import pyarrow as pa
+
+from midstream.language.job_file import SourceSpec
+from midstream.model.errors import InputError
+
+MOST_FILES = "maxfilespertrigger"
+"""The option of how many files a step takes at most, in small letters."""
+
+ON_SPARK = "run the job on Spark: midstream run --engine spark"
+
+
+class FileSource(ABC):
+    """The files of a stream."""
+
+    columns: pa.Schema
+    """What the stream declares."""
+
+    @abstractmethod
+    def waiting(self, read: Collection[str]) -> tuple[str, ...]:
+        """The files that were not read, in the order to read them in, as many as a step takes."""
+
+    @abstractmethod
+    def read(self, files: Sequence[str]) -> pa.Table:
+        """The rows of files, one file after the other."""
+
+    @abstractmethod
+    def present(self) -> set[str]:
+        """All files that there are."""
+
+
+def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, str]:
+    """The options of a stream by their names in small letters; an `InputError` names one that only Spark knows."""
+    options = {key.lower(): value for key, value in spec.options.items()}
+    if unknown := sorted(options.keys() - known - {MOST_FILES}):
+        raise InputError(
+            f"the embedded engine knows no option {unknown[0]!r} of {spec.format}", place=place, remedy=ON_SPARK
+        )
+    return options
+
+
+def first(files: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """As many of the files as a step takes."""
+    most = options.get(MOST_FILES)
+    return tuple(files if most is None else files[: max(1, int(most))])
