@@ -1,0 +1,82 @@
+"""Chunks: that those which are listed are whole, and that no others are there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from midstream.job.doctor.finding import Finding, Patient
+from midstream.model.errors import CheckpointError
+from midstream.model.ids import StateId
+from midstream.model.manifest import ChunkRef, Manifest
+from midstream.state.store.files import FileStore, file_of, forget_opened
+from midstream.state.sweep import listed, sweep
+
+
+def chunks(patient: Patient) -> Iterator[Finding]:
+    """Every chunk that a kept manifest lists is there, and its checksum is right."""
+    store, bad = FileStore(patient.folders.chunks), dict[str, tuple[StateId, CheckpointError]]()
+    seen: set[str] = set()
+    for manifest in patient.kept.values():
+        for id, ref in _listed(manifest):
+            if ref.name not in seen:
+                seen.add(ref.name)
+                forget_opened([store.storage.place(file_of(ref.name))])
+                try:
+                    store.get(ref)
+                except CheckpointError as error:
+                    bad[ref.name] = (id, error)
+    there = {f"step {step}" for step in patient.folders.manifests.steps()}
+    whole = [called for called, one in patient.kept.items() if not bad.keys() & set(listed(one))]
+    for name, (id, fault) in bad.items():
+        listing = [called for called, one in patient.kept.items() if name in set(listed(one))]
+        if all(called.startswith("step") and called not in there for called in listing):
+            continue  # The job has gone on, and swept it away, since the manifests were read.
+        if id.is_base:
+            way = f"go back to {whole[-1]}, the newest that is whole" if whole else "no kept step is whole"
+            yield Finding("chunks", f"{fault.message}; in {', '.join(listing)}", fault.place, f"restore it, or {way}")
+        else:
+            remedy = "none is needed: it is computed again from base rows with the next step"
+            yield Finding("chunks", f"{fault.message}; in {', '.join(listing)}", fault.place, remedy, harmless=True)
+
+
+def orphans(patient: Patient) -> Iterator[Finding]:
+    """No file is there that nobody will use. A job that runs has such, and removes them in time."""
+    if patient.is_held or not patient.all_read:
+        return
+    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)}
+    saved = {ref["name"] for one in patient.kept.values() for ref in _tables(one)}
+    store = patient.folders.chunks
+    there = [name for name, _ in store.walk()]
+    loose = [name for name in there if name not in listing and name not in map(file_of, saved)]
+    if loose and not saved:
+        yield Finding(
+            "orphans",
+            f"{len(loose)} files that no kept manifest lists, such as {loose[0]}",
+            store.url,
+            "remove them; a job does so in time",
+            harmless=True,
+            mend=lambda: sweep(store, patient.kept.values()),
+        )
+    halves = [name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and "/spark/" not in name]
+    if halves:
+        yield Finding(
+            "orphans",
+            f"{len(halves)} files that were never finished, such as {halves[0]}",
+            patient.folders.storage.url,
+            "remove them",
+            harmless=True,
+            mend=lambda: patient.folders.storage.remove(halves),
+        )
+
+
+def _listed(manifest: Manifest) -> Iterator[tuple[StateId, ChunkRef]]:
+    for lane in manifest.lane_states.values():
+        for id, listing in lane.states.items():
+            yield from ((id, ref) for ref in listing.chunks)
+
+
+def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """The late rows and dead letters that a saved engine keeps as chunks."""
+    for kind in ("late", "dead_letters"):
+        yield from (ref for ref in manifest.published.get(kind, {}).values() if ref)

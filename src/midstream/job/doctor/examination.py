@@ -1,0 +1,60 @@
+"""All checks of a checkpoint, made one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.job.doctor.chunks import chunks, orphans
+from midstream.job.doctor.finding import Finding, Patient
+from midstream.job.doctor.logs import claims, commands, events, manifests
+from midstream.job.doctor.sinks import sinks
+from midstream.job.doctor.spark import spark
+from midstream.job.folders import Folders
+from midstream.state.store.places import Place
+
+Check = Callable[[Patient], Iterator[Finding]]
+"""Looks for one kind of damage; its name is what its findings are reported under."""
+
+CHECKS: tuple[Check, ...] = (manifests, chunks, orphans, commands, events, claims, sinks, spark)
+"""In the order in which they are made."""
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What an examination found, and which of that it has mended."""
+
+    findings: tuple[Finding, ...]
+    mended: tuple[Finding, ...] = ()
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is left that does harm."""
+        return all(one.harmless or one in self.mended for one in self.findings)
+
+
+def examine(place: Place, *, repair: bool = False) -> Examined:
+    """Read everything of a checkpoint; with `repair`, mend what can be mended without losing anything.
+
+    To look never disturbs a job that runs; to repair raises `HeldCheckpointError` where one may.
+    """
+    url = Checkpoint.open(place).url
+    if not repair:
+        return Examined(tuple(_found(Patient(Folders(url)))))
+    epochs = Folders(url).manifests.epochs
+    claim = epochs.claim()
+    try:
+        findings = tuple(_found(Patient(Folders(url), claim.token)))
+        mended = tuple(one for one in findings if one.mend is not None)
+        for one in mended:
+            if one.mend is not None:
+                one.mend()
+        return Examined(findings, mended)
+    finally:
+        epochs.release(claim)
+
+
+def _found(patient: Patient) -> Iterator[Finding]:
+    for check in CHECKS:
+        yield from check(patient)

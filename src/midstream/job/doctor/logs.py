@@ -1,0 +1,69 @@
+"""Manifests, commands, events and claims: that each of them can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from midstream.job.doctor.finding import ASIDE, Finding, Patient
+from midstream.model.errors import CheckpointError
+
+
+def manifests(patient: Patient) -> Iterator[Finding]:
+    """Every kept manifest and savepoint can be read."""
+    log, newest = patient.folders.manifests, None
+    try:
+        newest = log.latest()
+    except CheckpointError as error:
+        yield Finding("manifests", error.message, error.place, error.remedy)
+    for step in log.steps():
+        try:
+            log.read(step)
+        except CheckpointError as error:
+            name = error.place.rpartition("/")[2]
+            # Without the newest it is not known which of the others count.
+            mend = patient.aside(f"manifests/{name}") if newest is not None else None
+            yield Finding("manifests", error.message, error.place, f"move it to {ASIDE}: no job needs it", mend=mend)
+    for name in patient.folders.savepoints.names():
+        try:
+            patient.folders.savepoints.read(name)
+        except CheckpointError as error:
+            yield Finding("manifests", error.message, error.place, error.remedy)
+
+
+def commands(patient: Patient) -> Iterator[Finding]:
+    """Every command that no step has taken yet is there and can be read."""
+    log, newest = patient.folders.commands, patient.newest
+    taken = newest.last_command if newest else 0
+    numbers = log.numbers()
+    for number in numbers:
+        try:
+            log.read(number)
+        except CheckpointError as error:
+            name = f"commands/{error.place.rpartition('/')[2]}"
+            yield Finding("commands", error.message, error.place, error.remedy, mend=patient.aside(name))
+    for number in sorted(set(range(taken + 1, max(numbers, default=0))) - set(numbers)):
+        yield Finding(
+            "commands",
+            f"command {number} is missing",
+            log.storage.url,
+            "restore the file, or give the command again, unless you have withdrawn it",
+            harmless=True,
+        )
+
+
+def events(patient: Patient) -> Iterator[Finding]:
+    """Every file of events can be read."""
+    log = patient.folders.events
+    for name in sorted(patient.folders.storage.names("events")):
+        try:
+            log.check(name)
+        except CheckpointError as error:
+            yield Finding("events", error.message, error.place, error.remedy, mend=patient.aside(f"events/{name}"))
+
+
+def claims(patient: Patient) -> Iterator[Finding]:
+    """Who may write the checkpoint can be read."""
+    try:
+        patient.folders.manifests.epochs.newest()
+    except CheckpointError as error:
+        yield Finding("claims", error.message, error.place, error.remedy)
