@@ -19,7 +19,7 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
+from midstream.sinks.lake_table import TableVersion, append_once, going_back, lake_rows
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -74,12 +74,7 @@ class DeltaSink(Sink):
 
         rows = lake_rows(staged.table())
         with self._failing():
-            for attempt in reversed(range(ATTEMPTS)):
-                try:
-                    return self._append(rows, staged)
-                except CommitFailedError:  # Somebody else came first, perhaps with this very step.
-                    if not attempt:
-                        raise
+            append_once(lambda: self._append(rows, staged), CommitFailedError)
 
     def _append(self, rows: pa.Table, staged: StagedStep) -> None:
         from deltalake import DeltaTable, Schema, write_deltalake
@@ -112,13 +107,8 @@ class DeltaSink(Sink):
             return
         with self._failing():
             history = table.history()
-        back = going_back((_version(commit, name) for commit in history), step, self._place)
-        if back.first is None or (back.stays is None and history[-1]["version"] > 0):
-            raise SinkError(
-                f"the table cannot go back to step {step}: its log does not reach back so far",
-                place=self._place,
-                remedy="take the rows of later steps out by hand, or name another table",
-            )
+        lost = "its log does not reach back so far" if history[-1]["version"] > 0 else None
+        back = going_back((_version(commit, name) for commit in history), step, self._place, lost=lost)
         with self._failing():
             table.restore(back.first.id - 1, commit_properties=_noted(name, back.stamp))
 

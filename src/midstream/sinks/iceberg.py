@@ -19,7 +19,7 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import ATTEMPTS, TableVersion, going_back, lake_rows
+from midstream.sinks.lake_table import TableVersion, append_once, going_back, lake_rows
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -64,12 +64,7 @@ class IcebergSink(Sink):
 
         rows = lake_rows(staged.table())
         with self._failing():
-            for attempt in reversed(range(ATTEMPTS)):
-                try:
-                    return self._append(rows, staged)
-                except CommitFailedException:  # Somebody else came first, perhaps with this very step.
-                    if not attempt:
-                        raise
+            append_once(lambda: self._append(rows, staged), CommitFailedException)
 
     def _append(self, rows: pa.Table, staged: StagedStep) -> None:
         table = self._catalog().create_table_if_not_exists(self.table, rows.schema)
@@ -105,14 +100,9 @@ class IcebergSink(Sink):
             if newest is None or newest.step <= step or not given_up(newest):
                 return
             snapshots = {snapshot.snapshot_id: snapshot for snapshot in _ancestors(table)}
-            back = going_back((_version(snapshot, name) for snapshot in snapshots.values()), step, self._place)
             *_, oldest = snapshots.values()
-            if back.first is None or (back.stays is None and oldest.parent_snapshot_id is not None):
-                raise SinkError(
-                    f"the table cannot go back to step {step}: its snapshots of then have expired",
-                    place=self._place,
-                    remedy="take the rows of later steps out by hand, or name another table",
-                )
+            lost = "its snapshots of then have expired" if oldest.parent_snapshot_id is not None else None
+            back = going_back((_version(one, name) for one in snapshots.values()), step, self._place, lost=lost)
             before = snapshots[back.first.id].parent_snapshot_id
             with _once(table).transaction() as transaction:
                 if before is None:  # A table cannot be without a snapshot again.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -43,6 +43,18 @@ def _lake_type(kind: pa.DataType) -> pa.DataType:
     return _WIDER.get(kind, kind)
 
 
+def append_once(append: Callable[[], None], refused: type[Exception]) -> None:
+    """Call what appends a step unless the table has it; again where the commit is `refused`, for somebody else came
+    first, perhaps with this very step.
+    """
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return append()
+        except refused:
+            continue
+    append()
+
+
 @dataclass(frozen=True)
 class TableVersion:
     """A version of a table in its history; `stamp` is of the step of the query in question whose results it added, or
@@ -57,10 +69,10 @@ class TableVersion:
 @dataclass(frozen=True)
 class GoingBack:
     """What must be undone so that a table has nothing of later steps: all from the version `first` on, back to what
-    it was before; and the version that the newest step which stays has made. None where there is no such.
+    it was before; and the version that the newest step which stays has made, None where no step stays.
     """
 
-    first: TableVersion | None
+    first: TableVersion
     stays: TableVersion | None
 
     @property
@@ -69,23 +81,27 @@ class GoingBack:
         return self.stays.stamp if self.stays is not None and self.stays.stamp is not None else Stamp("", "", -1)
 
 
-def going_back(history: Iterable[TableVersion], step: int, place: str) -> GoingBack:
-    """How a table goes back to a step, by its history from the newest version on.
+def going_back(history: Iterable[TableVersion], step: int, place: str, *, lost: str | None) -> GoingBack:
+    """How a table goes back to a step, by its history from the newest version on; `lost` says what became of the
+    beginning of the history, if it is not whole.
 
-    Raises where somebody else changed the table since, for what they did would be undone with it.
+    Raises where the step is in what was lost, or where somebody else changed the table since, for what they did would
+    be undone with it.
 
     >>> own = {id: TableVersion(id, Stamp("job", "epoch", step)) for id, step in ((4, 7), (2, 6), (1, 5))}
-    >>> back = going_back([own[4], TableVersion(3, None, same_rows=True), own[2], own[1]], 5, "table t")
+    >>> back = going_back([own[4], TableVersion(3, None, same_rows=True), own[2], own[1]], 5, "table t", lost=None)
     >>> back.first.id, back.stays.id
     (2, 1)
     """
     first: TableVersion | None = None
+    stays: TableVersion | None = None
     foreign: TableVersion | None = None
     for version in history:
         if version.stamp is None:
             foreign = foreign if version.same_rows else version
         elif version.stamp.step <= step:
-            return GoingBack(first, version)
+            stays = version
+            break
         elif foreign is not None:
             raise SinkError(
                 f"the table cannot go back to step {step}: its version {foreign.id} is not of this query, and newer "
@@ -96,4 +112,10 @@ def going_back(history: Iterable[TableVersion], step: int, place: str) -> GoingB
             )
         else:
             first = version
-    return GoingBack(first, None)
+    if first is None or (stays is None and lost is not None):
+        raise SinkError(
+            f"the table cannot go back to step {step}: {lost or 'no later step is in its history'}",
+            place=place,
+            remedy="take the rows of later steps out by hand, or name another table",
+        )
+    return GoingBack(first, stays)
