@@ -1,0 +1,105 @@
+"""Unit costs from measurements: of runs on this machine, and of the steps of a live query. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, replace
+
+import numpy as np
+
+from midstream.optimizer.cost.units import JoinUnitCosts
+
+SLOWEST_CORRECTION, FASTEST_CORRECTION = 1 / 8, 8.0
+"""One step may be held up by anything: it is not taken to be more wrong than this."""
+
+MEMORY_OF_STEPS = 20
+"""How many steps it takes until a lasting difference is corrected for the most part."""
+
+
+@dataclass(frozen=True)
+class TimedWork:
+    """What operators did together in some steps, and the nanoseconds that it took."""
+
+    nanoseconds: float
+    comparisons: float = 0.0
+    results: float = 0.0
+    inserts: float = 0.0
+    probes: float = 0.0
+    routes: float = 0.0
+    operator_steps: float = 0.0
+
+
+OPERATIONS = {
+    "comparison": "comparisons",
+    "result": "results",
+    "insert": "inserts",
+    "probe": "probes",
+    "route": "routes",
+    "operator_step": "operator_steps",
+}
+"""For each unit cost what is counted of it."""
+
+
+def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None) -> JoinUnitCosts:
+    """The unit costs that explain the timings best: least squares of the relative errors, none below nothing.
+
+    What was not done in any timing keeps its cost of `otherwise`; nothing else is taken from there.
+
+    >>> runs = [TimedWork(5.0, comparisons=1), TimedWork(30.0, comparisons=2, operator_steps=2)]
+    >>> units = fitted(runs)
+    >>> round(units.comparison), round(units.operator_step)
+    (5, 10)
+    """
+    start = otherwise or JoinUnitCosts()
+    done = [unit for unit, counted in OPERATIONS.items() if any(getattr(t, counted) for t in timings)]
+    if not done:
+        return start
+    taken = np.array([timing.nanoseconds for timing in timings])
+    counts = np.array([[getattr(timing, OPERATIONS[unit]) for unit in done] for timing in timings], np.float64)
+    found = _least_squares_of_none_below_zero(counts / taken[:, None], np.ones(len(timings)))
+    return replace(start, **dict(zip(done, found.tolist(), strict=True)))
+
+
+def corrected(units: JoinUnitCosts, foreseen: float, real: float) -> JoinUnitCosts:
+    """The unit costs of time after one more step, whose joins were foreseen to take so long, and did.
+
+    All change by one factor, a little with each step, so that a machine that is slower or busier than the one that was
+    measured is priced as it is; what is compared between plans stays in proportion.
+
+    >>> units = corrected(JoinUnitCosts(comparison=100), foreseen=1.0, real=2.0)
+    >>> 100 < units.comparison < 110
+    True
+    """
+    if foreseen <= 0 or real <= 0:
+        return units
+    factor = min(max(real / foreseen, SLOWEST_CORRECTION), FASTEST_CORRECTION) ** (1 / MEMORY_OF_STEPS)
+    return replace(units, **{unit: getattr(units, unit) * factor for unit in OPERATIONS})
+
+
+def units_to_json(units: JoinUnitCosts) -> dict[str, float]:
+    """The unit costs as JSON values."""
+    return asdict(units)
+
+
+def units_from_json(values: object) -> JoinUnitCosts:
+    """The unit costs that `units_to_json` wrote; those that are missing are the defaults. Raises `ValueError`."""
+    names = {field.name for field in fields(JoinUnitCosts)}
+    if not isinstance(values, dict) or not values.keys() <= names:
+        raise ValueError(f"unit costs are numbers under some of the names {', '.join(sorted(names))}")
+    return JoinUnitCosts(**{name: float(value) for name, value in values.items()})
+
+
+def _least_squares_of_none_below_zero(
+    counts: np.ndarray[tuple[int, int], np.dtype[np.float64]], taken: np.ndarray[tuple[int], np.dtype[np.float64]]
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Lawson and Hanson's active set in its simplest form: what comes out below zero is taken out, one by one."""
+    free: list[int] = list(range(counts.shape[1]))
+    found = np.zeros(counts.shape[1])
+    while free:
+        scale = np.maximum(np.abs(counts[:, free]).max(axis=0), 1e-300)
+        solved = np.linalg.lstsq(counts[:, free] / scale, taken, rcond=None)[0] / scale
+        if (solved >= 0).all():
+            found[free] = solved
+            break
+        free.pop(int(np.argmin(solved * scale)))
+    return found

@@ -1,0 +1,110 @@
+"""What the joins of any plan do, from the sizes of the joins of subsets alone.
+
+Whatever tree makes it, the join of a set of sources has one size. A plan's figures are taken from these sizes and from
+nothing that depends on the way there, so that the best plan of a set of sources is made of best plans of its parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.statistics import Condition, Sources
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows alive in the join of a set of sources, and the flows that follow from them; all flows are for a second.
+
+    `bound` says which of an estimate's figures count. Each living combination goes with the first of its rows, and the
+    state stays as it is: so a state is renewed at the sum of its sources' shares of new rows.
+    """
+
+    estimate: Estimate
+    bound: Literal["value", "low", "high"] = "value"
+
+    @property
+    def steps(self) -> float:
+        """Steps in a second of event time."""
+        step = self.estimate.statistics.step
+        return 1 / step if step > 0 else 0.0
+
+    def rows(self, sources: Sources) -> float:
+        """Rows alive in the join of these sources."""
+        found: float = getattr(self.estimate.rows(sources), self.bound)
+        return found
+
+    def rate(self, sources: Sources) -> float:
+        """Combinations of these sources that are made."""
+        return self.rows(sources) * sum(self.renewal[alias] for alias in sources)
+
+    def rate_of_new(self, start: str, sources: Sources) -> float:
+        """Combinations of these sources that are made by a new row of one of them."""
+        return self.rows(sources) * self.renewal[start]
+
+    def comparisons(self, left: Sources, right: Sources) -> float:
+        """Candidate pairs that a join of two sides examines: those its index lets through."""
+        return self.examined(left, right) * sum(self.renewal[alias] for alias in left | right)
+
+    def hop(self, start: str, here: Sources, alias: str) -> float:
+        """Candidate pairs that the new rows of one source examine in a base state, once they have met the others."""
+        return self.examined(here, frozenset({alias})) * self.renewal[start]
+
+    def examined(self, left: Sources, right: Sources) -> float:
+        """Of the pairs that are alive, those that the index lets through."""
+        pairs, residual = self.rows(left) * self.rows(right), self.residual(left, right)
+        return pairs if residual is None else min(self.rows(left | right) / residual, pairs)
+
+    def residual(self, left: Sources, right: Sources) -> float | None:
+        """Of the pairs that the index lets through, the share that passes the other conditions; None without an index.
+
+        An index is built on all keys that tie both sides, else on a band.
+        """
+        crossing = [c for c in self.estimate.statistics.conditions if c.crosses(left, right)]
+        others = [c for c in crossing if c.kind != "hash"]
+        if len(others) == len(crossing):
+            band = next((c for c in others if c.kind == "band"), None)
+            if band is None:
+                return None
+            others.remove(band)
+        return prod(self.passing[c] for c in others)
+
+    def eddy_order(self, start: str, sources: Iterable[str]) -> tuple[str, ...]:
+        """Where an eddy sends a source's rows once it has learnt: where they meet least, tied to them if can be."""
+        here, left, order = frozenset({start}), [alias for alias in sources if alias != start], list[str]()
+        while left:
+            tied = [alias for alias in left if self._ties(here, alias)] or left
+            order.append(min(tied, key=lambda alias: (self.rows(here | {alias}), alias)))
+            left.remove(order[-1])
+            here |= {order[-1]}
+        return tuple(order)
+
+    @cached_property
+    def renewal(self) -> Mapping[str, float]:
+        """The share of each source's rows that is new in a second."""
+        found = self.estimate.statistics.sources.items()
+        return {alias: source.rate / source.rows if source.rows else 0.0 for alias, source in found}
+
+    @cached_property
+    def passing(self) -> Mapping[Condition, float]:
+        """Of each condition that is no key, the share of pairs that satisfies it where it is not the index."""
+        conditions = self.estimate.statistics.conditions
+        found = {}
+        for condition in conditions:
+            if condition.kind != "hash":
+                one = frozenset({min(condition.sources)})
+                others = condition.sources - one
+                together = [c for c in conditions if c.crosses(one, others)]
+                share = self.estimate.passed(one, others)
+                if all(c.kind != "hash" for c in together):
+                    share *= self.estimate.matched(one, others)
+                beside = sum(c.kind != "hash" for c in together)
+                found[condition] = max(share, 1e-12) ** (1 / beside) if beside else 1.0
+        return found
+
+    def _ties(self, here: Sources, alias: str) -> bool:
+        return any(alias in c.sources and c.sources & here for c in self.estimate.statistics.conditions)

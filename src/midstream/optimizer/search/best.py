@@ -1,0 +1,97 @@
+"""The best plans of a query, of every form, in order of cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from midstream.optimizer.cost.plan_cost import CostModel, PlanCost
+from midstream.optimizer.cost.sizes import Sizes
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
+from midstream.optimizer.search.greedy import greedy_orders, searched_trees
+from midstream.optimizer.search.probing import cheapest_orders
+from midstream.optimizer.search.subsets import Subsets
+from midstream.optimizer.statistics import Condition, Sources
+from midstream.plan.decompose import same_shape
+from midstream.plan.tree import Eddy, Join, Leaf, Plan
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """A plan and what it costs; `times_best` is its cost by that of the first of the ranking."""
+
+    plan: Plan
+    cost: PlanCost
+    times_best: float = 1.0
+
+
+def best_plans(
+    sources: Sequence[str],
+    conditions: Iterable[Condition],
+    estimate: Estimate,
+    cost: CostModel,
+    *,
+    count: int = 5,
+    current: Plan | None = None,
+    kept: frozenset[Sources] = frozenset(),
+) -> tuple[Ranked, ...]:
+    """The `count` best plans, sorted by value: trees of any shape, probing orders, an eddy.
+
+    Up to `MOST_SOURCES` sources the trees and orders are the cheapest there are, without needless cross products;
+    beyond that they are searched for. `current` is in the ranking however dear it is, as the last one if need be, and
+    as it is written, which may name the sides of a join the other way round. States that are `kept` by other queries
+    are free. Equal figures give an equal ranking; of plans of equal value the current one comes first.
+
+    >>> from midstream.optimizer.statistics import SourceStatistics, Statistics
+    >>> sources = {name: SourceStatistics(rate=10, rows=100, window=10) for name in "ABC"}
+    >>> joined = {frozenset("AB"): 5000.0, frozenset("BC"): 10.0}
+    >>> live = Statistics(sources, (Condition("hash", frozenset("ABC")),), states=joined)
+    >>> best_plans("ABC", live.conditions, Estimate(live), CostModel(), count=2)[0].plan.notation()
+    '(A (B C))'
+    """
+    candidates = (
+        [Leaf(sources[0])]
+        if len(sources) == 1
+        else _candidates(
+            Subsets(tuple(sources), tuple(conditions), Sizes(estimate)), estimate, cost, count, current, kept
+        )
+    )
+    if current is not None:
+        candidates = [current, *(plan for plan in candidates if not same_shape(plan, current))]
+    return ranked(candidates, estimate, cost, count=count, current=current, kept=kept)
+
+
+def ranked(
+    plans: Iterable[Plan],
+    estimate: Estimate,
+    cost: CostModel,
+    *,
+    count: int | None = None,
+    current: Plan | None = None,
+    kept: frozenset[Sources] = frozenset(),
+) -> tuple[Ranked, ...]:
+    """These plans, sorted by value, the first `count` of them and the current one: where plans are given (`allow`)."""
+    found = [(cost.of(plan, estimate, kept), plan) for plan in plans]
+    found.sort(key=lambda pair: (pair[0].value, pair[1] != current, pair[1].notation()))
+    chosen = found[:count]
+    if current is not None and all(plan != current for _, plan in chosen):
+        chosen = [*chosen[: count and count - 1], *(pair for pair in found if pair[1] == current)]
+    least = chosen[0][0].value if chosen else 0.0
+    return tuple(Ranked(plan, price, price.value / least if least else 1.0) for price, plan in chosen)
+
+
+def _candidates(
+    subsets: Subsets,
+    estimate: Estimate,
+    cost: CostModel,
+    count: int,
+    current: Plan | None,
+    kept: frozenset[Sources],
+) -> list[Plan]:
+    eddy = Eddy(subsets.aliases)
+    if subsets.count <= MOST_SOURCES:
+        return [*cheapest_trees(subsets, cost, count, kept), cheapest_orders(subsets, cost), eddy]
+    running = [current] if isinstance(current, Join) else []
+    trees = searched_trees(subsets, cost, estimate, count, kept, running)
+    return [*trees, greedy_orders(subsets), eddy]

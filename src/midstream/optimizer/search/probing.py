@@ -1,0 +1,47 @@
+"""The cheapest probing orders of a multi-way join (HybMig §2.3, Wang §11.1), an order for each input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.search.subsets import Masks, Numbers, Subsets
+from midstream.plan.tree import MultiJoin
+
+
+def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
+    """For each source the cheapest order to probe the others in, without needless cross products.
+
+    What a hop costs depends on the sets before and after it, and on the input only by a factor: the share of its rows
+    that is new. So one pass over the sets, from the whole down, finds the orders of all inputs at once.
+    """
+    masks = np.arange(subsets.full + 1)
+    left: Numbers = np.full(subsets.full + 1, np.inf)
+    following: Masks = np.zeros(subsets.full + 1, np.int64)
+    left[subsets.full] = 0.0
+    for size in range(subsets.count - 1, 0, -1):
+        for i in range(subsets.count):
+            here = masks[(subsets.members == size) & subsets.joinable & (masks >> i & 1 == 0)]
+            here = here[subsets.joinable[here | 1 << i]]
+            values = _hops(subsets, cost, here, 1 << i) + left[here | 1 << i]
+            better = values < left[here]
+            left[here[better]] = values[better]
+            following[here[better]] = i
+    return MultiJoin(tuple((alias, _order(subsets, following, i)) for i, alias in enumerate(subsets.aliases)))
+
+
+def _hops(subsets: Subsets, cost: CostModel, here: Masks, probed: int) -> Numbers:
+    """What a hop costs for each living combination of the input's sources so far, were all of them new."""
+    there = here | probed
+    examined = subsets.examined(here, np.full(here.shape, probed))
+    return cost.weights.work * cost.units.joining(subsets.rows[here], examined, subsets.rows[there])
+
+
+def _order(subsets: Subsets, following: Masks, start: int) -> tuple[str, ...]:
+    order: list[str] = []
+    here = 1 << start
+    while here != subsets.full:
+        probed = int(following[here])
+        order.append(subsets.aliases[probed])
+        here |= 1 << probed
+    return tuple(order)

@@ -1,0 +1,180 @@
+"""The search against all plans there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import permutations, product
+from random import Random
+from typing import Literal
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.cost.sizes import Sizes
+from midstream.optimizer.cost.units import PLAN_OBJECTIVES, CostWeights, JoinUnitCosts
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.search.best import best_plans
+from midstream.optimizer.search.bushy import MOST_SOURCES, cheapest_trees
+from midstream.optimizer.search.greedy import searched_trees
+from midstream.optimizer.search.left_deep import left_deep_order
+from midstream.optimizer.search.probing import cheapest_orders
+from midstream.optimizer.search.subsets import Subsets
+from midstream.optimizer.statistics import Condition, JoinStatistics, Sources, SourceStatistics, Statistics
+from midstream.plan.enumerate import bushy_trees, left_deep_trees
+from midstream.plan.tree import Join, MultiJoin, Plan
+
+WINDOW = 10.0
+
+
+def drawn(seed: int, count: int) -> Statistics:
+    """A query over so many sources, what ties them, and what some of its joins did."""
+    random = Random(seed)
+    names = "ABCDEFGHIJKLMNO"[:count]
+    rates = {name: 10 ** random.uniform(0, 3) for name in names}
+    sources = {name: SourceStatistics(rate, rate * WINDOW, WINDOW) for name, rate in rates.items()}
+    conditions = [_condition(random, names, i) for i in range(1, count) if seed % 4 or i != count // 2]
+    conditions += [Condition("theta", frozenset(random.sample(names, min(3, count)))) for _ in range(seed % 3)]
+    joins = [
+        JoinStatistics(frozenset({one}), frozenset({other}), 10 ** random.uniform(-4, -1), random.uniform(0.2, 1))
+        for condition in conditions
+        for one, other in [sorted(condition.sources)[:2]]
+    ]
+    return Statistics(sources, tuple(dict.fromkeys(conditions)), tuple(joins))
+
+
+def _condition(random: Random, names: str, i: int) -> Condition:
+    kinds: list[Literal["hash", "band", "theta"]] = ["hash", "hash", "hash", "band", "theta"]
+    kind = random.choice(kinds)
+    other = random.choice(names[:i])
+    wider = {random.choice(names)} if kind == "hash" and random.random() < 0.3 else set[str]()
+    return Condition(
+        "hash" if kind == "hash" else "band" if kind == "band" else "theta", frozenset({names[i], other} | wider)
+    )
+
+
+def subsets(live: Statistics) -> Subsets:
+    return Subsets(tuple(live.sources), live.conditions, Sizes(Estimate(live)))
+
+
+def possible_trees(live: Statistics) -> Iterator[Plan]:
+    """All bushy trees without needless cross products."""
+    of = subsets(live)
+    for tree in bushy_trees(list(live.sources)):
+        if all(of.is_joinable(of.mask(part.aliases())) for part in tree.walk()):
+            yield tree
+
+
+MODELS = [
+    CostModel(),
+    CostModel(JoinUnitCosts(1, 2, 3, 4, 5, 6, 7, 8), CostWeights(1.0, 0.5)),
+    CostModel(weights=PLAN_OBJECTIVES["memory"]),
+]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_the_search_finds_what_trying_all_trees_finds(seed: int) -> None:
+    live = drawn(seed, 2 + seed % 5)
+    estimate, model = Estimate(live), MODELS[seed % 3]
+    values = sorted(model.of(tree, estimate).value for tree in possible_trees(live))
+    found = [model.of(tree, estimate).value for tree in cheapest_trees(subsets(live), model, 5)]
+    assert found == approx(values[:5], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_states_that_other_queries_keep_are_free(seed: int) -> None:
+    live = drawn(seed, 5)
+    estimate, model = Estimate(live), MODELS[seed % 3]
+    other = next(possible_trees(live))
+    kept = frozenset(frozenset(part.aliases()) for part in other.walk()) - {frozenset(live.sources)}
+    chosen = frozenset(Random(seed).sample(sorted(kept, key=sorted), 2))
+    least = min(model.of(tree, estimate, chosen).value for tree in possible_trees(live))
+    assert model.of(cheapest_trees(subsets(live), model, 1, chosen)[0], estimate, chosen).value == approx(least)
+    assert model.of(other, estimate, kept).value <= model.of(other, estimate, chosen).value
+
+
+def all_orders(names: Sequence[str]) -> Iterator[MultiJoin]:
+    each = [[(name, order) for order in permutations([n for n in names if n != name])] for name in names]
+    return (MultiJoin(orders) for orders in product(*each))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 5])
+def test_the_probing_orders_are_the_cheapest(seed: int) -> None:
+    live = drawn(seed, 3 + seed % 2)
+    of, model = subsets(live), MODELS[0]
+    possible = [
+        orders
+        for orders in all_orders(list(live.sources))
+        if all(
+            of.is_joinable(of.mask((start, *order[:i]))) for start, order in orders.orders for i in range(len(order))
+        )
+    ]
+    values = [model.of(orders, of.sizes.estimate).value for orders in possible]
+    assert model.of(cheapest_orders(of, model), of.sizes.estimate).value == approx(min(values))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_arrays_say_what_single_sizes_say(seed: int) -> None:
+    of = subsets(drawn(seed, 5))
+    masks = [int(mask) for mask in of.joinable.nonzero()[0]]
+    assert masks == [mask for mask in range(1, of.full + 1) if of.is_joinable(mask)]
+    for left, right in [(a, b) for a in masks for b in masks if not a & b and of.joinable[a | b]]:
+        (examined,) = of.examined(np.array([left]), np.array([right]))
+        assert examined == approx(of.sizes.examined(of.sources(left), of.sources(right)))
+
+
+def test_more_sources_than_can_be_weighed_all_are_searched() -> None:
+    live = drawn(7, MOST_SOURCES + 2)
+    found = best_plans(list(live.sources), live.conditions, Estimate(live), CostModel())
+    assert len(found) == 5
+    assert sorted(found[0].plan.aliases()) == sorted(live.sources)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_local_search_comes_near_to_the_best(seed: int) -> None:
+    live = drawn(seed, 7)
+    of, model = subsets(live), CostModel()
+    best = model.of(cheapest_trees(of, model, 1)[0], of.sizes.estimate).value
+    searched = model.of(searched_trees(of, model, of.sizes.estimate, 1)[0], of.sizes.estimate).value
+    assert best <= searched * (1 + 1e-9)
+    assert searched <= 1.5 * best
+
+
+@pytest.mark.parametrize("seed", [1, 2, 5])
+def test_om_s_left_deep_search_stays_left_deep(seed: int) -> None:
+    live = drawn(seed, 4)
+    value = lambda tree: CostModel().of(tree, Estimate(live)).value  # noqa: E731
+    found = left_deep_order(list(live.sources), value)
+    assert value(found) <= value(next(left_deep_trees(list(live.sources))))
+
+
+def test_the_current_plan_is_ranked_however_dear_it_is() -> None:
+    live = drawn(2, 4)
+    args = (list(live.sources), live.conditions, Estimate(live), CostModel())
+    worst = max(bushy_trees("ABCD"), key=lambda tree: CostModel().of(tree, Estimate(live)).value)
+    found = best_plans(*args, count=2, current=worst)
+    assert [ranked.plan for ranked in found][-1] == worst
+    assert found[0].times_best == 1.0 < found[-1].times_best
+    assert found == best_plans(*args, count=2, current=worst)
+
+
+def test_the_current_plan_comes_first_among_its_mirror_images() -> None:
+    live = drawn(2, 3)
+    args = (list(live.sources), live.conditions, Estimate(live), CostModel())
+    (best,) = best_plans(*args, count=1)
+    assert isinstance(best.plan, Join)
+    mirrored = Join(best.plan.right, best.plan.left)
+    assert best_plans(*args, count=1, current=mirrored)[0].plan == mirrored
+
+
+def test_small_steps_are_for_trees_and_rare_matches_for_orders() -> None:
+    """A multi-way join runs more operators in each step, and keeps no intermediate state."""
+    keys = Condition("hash", frozenset("ABC"))
+    rows = {name: SourceStatistics(1000.0, 10_000.0, WINDOW) for name in "ABC"}
+    joined: dict[Sources, float] = {frozenset("AB"): 5e6, frozenset("BC"): 5e6, frozenset("AC"): 5e6}
+    live = Statistics(rows, (keys,), states=joined)
+    args = ("ABC", live.conditions, Estimate(live))
+    assert isinstance(best_plans(*args, CostModel(weights=PLAN_OBJECTIVES["memory"]))[0].plan, MultiJoin)
+    many_steps = Statistics(rows, (keys,), step=0.001)
+    assert not isinstance(best_plans("ABC", (keys,), Estimate(many_steps), CostModel())[0].plan, MultiJoin)
