@@ -144,7 +144,10 @@ def test_local_search_comes_near_to_the_best(seed: int) -> None:
 @pytest.mark.parametrize("seed", [1, 2, 5])
 def test_om_s_left_deep_search_stays_left_deep(seed: int) -> None:
     live = drawn(seed, 4)
-    value = lambda tree: CostModel().of(tree, Estimate(live)).value  # noqa: E731
+
+    def value(tree: Plan) -> float:
+        return CostModel().of(tree, Estimate(live)).value
+
     found = left_deep_order(list(live.sources), value)
     assert value(found) <= value(next(left_deep_trees(list(live.sources))))
 

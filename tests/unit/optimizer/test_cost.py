@@ -129,6 +129,7 @@ def test_units_follow_the_real_cost_of_steps() -> None:
 def test_units_are_read_again() -> None:
     units = JoinUnitCosts(comparison=7.5)
     assert units_from_json(units_to_json(units)) == units
-    for wrong in ({"comparisons": 1}, [], {"probe": -1}):
+    wrongs: tuple[object, ...] = ({"comparisons": 1}, [], {"probe": -1})
+    for wrong in wrongs:
         with pytest.raises(ValueError, match="probe"):
             units_from_json(wrong)

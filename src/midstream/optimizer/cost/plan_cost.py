@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -30,12 +30,29 @@ class PlanCost:
 
 
 @dataclass(frozen=True)
+class WorkShare:
+    """A part of a join's work: nanoseconds a second, proportional to the combinations of `rows` that are made.
+
+    `joined` are the sources among them whose matches count: of a nested loop's pairs, those that each side has joined.
+    """
+
+    nanoseconds: float
+    rows: Sources
+    joined: Sources
+
+
+@dataclass(frozen=True)
 class JoinCost:
     """What one join of a plan takes, with the state of its output: `sources` are those that it has brought together."""
 
     sources: Sources
-    work: float
+    shares: tuple[WorkShare, ...]
     memory: float
+
+    @property
+    def work(self) -> float:
+        """Nanoseconds a second, all shares."""
+        return sum(share.nanoseconds for share in self.shares)
 
 
 @dataclass(frozen=True)
@@ -112,17 +129,17 @@ class _Walk:
         for alias in plan.aliases():
             one = frozenset({alias})
             if one not in self.kept:
-                yield JoinCost(one, units.insert * self.sizes.rate(one), units.bytes_of(self.sizes.rows(one), 1.0))
+                inserted = _share(units.insert * self.sizes.rate(one), one)
+                yield JoinCost(one, (inserted,), units.bytes_of(self.sizes.rows(one), 1.0))
 
     def _join(self, left: Sources, right: Sources) -> JoinCost:
         units, sizes, together = self.model.units, self.sizes, left | right
-        results = sizes.rate(together)
-        work = units.joining(sizes.rate(left) + sizes.rate(right), sizes.comparisons(left, right), results)
-        work += units.operator_step * sizes.steps
-        if together == self.whole:
-            return JoinCost(together, work, 0.0)
-        memory = units.bytes_of(sizes.rows(together), float(len(together)))
-        return JoinCost(together, work + units.insert * results, memory)
+        inner = together != self.whole
+        probes = [_share(units.probe * sizes.rate(side), side) for side in (left, right)]
+        made = sizes.rate(together) * (units.result + units.insert * inner)
+        compared = self._compared(sizes.comparisons(left, right), left, right)
+        memory = units.bytes_of(sizes.rows(together), float(len(together))) if inner else 0.0
+        return JoinCost(together, (*probes, _share(made, together), compared, self._at_every_step), memory)
 
     def _hops(self, start: str, order: tuple[str, ...], routed: bool = False) -> Iterator[JoinCost]:
         """What the new rows of one source do: what they have met so far probes the next base state."""
@@ -130,18 +147,21 @@ class _Walk:
         here = frozenset({start})
         for alias in order:
             there = here | {alias}
-            probes = sizes.rate_of_new(start, here)
-            work = units.joining(probes, sizes.hop(start, here, alias), sizes.rate_of_new(start, there))
-            work += units.operator_step * sizes.steps + (units.route * probes if routed else 0.0)
-            yield JoinCost(there, work, 0.0)
+            probes = (units.probe + units.route * routed) * sizes.rate_of_new(start, here)
+            made = units.result * sizes.rate_of_new(start, there)
+            compared = self._compared(sizes.hop(start, here, alias), here, frozenset({alias}))
+            yield JoinCost(there, (_share(probes, here), _share(made, there), compared, self._at_every_step), 0.0)
             here = there
 
+    def _compared(self, comparisons: float, left: Sources, right: Sources) -> WorkShare:
+        nested = self.sizes.residual(left, right) is None
+        joined = frozenset[str]().union(*(side for side in (left, right) if len(side) > 1)) if nested else left | right
+        return WorkShare(self.model.units.comparison * comparisons, left | right, joined)
 
-def shares(joins: Iterable[JoinCost]) -> Mapping[Sources, float]:
-    """The share of a plan's work that each set of sources takes, the greatest first."""
-    found = list(joins)
-    total = sum(join.work for join in found) or 1.0
-    sums: dict[Sources, float] = {}
-    for join in found:
-        sums[join.sources] = sums.get(join.sources, 0.0) + join.work / total
-    return dict(sorted(sums.items(), key=lambda item: (-item[1], sorted(item[0]))))
+    @property
+    def _at_every_step(self) -> WorkShare:
+        return _share(self.model.units.operator_step * self.sizes.steps, frozenset())
+
+
+def _share(nanoseconds: float, rows: Sources) -> WorkShare:
+    return WorkShare(nanoseconds, rows, rows if len(rows) > 1 else frozenset())

@@ -34,7 +34,8 @@ def _hops(subsets: Subsets, cost: CostModel, here: Masks, probed: int) -> Number
     """What a hop costs for each living combination of the input's sources so far, were all of them new."""
     there = here | probed
     examined = subsets.examined(here, np.full(here.shape, probed))
-    return cost.weights.work * cost.units.joining(subsets.rows[here], examined, subsets.rows[there])
+    value: Numbers = cost.weights.work * cost.units.joining(subsets.rows[here], examined, subsets.rows[there])
+    return value
 
 
 def _order(subsets: Subsets, following: Masks, start: int) -> tuple[str, ...]:
