@@ -18,7 +18,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.state.store.places import Place, storage_at
 
-_NAME = re.compile(r"(?:(\d+)-)?(-?\d+)\.json")
+_NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\.json")
 _TURN = "turn.json"
 _TURN_REMEDY = "restore the file, or remove it: the job is then where it was before it went back"
 _T = TypeVar("_T")
@@ -26,16 +26,28 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, order=True)
 class _Entry:
-    """A manifest's file: the number of the epoch it was published in (0 before there were any) and its step."""
+    """A manifest's file: the number of the epoch it was published in (0 before there were any), its step, and how often
+    the step had been published in that epoch before.
+    """
 
     epoch: int
     step: int
+    time: int
     name: str
 
     @staticmethod
     def of(name: str) -> _Entry | None:
         found = _NAME.fullmatch(name)
-        return _Entry(int(found[1] or 0), int(found[2]), name) if found else None
+        return _Entry(int(found[1] or 0), int(found[2]), int(found[3] or 0), name) if found else None
+
+    @staticmethod
+    def to_publish(manifest: Manifest, last: _Entry | None) -> _Entry:
+        """A file for a manifest, another one than the `last` that was published."""
+        if not manifest.epochs:
+            return _Entry(0, manifest.step, 0, f"{manifest.step:012d}.json")
+        epoch, step = manifest.epochs[-1].number, manifest.step
+        time = last.time + 1 if last is not None and (last.epoch, last.step) == (epoch, step) else 0
+        return _Entry(epoch, step, time, f"{epoch:06d}-{step:012d}{f'~{time:04d}' if time else ''}.json")
 
 
 class ManifestLog:
@@ -64,6 +76,7 @@ class ManifestLog:
         self._keep = keep
         self._seen: dict[_Entry, Manifest] = {}
         self._own: list[_Entry] | None = None
+        self._last: _Entry | None = None
 
     @property
     def epochs(self) -> Epochs:
@@ -82,7 +95,7 @@ class ManifestLog:
         not count, are removed once the new one stands. Raises `SinkError` where it cannot be written; then the log is
         as before.
         """
-        entry = _entry(manifest)
+        entry = self._last = _Entry.to_publish(manifest, self._last)
         self.storage.write(entry.name, written(manifest))
         self._remember({**self._seen, entry: manifest})
         # The step is done: what cannot be cleaned away now is tried again with the next.
@@ -114,11 +127,12 @@ class ManifestLog:
             self.read(step)
         claim = self.epochs.claim(take_over=take_over)
         try:
-            target, newest = savepoint or self.read(step), max(self.steps())
+            target, kept = savepoint or self.read(step), self.steps()
+            newest = max(kept)
             known = {epoch.number: epoch for one in (target, *self.readable_after(step)) for epoch in one.epochs}
             target = replace(target, epochs=tuple(known[number] for number in sorted(known)))
             abandoned = newest if newest > step else None
-            begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned))
+            begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned, min(kept)))
             self.publish(begun)
             yield begun
         finally:
@@ -203,8 +217,8 @@ class ManifestLog:
         if _TURN not in names:
             return found
         # A version without epochs was cut off while it went back: this file is then the newest of its time.
-        turn = _Entry(0, 0, _TURN)
-        turn = _Entry(0, self._parse(turn, _TURN_REMEDY).step, _TURN)
+        turn = _Entry(0, 0, 0, _TURN)
+        turn = _Entry(0, self._parse(turn, _TURN_REMEDY).step, 0, _TURN)
         return sorted([turn, *(entry for entry in found if entry.epoch > 0 or entry.step < turn.step)])
 
     def _kept(self) -> list[_Entry]:
@@ -216,19 +230,26 @@ class ManifestLog:
             if known is not None:
                 line = known.time_line
                 break
-        return self._counting(everything, line)
+        return self._counting(everything, line)[-self._keep :]
 
-    @staticmethod
-    def _counting(everything: list[_Entry], line: TimeLine) -> list[_Entry]:
+    @classmethod
+    def _counting(cls, everything: list[_Entry], line: TimeLine) -> list[_Entry]:
         """Those of a time line: of each step the one of the newest epoch, if that had a right to the step."""
         begun = {epoch.number: epoch.since - 1 for epoch in line.epochs}
         kept: list[_Entry] = []
         for entry in reversed(everything):
             epoch = line.epoch_of(entry.step)
             owned = entry.epoch == (epoch.number if epoch else 0) or begun.get(entry.epoch) == entry.step
-            if owned and (not kept or entry.step < kept[-1].step):
+            if owned and (not kept or entry.step < kept[-1].step) and not cls._is_past(entry, line):
                 kept.append(entry)
         return kept[::-1]
+
+    @staticmethod
+    def _is_past(entry: _Entry, line: TimeLine) -> bool:
+        """Whether a file had been removed when the job went back: if it is there, a request came late."""
+        return any(
+            one.oldest is not None and entry.epoch < one.number and entry.step < one.oldest for one in line.epochs
+        )
 
     def _parse(self, entry: _Entry, remedy: str = "") -> Manifest:
         return self._made(self.storage.read(entry.name), entry, remedy)
@@ -254,10 +275,3 @@ class ManifestLog:
             except FileNotFoundError:
                 continue
         return look()
-
-
-def _entry(manifest: Manifest) -> _Entry:
-    if not manifest.epochs:
-        return _Entry(0, manifest.step, f"{manifest.step:012d}.json")
-    epoch = manifest.epochs[-1].number
-    return _Entry(epoch, manifest.step, f"{epoch:06d}-{manifest.step:012d}.json")

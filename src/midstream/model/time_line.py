@@ -19,13 +19,14 @@ class Epoch:
 
     Epochs of a checkpoint are numbered from 1 on. `token` is random, for a checkpoint that was restored from a backup
     gives the same number again. `abandoned` is the last step that was given up when the epoch began, where the job went
-    back.
+    back, and `oldest` the oldest one that was kept then: what is there of an older one has come late.
     """
 
     number: int
     token: str
     since: int
     abandoned: int | None = None
+    oldest: int | None = None
 
 
 @dataclass(frozen=True)

@@ -509,6 +509,23 @@ def test_durable_is_for_the_file_and_its_folder(tmp_path: Path, monkeypatch: pyt
     assert synced[1] == str(tmp_path / "A")
 
 
+@linux_only
+def test_durable_is_for_the_names_of_new_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a file whose bytes are safe may be in a folder that nobody finds after the loss of power."""
+    synced: list[str] = []
+    monkeypatch.setattr(disk.os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    storage = LocalStorage(tmp_path / "a", durable=True)
+    storage.write("b/c/x", b"1")
+    assert {str(tmp_path / folder) for folder in ("", "a", "a/b", "a/b/c")} <= set(synced)
+    for change in (lambda: storage.create("d/x", b"1"), lambda: storage.move("d/x", "e/x")):
+        synced.clear()
+        change()
+        assert str(tmp_path / "a") in synced
+    synced.clear()
+    storage.write("b/c/y", b"1")
+    assert str(tmp_path / "a/b") not in synced, "it is not new"
+
+
 KILLED = """
 import itertools, sys
 import numpy as np, pyarrow as pa

@@ -55,7 +55,7 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) 
     """
     folder, _, name = path.rpartition("/")
     temporary = f"{folder}/.{name}.{_HOST}-{os.getpid()}-{next(_NUMBERS)}.tmp"
-    handle = _create(temporary, folder)
+    handle = _create(temporary, folder, fsync)
     try:
         try:
             rest = memoryview(data)
@@ -147,11 +147,22 @@ def other_version(version: str, path: str) -> CheckpointError:
     )
 
 
-def _create(path: str, folder: str) -> int:
+def _create(path: str, folder: str, fsync: bool) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     for _ in range(8):
         with suppress(FileNotFoundError):
             return os.open(path, flags, 0o666)
         # The sweep may take an empty folder away between these two lines, hence the loop.
-        os.makedirs(folder, exist_ok=True)
+        make_folder(folder, fsync=fsync)
     return os.open(path, flags, 0o666)
+
+
+def make_folder(folder: str, *, fsync: bool = False) -> None:
+    """Make a folder and those that it is in; with `fsync` the names of those that are new survive the loss of power."""
+    missing, outer = list[str](), folder
+    while fsync and outer and not os.path.isdir(outer):
+        missing.append(outer)
+        outer = os.path.dirname(outer)
+    os.makedirs(folder, exist_ok=True)
+    for one in missing:
+        sync_folder(os.path.dirname(one))

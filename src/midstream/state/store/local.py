@@ -17,6 +17,7 @@ from midstream.state.store.disk import (
     cannot_read,
     cannot_write,
     discard,
+    make_folder,
     names_in,
     sync_folder,
     write_temporary,
@@ -87,14 +88,18 @@ class LocalStorage(Storage):
         write_whole(self.path(name), data, fsync=self.durable)
 
     def create(self, name: str, data: Bytes) -> bool:
-        """Write beside the file, then link, which unlike a rename fails where the name is taken."""
+        """Write beside the file, then link, which unlike a rename fails where the name is taken.
+
+        A file system that is mounted over a network may link, lose the answer and link again: the links tell.
+        """
         path = self.path(name)
         try:
             temporary = write_temporary(path, data, fsync=self.durable)
             try:
                 os.link(temporary, path)
             except FileExistsError:
-                return False
+                if os.stat(temporary).st_nlink < 2:
+                    return False
             finally:
                 discard(temporary)
             if self.durable:
@@ -195,7 +200,7 @@ class LocalStorage(Storage):
     def move(self, source: str, target: str) -> None:
         """Rename."""
         try:
-            os.makedirs(os.path.dirname(self.path(target)), exist_ok=True)
+            make_folder(os.path.dirname(self.path(target)), fsync=self.durable)
             os.replace(self.path(source), self.path(target))
         except FileNotFoundError:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,9 @@ PATIENCE = "MIDSTREAM_STORE_PATIENCE"
 AT_ONCE = 8
 _DEFAULT_PATIENCE = 60
 _PROBE = "_staging/.probe"
+_MARK = "writer"
+"""The attribute that says which call has put an object that may be put only once."""
+
 _LONGEST_REQUEST = "120s"
 _PART = 64 << 20
 """Bytes from which on an object is sent in parts, which takes three requests more."""
@@ -92,13 +96,17 @@ class ObjectStorage(Storage):
         self._writing(name, lambda: _library().put(self._store, self._key(name), _bytes(data), chunk_size=_PART))
 
     def create(self, name: str, data: Bytes) -> bool:
-        """Put the object on condition that there is none."""
+        """Put the object on condition that there is none.
+
+        A request that got no answer is made again, and then the object may be there by the first: its mark tells.
+        """
+        mark = secrets.token_hex(8)
 
         def put() -> bool:
             try:
-                _library().put(self._store, self._key(name), _bytes(data), mode="create")
+                _library().put(self._store, self._key(name), _bytes(data), mode="create", attributes={_MARK: mark})
             except _exceptions().AlreadyExistsError:
-                return False
+                return self._mark(name) == mark
             return True
 
         return self._writing(name, put)
@@ -193,6 +201,12 @@ class ObjectStorage(Storage):
             return True
 
         return self._reading(name, head)
+
+    def _mark(self, name: str) -> str:
+        try:
+            return str(_library().get(self._store, self._key(name)).attributes.get(_MARK, ""))
+        except FileNotFoundError:
+            return ""
 
     def _copy(self, source: str, target: str) -> None:
         def copy() -> None:
