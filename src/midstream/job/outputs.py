@@ -14,7 +14,8 @@ from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, restored
-from midstream.sinks.contract import step_of
+from midstream.sinks.contract import STAGING, step_of
+from midstream.state.store.storage import Storage
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 
@@ -206,6 +207,13 @@ class Outputs:
         for output in self._outputs(manifest):
             if output.kind != RESULTS or "function" not in (manifest.queries[output.name].sink or {}):
                 yield output, self._sink(output, manifest)
+
+    def staged(self, manifest: Manifest) -> Iterator[Storage]:
+        """Where the steps of each output of a manifest are staged."""
+        yield from (self._staging(output, sink).storage for output, sink in self.named_sinks(manifest))
+        for query, entry in manifest.queries.items():
+            if "function" in (entry.sink or {}):
+                yield self.folders.scratch(query).at(STAGING)
 
     def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
         yield from ((output, self._sink(output, manifest)) for output in self._outputs(manifest))

@@ -14,7 +14,7 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.cli.main import main
 from midstream.job.doctor import CHECKS, Examined, examine
 from midstream.job.folders import Folders
-from midstream.sinks import FileSink
+from midstream.sinks import FileSink, StagedStep
 from midstream.step.commands.drop_query import DropQuery
 from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
 
@@ -148,7 +148,25 @@ def unfinished_file(ckpt: Path) -> None:
     (ckpt / "store" / ".00000003-x.arrow.0-1-2.tmp").write_bytes(b"half")
 
 
+def attempt_that_was_broken_off(ckpt: Path) -> None:
+    stage(ckpt, Folders(str(ckpt)).manifests.read(19).epochs[-1].token, 19)
+
+
+def attempt_of_a_former_epoch(ckpt: Path) -> None:
+    former = Folders(str(ckpt)).manifests.read(19).epochs[-1].token
+    Folders(str(ckpt)).manifests.rewind(19)
+    stage(ckpt, former, 20)
+
+
+def stage(ckpt: Path, epoch: str, step: int) -> None:
+    folder = ckpt.parent / "sink" / "_staging" / epoch / f"step={step:08d}"
+    folder.mkdir(parents=True)
+    (folder / "rows-broken.parquet").write_bytes(b"half")
+
+
 MENDED = {
+    attempt_that_was_broken_off: "staged",
+    attempt_of_a_former_epoch: "staged",
     old_manifest_of_nonsense: "manifests",
     command_of_nonsense: "commands",
     events_of_nonsense: "events",
@@ -174,6 +192,29 @@ def whole(folder: Path) -> Path:
     """The sink of a job that nothing happened to."""
     run(folder / "whole", range(45), folder / "whole sink")
     return folder / "whole sink"
+
+
+def test_what_another_may_have_staged_is_only_named(ckpt: Path) -> None:
+    stage(ckpt, "fedcba98", 19)
+    (found,) = [one for one in examine(ckpt).findings if one.check == "staged"]
+    assert "no epoch of this job" in found.problem and found.harmless and found.mend is None
+
+
+def test_what_is_staged_for_the_newest_step_is_not_taken_away(ckpt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job ends before its sink has the step: the doctor leaves it, and the next start delivers it."""
+    commit = FileSink.commit
+
+    def failing(sink: FileSink, staged: StagedStep) -> None:
+        assert staged.step < 20
+        commit(sink, staged)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(FileSink, "commit", failing)
+        with pytest.raises(AssertionError):
+            run(ckpt, range(20, 21), ckpt.parent / "sink")
+    assert not [one for one in examine(ckpt, repair=True).findings if one.check == "staged"]
+    run(ckpt, range(21, 45), ckpt.parent / "sink")
+    assert in_sink(ckpt.parent / "sink") == in_sink(whole(ckpt.parent))
 
 
 def test_what_was_given_up_is_taken_out_of_the_sink(ckpt: Path) -> None:
@@ -224,6 +265,6 @@ def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
 
 def test_every_check_says_what_it_holds() -> None:
     assert [check.__name__ for check in CHECKS] == [
-        "manifests", "chunks", "orphans", "commands", "events", "claims", "sinks", "spark",
+        "manifests", "chunks", "orphans", "commands", "events", "claims", "sinks", "staged", "spark",
     ]  # fmt: skip
     assert all(check.__doc__ for check in CHECKS)

@@ -11,13 +11,14 @@ from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.doctor.logs import claims, commands, events, manifests
 from midstream.job.doctor.sinks import sinks
 from midstream.job.doctor.spark import spark
+from midstream.job.doctor.staged import staged
 from midstream.job.folders import Folders
 from midstream.state.store.places import Place
 
 Check = Callable[[Patient], Iterator[Finding]]
 """Looks for one kind of damage; its name is what its findings are reported under."""
 
-CHECKS: tuple[Check, ...] = (manifests, chunks, orphans, commands, events, claims, sinks, spark)
+CHECKS: tuple[Check, ...] = (manifests, chunks, orphans, commands, events, claims, sinks, staged, spark)
 """In the order in which they are made."""
 
 

@@ -1,0 +1,71 @@
+"""The results that a job has delivered to a sink of files, step by step, for another program to read them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.job.outputs import RESULTS
+from midstream.model.errors import CheckpointError
+from midstream.model.manifest import Manifest
+from midstream.model.time_line import Stamp
+from midstream.sinks import FileSink
+
+_FEW = 8
+"""Steps up to which each one's folder is listed by itself."""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The results of a query of a job, up to the last step that its sink has whole.
+
+    A file shows as soon as it is there, on an object store the first of a step before the last: so a step counts only
+    once all files are there that its manifest lists. Which steps a reader has read it notes by the stamp of the last.
+    """
+
+    checkpoint: Checkpoint
+    query: str
+    sink: FileSink
+
+    def newest(self) -> Stamp | None:
+        """The last step whose results are all there; None before the first.
+
+        Steps are delivered in order, so it is the newest step or the one before.
+        """
+        manifest = self.checkpoint.manifests.latest()
+        if manifest is None:
+            return None
+        last = manifest.step if self._has_all(manifest) else manifest.step - 1
+        return manifest.time_line.stamp(last) if last >= 0 else None
+
+    def files(self, after: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
+        """The files of the steps that follow one up to another, and the step of each; none of a step that was given up.
+
+        Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
+        """
+        line = self.checkpoint.manifest().time_line
+        for read in (after, last):
+            if read is not None and not line.has(read):
+                raise _given_up(read, self.checkpoint.url, line.job)
+        first = 0 if after is None else after.step + 1
+        found = self.sink.files(range(first, last.step + 1), line.has, one_by_one=last.step - first < _FEW)
+        return tuple(found)
+
+    def _has_all(self, manifest: Manifest) -> bool:
+        stamp = manifest.time_line.stamp(manifest.step)
+        due = [file for *output, file, _ in manifest.published.get("files", ()) if output == [RESULTS, self.query]]
+        return not due or self.sink.has_all(stamp, due)
+
+
+def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:
+    if stamp.job != job:
+        return CheckpointError(
+            f"here is job {job}, but what was read is of job {stamp.job}",
+            place=place,
+            remedy="begin the job that reads it anew, with another checkpoint",
+        )
+    return CheckpointError(
+        f"step {stamp.step}, whose results were read, was given up when the job went back",
+        place=place,
+        remedy="have the job that reads it go back as well, to a step before it read them: midstream rewind CKPT STEP",
+    )
