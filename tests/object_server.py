@@ -1,7 +1,8 @@
 """An S3 server for tests, over HTTP: it counts the requests it answers, and refuses some when it is told to.
 
-`python -m tests.object_server PORT` runs one. Beside moto's S3 it answers under `/_control`: GET gives the requests
-since the last GET as JSON, POST takes `Trouble` as JSON, and from then on some requests fare as it says.
+`python -m tests.object_server PORT [JOURNAL]` runs one; with a journal it may be killed and started again. Beside
+moto's S3 it answers under `/_control`: GET gives the requests since the last GET as JSON, POST takes `Trouble` as JSON,
+and from then on some requests fare as it says.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.object_journal import Journal
 
 BUCKET = "midstream-tests"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden-from-all", "AWS_REGION": "us-east-1"}
@@ -49,10 +52,11 @@ class Request:
 
 @dataclass
 class ObjectServer:
-    """A server in a process of its own."""
+    """A server in a process of its own. With a `journal` it holds, when it is started again, what it acknowledged."""
 
     port: int
     process: subprocess.Popen[bytes] | None = None
+    journal: Path | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -60,8 +64,9 @@ class ObjectServer:
         return {**CREDENTIALS, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{self.port}", "MIDSTREAM_STORE_PATIENCE": "2"}
 
     def start(self) -> None:
-        """Start it, with one bucket; what an earlier process of it held is gone."""
+        """Start it, with one bucket; what an earlier process of it held is gone, unless it has a journal."""
         command = [sys.executable, "-m", "tests.object_server", str(self.port)]
+        command += [] if self.journal is None else [str(self.journal)]
         root = Path(__file__).resolve().parent.parent
         self.process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while True:
@@ -75,6 +80,12 @@ class ObjectServer:
     def stop(self) -> None:
         if self.process is not None:
             self.process.terminate()
+            self.process.wait()
+
+    def kill(self) -> None:
+        """As when the power fails."""
+        if self.process is not None:
+            self.process.kill()
             self.process.wait()
 
     def requests(self) -> list[Request]:
@@ -160,14 +171,15 @@ def _kind(method: str, environ: Mapping[str, Any]) -> str:
     return "DELETE_MANY" if method == "POST" and "delete" in query else method
 
 
-def main(port: int) -> None:
+def main(port: int, journal: str = "") -> None:
     os.environ.update(CREDENTIALS, MOTO_PORT=str(port), MOTO_S3_CUSTOM_ENDPOINTS=f"http://127.0.0.1:{port}")
     import boto3
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import WSGIRequestHandler, make_server
 
     WSGIRequestHandler.protocol_version = "HTTP/1.1"  # Connections stay open, as those of a real one.
-    application = Counting(DomainDispatcherApplication(create_backend_app))
+    backend = DomainDispatcherApplication(create_backend_app)
+    application = Counting(Journal(backend, Path(journal)) if journal else backend)
     server = make_server("127.0.0.1", port, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -179,4 +191,4 @@ def main(port: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(int(sys.argv[1]), *sys.argv[2:])

@@ -1,4 +1,4 @@
-"""An engine on a checkpoint in a process of its own: `python -m tests.embedded.crash_engine FOLDER`.
+"""An engine on a checkpoint in a process of its own: `python -m tests.embedded.crash_engine FOLDER_OR_URL`.
 
 It pushes what the checkpoint has not taken yet, as a caller does that goes by the number of the newest step.
 """
@@ -31,20 +31,20 @@ STREAMS, ROWS = draw_rows(SHAPE)
 CASE = Case(STREAMS, cut(STREAMS, ROWS, (20, 40, 60, 80)), (Lifetime("chain", CHAIN), Lifetime("counts", GROUPED)))
 
 
-def the_engine(root: Path, **options: bool) -> ms.Engine:
+def the_engine(root: Path | str, **options: bool) -> ms.Engine:
     """The engine, the same whenever it is opened."""
-    engine = ms.Engine(lanes=2, checkpoint=root / "checkpoint", **options)
+    engine = ms.Engine(lanes=2, checkpoint=f"{root}/checkpoint", **options)
     for spec in STREAMS:
         engine.create_stream(
             spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
         )
     for life in CASE.queries:
-        sink = ms.sinks.files(root / "answers" / life.name)
+        sink = ms.sinks.files(f"{root}/answers/{life.name}")
         engine.add_query(life.name, life.spec.cql(), {"chain": PLANS[0]}.get(life.name), sink)
     return engine
 
 
-def main(root: Path) -> None:
+def main(root: Path | str) -> None:
     """Push to the end; step 1 begins a migration, step 2 a rescale."""
     with the_engine(root) as engine:
         for number in range(engine.manifest.step + 1, len(CASE.steps)):
@@ -57,4 +57,4 @@ def main(root: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(sys.argv[1])

@@ -8,13 +8,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.job.crash_points import POINTS
 from midstream.model.manifest import Manifest
+from midstream.state.store.chunk_cache import FOLDER
 from midstream.state.store.files import FileStore
+from midstream.state.store.places import storage_at
 from midstream.state.sweep import sweep
 from tests.embedded.crash_engine import CASE, PLANS, main
 from tests.oracle.compare import assert_each_step_same
@@ -22,7 +25,7 @@ from tests.oracle.compare import assert_each_step_same
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def run_and_kill(root: Path, point: str) -> None:
+def run_and_kill(root: Path | str, point: str) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.embedded.crash_engine", str(root)],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "MIDSTREAM_KILL_AT": point},
@@ -68,6 +71,26 @@ def test_it_is_killed_at_every_point(tmp_path: Path) -> None:
     check(tmp_path)
     assert newest(tmp_path).lanes == 3
     assert newest(tmp_path).queries["chain"].plan == PLANS[1]
+
+
+def test_it_is_killed_on_an_object_store(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this machine keeps of it is lost, too, before the last start."""
+    monkeypatch.setenv(FOLDER, str(tmp_path / "cache"))
+    log = ManifestLog(f"{bucket}/checkpoint/manifests")
+    for step, point in enumerate(("before_manifest", "after_manifest", "before_sink"), start=1):
+        run_and_kill(bucket, f"{point}:{step}")
+        assert log.steps()[-1] == (step - 1 if point == "before_manifest" else step)
+    monkeypatch.setenv(FOLDER, str(tmp_path / "another cache"))
+    main(bucket)
+    storage = storage_at(bucket)
+    for name, answer in CASE.expected().items():
+        found = []
+        for step in range(len(CASE.steps)):
+            folder = f"answers/{name}/step={step:08d}"
+            files = [storage.read(f"{folder}/{file}") for file in storage.names(folder)]
+            found.append(pa.concat_tables([pq.read_table(pa.BufferReader(file)) for file in files]) if files else None)
+        assert_each_step_same(found, answer, name)
+    assert not [name for name, _ in storage.walk("answers") if "_staging" in name and not name.endswith(".probe")]
 
 
 def test_what_is_left_behind_is_swept(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""The job that is killed at random: `python -m tests.spark.endless_job ROOT [--once] [--take-over]`.
+"""The job that is killed at random: `python -m tests.spark.endless_job ROOT KEPT [--once] [--take-over]`.
 
-It runs until it is stopped or, with `--once`, until its input is used up. Rows come in order of time, so that no cut of
-them into steps makes one late.
+Its input is in the folder ROOT, its checkpoint and its answers are below KEPT, a folder or a URL. It runs until it is
+stopped or, with `--once`, until its input is used up. Rows come in order of time, so that no cut of them into steps
+makes one late.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from midstream.spark.session import local_session
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
 from tests.property.rows import Shape, draw_rows
 from tests.spark.crash_job import CHAIN, GROUPED
-from tests.spark.drive import SHORT_LIVED, Place, job
+from tests.spark.drive import SHORT_LIVED, Place
 
 SPAN, ROWS = 90, 700
 
@@ -42,16 +43,22 @@ QUERIES = {"chain": CHAIN, "counts": GROUPED, "recent": RECENT}
 """Those that run for ever; others come and go beside them."""
 
 
-def the_job(spark: SparkSession, root: Path) -> ms.Job:
+def the_job(spark: SparkSession, root: Path, kept: str) -> ms.Job:
     """The job, the same whenever it is started."""
-    queries = {name: spec.cql() for name, spec in QUERIES.items()}
-    return job(spark, Place(root), streams(), queries, {"chain": "((A B) C)"}, 2, patience="2 minutes")
+    found = ms.Job(spark, f"{kept}/checkpoint", 2, patience="2 minutes")
+    for spec in streams():
+        frame = Place(root).frame(spark, spec)
+        found.stream(spec.name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
+    for name, spec in QUERIES.items():
+        plan = "((A B) C)" if name == "chain" else None
+        found.query(name, spec.cql(), plan, ms.sinks.files(f"{kept}/answers/{name}"))
+    return found
 
 
-def main(root: Path, once: bool, take_over: bool) -> None:
+def main(root: Path, kept: str, once: bool, take_over: bool) -> None:
     """Run the job."""
     trigger = {"availableNow": True} if once else {"processingTime": "0 seconds"}
-    run = the_job(local_session("endless", settings=SHORT_LIVED), root).start(trigger, take_over=take_over)
+    run = the_job(local_session("endless", settings=SHORT_LIVED), root, kept).start(trigger, take_over=take_over)
     stops: list[int] = []
 
     def stop(number: int, _: FrameType | None) -> None:
@@ -65,4 +72,4 @@ def main(root: Path, once: bool, take_over: bool) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), "--once" in sys.argv, "--take-over" in sys.argv)
+    main(Path(sys.argv[1]), sys.argv[2], "--once" in sys.argv, "--take-over" in sys.argv)

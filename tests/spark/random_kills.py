@@ -1,15 +1,19 @@
 """Kills at random moments, under random commands: `python -m tests.spark.random_kills [--minutes 60] [--seed 0]`.
 
 Each round feeds a new job for about a minute while its driver's Python process, its JVM or its workers are killed, or
-all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled. Then the
-job runs to its end and every sink is compared with the oracle, step by step. Ends with 1 if one differs, and says the
-seed; what is drawn follows from the seed, the moments do not.
+all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled. Every
+other round has its checkpoint and its answers on an object store over HTTP, whose server is killed as well and started
+again a little later, and a machine is lost with all that was on its disk. Then the job runs to its end and every sink
+is compared with the oracle, step by step. Ends with 1 if one differs, and says the seed; what is drawn follows from the
+seed, the moments do not.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,13 +22,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.reader import Checkpoint
@@ -32,11 +37,16 @@ from midstream.migration.discovery import discovered
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError
 from midstream.sharing.discovery import schemes
+from midstream.sinks.contract import STAGING
+from midstream.state.store.chunk_cache import FOLDER
+from midstream.state.store.objects import PATIENCE
+from midstream.state.store.places import WORK, storage_at
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from tests.object_server import BUCKET, ObjectServer, free_port
 from tests.oracle.answer import answers
 from tests.oracle.arrival import Lifetime, Step
 from tests.oracle.compare import assert_each_step_same
@@ -48,6 +58,11 @@ from tests.spark.processes import children
 from tests.spark.ready_classes import environment
 
 FILES, EVERY = 60, 0.8
+HARMS = ("python", "jvm", "workers", "workers", "all", "suspend")
+HARMS_ON_A_STORE = (*HARMS, "store", "store", "store and python", "machine")
+STORE_PATIENCE = "30"
+HANGS = 900
+"""Seconds after which a driver that does not end is taken to hang: it may have much to do on a busy machine."""
 PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: A C | C: B A]", "eddy(A B C)", "stairs((A (B C)))")
 JOB = "tests.spark.endless_job"
 
@@ -63,20 +78,24 @@ def guest(chance: Random) -> QuerySpec:
 
 @dataclass
 class Round:
-    """One job, from its first row to the comparison."""
+    """One job, from its first row to the comparison; with a `server` it keeps everything on that."""
 
     seed: int
     root: Path
+    server: ObjectServer | None = None
+    files: int = FILES
     done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.chance, self.place = Random(self.seed), Place(self.root)
         self.guests: dict[str, QuerySpec] = {}
         self.running: list[str] = []
-        self.log = CommandLog(self.place.checkpoint / "commands")
-        self.fed = threading.Event()
+        self.kept = str(self.root) if self.server is None else f"s3://{BUCKET}/round{self.seed}"
+        self.log = CommandLog(storage_at(f"{self.kept}/checkpoint/commands"))
+        self.drivers: list[subprocess.Popen[bytes]] = []
+        self.fed, self.server_is_back = threading.Event(), threading.Thread()
         rows = draw_rows(shape(self.seed))[1]
-        self.pieces = cut(streams(), rows, tuple(100 * n // FILES for n in range(1, FILES)), bare=False)
+        self.pieces = cut(streams(), rows, tuple(100 * n // self.files for n in range(1, self.files)), bare=False)
 
     def run(self) -> None:
         """Feed and kill; then let the job end, and compare."""
@@ -91,17 +110,25 @@ class Round:
                 self.command()
             driver = self.disturb(driver)
         self.end(driver)
+        self.wait_for_server()
         last = self.start("--once", "--take-over")
-        assert last.wait(180) == 0, "the job failed"
+        assert last.wait(HANGS) == 0, f"the job failed: {(self.root / 'log').read_text()[-3000:]}"
         self.compare()
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A driver that has begun."""
-        command = [sys.executable, "-m", JOB, str(self.root), *options]
+        command = [sys.executable, "-m", JOB, str(self.root), self.kept, *options]
+        own = {WORK: str(self.root / "work"), FOLDER: str(self.root / "cache")}
         with open(self.root / "log", "ab") as log:
             driver = subprocess.Popen(
-                command, cwd=self.root, env=environment(), stdout=subprocess.PIPE, stderr=log, start_new_session=True
+                command,
+                cwd=self.root,
+                env=environment() | own,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
             )
+        self.drivers.append(driver)
         assert driver.stdout is not None
         said = driver.stdout.readline()
         assert said == b"started\n", f"no driver starts: {(self.root / 'log').read_text()[-3000:]}"
@@ -136,7 +163,7 @@ class Round:
             name = f"guest{len(self.guests)}"
             self.guests[name] = guest(self.chance)
             self.running.append(name)
-            sink = {"path": str(self.place.answers(name)), "format": "parquet"}
+            sink = {"path": f"{self.kept}/answers/{name}", "format": "parquet"}
             yield AddQuery(name, self.guests[name].cql(), None, sink, history=False)
         elif self.running:
             yield DropQuery(self.running.pop(self.chance.randrange(len(self.running))))
@@ -145,8 +172,12 @@ class Round:
         """Do the driver harm; the one that goes on."""
         if driver.poll() is not None:
             raise AssertionError(f"the driver ended by itself: {(self.root / 'log').read_text()[-3000:]}")
-        harm = self.chance.choice(("python", "jvm", "workers", "workers", "all", "suspend"))
+        harm = self.chance.choice(HARMS if self.server is None else HARMS_ON_A_STORE)
         self.done[harm] += 1
+        if harm.startswith("store"):
+            self.cut_off()
+        if harm == "store":
+            return driver
         jvm = children([driver.pid], "java")
         daemons = children(jvm, "pyspark.daemon")
         workers = children(daemons, "pyspark.daemon")
@@ -158,11 +189,33 @@ class Round:
             kill(everybody, signal.SIGSTOP)
             other = self.start("--take-over")
             kill(everybody, signal.SIGCONT)
-            assert driver.wait(120) != 0, "a driver that has lost the checkpoint ended well"
+            assert driver.wait(HANGS) != 0, "a driver that has lost the checkpoint ended well"
             return other
-        kill({"python": [driver.pid], "jvm": jvm, "all": [driver.pid, *jvm, *daemons, *workers]}[harm])
+        everything = [driver.pid, *jvm, *daemons, *workers]
+        kill({"jvm": jvm, "all": everything, "machine": everything}.get(harm, [driver.pid]))
         self.end(driver)
+        if harm == "machine":
+            for folder in ("work", "cache"):
+                shutil.rmtree(self.root / folder, ignore_errors=True)
         return self.start("--take-over") if self.chance.random() < 0.5 else self.start()
+
+    def cut_off(self) -> None:
+        """Kill the server of the store; a little later it is there again."""
+        self.wait_for_server()
+        server, seconds = self.server, self.chance.uniform(0, 4)
+        assert server is not None
+        server.kill()
+
+        def begin() -> None:
+            time.sleep(seconds)
+            server.start()
+
+        self.server_is_back = threading.Thread(target=begin)
+        self.server_is_back.start()
+
+    def wait_for_server(self) -> None:
+        if self.server_is_back.ident is not None:
+            self.server_is_back.join()
 
     def end(self, driver: subprocess.Popen[bytes]) -> None:
         """See that the driver ends, in order where it can."""
@@ -175,19 +228,31 @@ class Round:
 
     def compare(self) -> None:
         """Every sink with the oracle: the steps are cut as the job has cut them."""
-        events = list(Checkpoint.open(self.place.checkpoint).events())
+        events = list(Checkpoint.open(f"{self.kept}/checkpoint").events())
         steps = self.steps([event for event in events if event["event"] == "step_done"])
         since = {event["query"]: event["step"] for event in events if event["event"] == "query_added"}
         until = {event["query"]: event["step"] for event in events if event["event"] == "query_dropped"}
         specs = QUERIES | {name: spec for name, spec in self.guests.items() if name in since}
         lives = [Lifetime(name, spec, since.get(name, 0), until.get(name)) for name, spec in specs.items()]
         for name, answer in answers(streams(), steps, lives).items():
-            assert_each_step_same(self.place.by_step(name, len(steps)), answer, name)
+            assert_each_step_same(self.by_step(name, len(steps)), answer, name)
             self.done["results"] += answer.table.num_rows
         self.done |= Counter(event["event"] for event in events)
-        staged = [name for name in specs if name not in until and any(self.place.answers(name).glob("_staging/*"))]
-        left = [*staged, *self.root.glob("checkpoint/late/*/step=*")]
+        staged = [name for name in specs if name not in until and self.names(f"answers/{name}/{STAGING}")]
+        left = [*staged, *(name for name in self.names("checkpoint/late") if "/step=" in name)]
         assert not left, f"left behind, or late: {left}"
+
+    def by_step(self, query: str, steps: int) -> list[pa.Table | None]:
+        """What stands in the query's sink."""
+        found: list[list[pa.Table]] = [[] for _ in range(steps)]
+        for name in self.names(f"answers/{query}"):
+            if step := re.search(r"/step=(\d+)/.*[.]parquet", name):
+                found[int(step[1])].append(pq.read_table(pa.BufferReader(storage_at(self.kept).read(name))))
+        return [pa.concat_tables(tables) if tables else None for tables in found]
+
+    def names(self, folder: str) -> list[str]:
+        """Every file below a folder of what is kept."""
+        return [name for name, _ in storage_at(self.kept).walk(folder) if not name.endswith(".probe")]
 
     def steps(self, events: list[dict[str, Any]]) -> tuple[Step, ...]:
         """The input, cut by what each step has read of it."""
@@ -215,19 +280,48 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     until, seed, total = time.monotonic() + 60 * options.minutes, options.seed, Counter[str]()
-    while time.monotonic() < until:
-        with tempfile.TemporaryDirectory(prefix="midstream-kills-", ignore_cleanup_errors=True) as folder:
-            one = Round(seed, Path(folder))
-            try:
-                one.run()
-            except (AssertionError, MidstreamError) as error:
-                print(f"seed {seed}: {error}\n{dict(one.done)}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="midstream-store-") as folder, served(Path(folder)) as server:
+        while time.monotonic() < until:
+            done = run(seed, server if seed % 2 else None)
+            if done is None:
                 return 1
-        total += one.done
-        print(f"seed {seed}: exact; {dict(one.done)}", flush=True)
-        seed += 1
+            total += done
+            seed += 1
     print(f"{seed - options.seed} rounds, all exact; {dict(total)}")
     return 0
+
+
+def run(seed: int, server: ObjectServer | None, files: int = FILES) -> Counter[str] | None:
+    """A round; what was done in it, or None where it went wrong, which it says: then its folder stays."""
+    folder = Path(tempfile.mkdtemp(prefix="midstream-kills-"))
+    one, where = Round(seed, folder, server, files), "a folder" if server is None else "a store"
+    try:
+        one.run()
+    except (AssertionError, MidstreamError, subprocess.TimeoutExpired) as error:
+        print(f"seed {seed} on {where}: {error}\n{dict(one.done)}\nsee {folder}", flush=True)
+        return None
+    finally:
+        one.wait_for_server()
+        for driver in one.drivers:
+            with suppress(ProcessLookupError):
+                os.killpg(driver.pid, signal.SIGKILL)
+    shutil.rmtree(folder, ignore_errors=True)
+    if server is not None:
+        storage_at(one.kept).remove_folder("")
+    print(f"seed {seed} on {where}: exact; {dict(one.done)}", flush=True)
+    return one.done
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[ObjectServer]:
+    """A store that keeps what it acknowledged when it is killed; the environment leads to it."""
+    server = ObjectServer(free_port(), journal=folder / "journal")
+    os.environ.update(server.environment | {PATIENCE: STORE_PATIENCE})
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ def _archive() -> Path:
         cwd=folder,
         env=environment(f"-XX:ArchiveClassesAtExit={made}"),
         capture_output=True,  # Its end is the end of the JVM, which writes last of all.
-        timeout=240,
+        timeout=900,
         check=True,
     )
     return made
