@@ -16,7 +16,7 @@ _FEW = 8
 
 
 @dataclass(frozen=True)
-class Delivered:
+class DeliveredResults:
     """The results of a query of a job, up to the last step that its sink has whole.
 
     A file shows as soon as it is there, on an object store the first of a step before the last: so a step counts only

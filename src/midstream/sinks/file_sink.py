@@ -11,14 +11,14 @@ files, but may see the first of a step before the last.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in
+from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, step_of
 from midstream.sinks.formats import FORMATS
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
@@ -86,6 +86,29 @@ class FileSink(Sink):
     def has(self, step: int) -> bool:
         """Whether there are results of a step."""
         return self._stamp(self._storage(), step) is not None
+
+    def has_all(self, stamp: Stamp, staged: Iterable[str]) -> bool:
+        """Whether everything is there that a step has staged."""
+        there = set(self._storage().names(_folder(stamp.step)))
+        return {_named(file, stamp) for file in staged} <= there
+
+    def files(
+        self, steps: range, which: Callable[[Stamp], bool], *, one_by_one: bool = False
+    ) -> Iterator[tuple[int, str]]:
+        """The files of some steps, and the step of each, whose stamps are such; in order.
+
+        What `one_by_one` says is only whether each step's folder is listed by itself or everything there is.
+        """
+        storage = self._storage()
+        if one_by_one:
+            names = [f"{_folder(step)}/{name}" for step in steps for name in storage.names(_folder(step))]
+        else:
+            names = [name for name, _ in storage.walk() if name.startswith("step=")]
+        for name in sorted(names):
+            folder, _, file = name.partition("/")
+            step = step_of(folder)
+            if step in steps and which(_stamp_of(file, step)):
+                yield step, name
 
     def newest(self, name: str) -> Stamp | None:
         """The stamp of the last folder that has a file."""
@@ -175,4 +198,8 @@ def _stamp_of(name: str, step: int) -> Stamp:
 
 
 def _stamped(file: str, staged: StagedStep) -> str:
-    return f"{staged.stamp.job}~{staged.stamp.epoch}~{file}"
+    return _named(file, staged.stamp)
+
+
+def _named(file: str, stamp: Stamp) -> str:
+    return f"{stamp.job}~{stamp.epoch}~{file}"

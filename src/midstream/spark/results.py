@@ -2,7 +2,8 @@
 
 A sink of files puts the results of each step in place at once and never changes them. So Spark's own file source over
 its folders brings every row once, and the job that reads it notes in its checkpoint which files it has read: a row
-that the first job answered is in the second one exactly once, whichever of them is killed.
+that the first job answered is in the second one exactly once, whichever of them is killed. On an object store a source
+of our own reads step by step, and what the second job notes is the last step that it has read.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import pyarrow as pa
 import pyarrow.parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.folders import Folders
 from midstream.job.results import committed_results
-from midstream.model.errors import SinkError
+from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
-from midstream.sinks import StagedStep
+from midstream.sinks import FileSink, StagedStep
+from midstream.spark.results_source import FILES_A_STEP, FORMAT, ResultsDataSource
+from midstream.spark.session import ship
 from midstream.state.store.local import LocalStorage
-from midstream.state.store.places import located
+from midstream.state.store.places import located, storage_at
 from midstream.step.commands.add_query import AddQuery
 
 _GLOB = re.compile(r"[\\*?\[\]{}]")
@@ -54,8 +58,9 @@ def results_stream(
     """The results of a query of another job, running or not, as a streaming DataFrame.
 
     `checkpoint` is that job's, which has done a step. `options` are those of Spark's file source, such as
-    `maxFilesPerTrigger`. A job that goes back does steps again, whose results come a second time: have the jobs that
-    read it go back as well.
+    `maxFilesPerTrigger`, which is the one that there is where the results are on an object store. A job that goes back
+    does steps again, whose results come a second time: have the jobs that read it go back as well. From an object store
+    they do not come; the job that reads them ends with an error that says so.
     """
     folder = located(checkpoint)
     return stream_of(spark, Folders(folder), Checkpoint.open(folder).manifest(), query, {}, options)
@@ -72,12 +77,9 @@ def stream_of(
     """The results of a query that the manifest has, or that is `declared` and begins with the next step."""
     found = committed_results(folders, manifest, query, declared)
     sink = found.sink
-    if "://" in sink.path:
-        raise SinkError(
-            "Spark's file source reads no object store without a connector of Hadoop's",
-            place=sink.path,
-            remedy="give the query a sink on a mounted path, or read the folders by spark.readStream with a connector",
-        )
+    schema = from_arrow_schema(found.columns, prefer_timestamp_ntz=True)
+    if not isinstance(storage_at(sink.path), LocalStorage):
+        return _from_store(spark, folders.root, query, sink, schema, options)
     if pattern := _GLOB.search(sink.path):  # Spark reads files below such a folder twice, even if it is escaped.
         raise SinkError(
             f"Spark's file source cannot read a folder with {pattern[0]!r} in its path",
@@ -85,5 +87,24 @@ def stream_of(
             remedy="name a folder without the characters of a pattern as the query's sink",
         )
     sink.open()
-    schema = from_arrow_schema(found.columns, prefer_timestamp_ntz=True)
     return spark.readStream.schema(schema).options(**options).format(sink.format).load(f"{sink.path}/step=*")
+
+
+def _from_store(
+    spark: SparkSession,
+    checkpoint: str,
+    query: str,
+    sink: FileSink,
+    schema: StructType,
+    options: Mapping[str, str | int],
+) -> DataFrame:
+    if unknown := sorted(set(options) - {FILES_A_STEP}):
+        raise QueryError(
+            f"results on an object store are not read by the option {unknown[0]!r}",
+            place=f"query {query}",
+            remedy=f"use {FILES_A_STEP}, or none",
+        )
+    ship(spark.sparkContext)
+    spark.dataSource.register(ResultsDataSource)
+    where = {"checkpoint": checkpoint, "query": query, "sink": sink.path}
+    return spark.readStream.format(FORMAT).schema(schema).options(**where, **options).load()
