@@ -13,6 +13,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.ids import CounterKey, OperatorId
+from midstream.model.optimization import OptimizerSettings, Proposal
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,7 @@ def _json(value: Any) -> Any:
     match value:
         case ReportValue():
             return value.to_json()
-        case Command():
+        case Command() | OptimizerSettings() | Proposal():
             return encode(value)
         case Counters():
             return dict(vars(value))

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from midstream.checkpoint.folder import load_engine, save_engine
+from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.engine.durable import EngineCheckpoint
@@ -210,6 +211,10 @@ class Engine(Controls[None]):
     def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
         """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
         return explain(self._shown(), name, analyze=analyze, format=format)
+
+    def plans(self, name: str) -> PlansReport:
+        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
+        return plans_report(self._manifest, name, self._store)
 
     def metrics(self) -> dict[str, Any]:
         """Exact counters: state rows and bytes now, comparisons so far, and the same for each query."""

@@ -1,0 +1,136 @@
+"""What a policy is shown: the running plan and its alternatives, weighed by what the manifest and its chunks say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from midstream.language.parse import parsed
+from midstream.language.query import Query
+from midstream.migration.discovery import discovered
+from midstream.model.errors import MidstreamError
+from midstream.model.manifest import Manifest
+from midstream.optimizer.alternatives import NANOSECONDS, trees, weighed
+from midstream.optimizer.discovery import policy
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.observe import statistics
+from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.plan.notation import parse_plan
+from midstream.plan.tree import Plan
+from midstream.state.store.base import ChunkStore
+from midstream.step.choose import AUTO, resolve
+from midstream.step.draft import MigrationStart
+from midstream.step.program import observed
+from midstream.step.reviewing.together import Together
+
+SECOND = 1_000_000
+
+SHOWN = 5
+"""So many of the best plans are in an event."""
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """One review: of what runs together in a manifest, at an event time; `store` has the chunks."""
+
+    manifest: Manifest
+    one: Together
+    now: int
+    store: ChunkStore
+
+    @cached_property
+    def query(self) -> Query:
+        """The query of the lead."""
+        return parsed(self.manifest, self.manifest.queries[self.one.lead].sql)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What its plans would hold and do."""
+        return Estimate(statistics(self.manifest, observed(self.manifest, self.one.lead)))
+
+    @cached_property
+    def review(self) -> Review:
+        """What the policy is shown."""
+        kept, figures = self.one.kept, self.estimate.statistics
+        elapsed = (self.now - kept.reviewed) / SECOND if kept.reviewed is not None else 0.0
+        horizon = self.one.settings.horizon
+        return Review(
+            query=self.one.lead,
+            running=self.running,
+            alternatives=self.alternatives,
+            predict=self.predict,
+            time=self.now,
+            elapsed=elapsed,
+            window=figures.window,
+            statistics=figures,
+            horizon=None if horizon is None else horizon / SECOND,
+            real=self.real(elapsed),
+            seed=self.manifest.seed,
+            step=self.manifest.step,
+            options=self.one.settings.options,
+            memory=kept.memory if kept.policy == self.one.settings.policy else {},
+        )
+
+    def decide(self) -> Decision:
+        """What the policy decides."""
+        return policy(self.one.settings.policy).decide(self.review)
+
+    @cached_property
+    def running(self) -> WeighedPlan:
+        """The running plan, weighed."""
+        return weighed(self.estimate, parse_plan(self.manifest.queries[self.one.lead].plan, self.query))
+
+    @cached_property
+    def alternatives(self) -> tuple[WeighedPlan, ...]:
+        """The other plans that are allowed, the cheapest first."""
+        found = {plan.notation(): plan for plan in self._candidates()}
+        found.pop(self.running.plan, None)
+        return tuple(sorted((weighed(self.estimate, plan) for plan in found.values()), key=lambda w: (w.cost, w.plan)))
+
+    def _candidates(self) -> list[Plan]:
+        allowed, _ = split_allowed(self.one.settings.allow, self.query)
+        if allowed:
+            return list(allowed)
+        aliases = [source.alias for source in self.query.sources]
+        more = policy(self.one.settings.policy).plans(aliases)
+        return [*trees(aliases), *(parse_plan(notation, self.query) for notation in more)]
+
+    def real(self, elapsed: float) -> float | None:
+        """The nanoseconds of work a second since the last review; None where a migration is part of it."""
+        entry, kept = self.manifest.queries[self.one.lead], self.one.kept
+        if not elapsed or kept.plan != entry.plan:
+            return None
+        done = entry.counters.comparisons - kept.comparisons
+        return done / elapsed * NANOSECONDS / self.estimate.statistics.speed
+
+    def predict(self, plan: str) -> SwitchCost | None:
+        """What a move to a plan costs by the strategy that suits it best of those allowed; None if there is none."""
+        _, strategies = split_allowed(self.one.settings.allow, self.query)
+        start = MigrationStart(self.one.lead, plan, AUTO, {"objective": self.one.settings.objective})
+        try:
+            chosen, predicted, _ = resolve(self.manifest, start, strategies)
+        except MidstreamError:
+            return None
+        work = predicted["work"] * NANOSECONDS / self.estimate.statistics.speed
+        return SwitchCost(chosen.strategy, work, predicted["silence"], predicted["memory"], predicted["duration"])
+
+
+def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+    """The plans and the strategies that a list allows; raises `PlanError` for what is neither."""
+    strategies = tuple(one for one in allow if one in discovered())
+    plans = tuple(parse_plan(one, query) for one in allow if one not in discovered())
+    return plans, strategies
+
+
+def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, object]:
+    """A plan as an event shows it."""
+    return {
+        "plan": weighed.plan,
+        "cost": round(weighed.cost),
+        "low": round(weighed.low),
+        "high": round(weighed.high),
+        "memory": round(weighed.memory),
+        "share": round(weighed.cost / running.cost, 4) if running.cost else None,
+        "why": why,
+    }
