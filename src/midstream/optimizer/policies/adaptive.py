@@ -106,7 +106,7 @@ class Adaptive(Policy):
             return Decision(None, "there is no other plan", encode(ledger))
         best = review.alternatives[0]
         ledger = self._timed(review, ledger, best)
-        gain = review.running.surely_exceeds(best)
+        gain = review.sure_gain(best.plan)
         if gain <= self.option(review, "margin") * review.running.cost:
             return Decision(None, _good_enough(review.running, best), encode(replace(ledger, beaten=0)))
         ledger = replace(ledger, beaten=ledger.beaten + 1)

@@ -24,11 +24,6 @@ class WeighedPlan:
     work: float
     memory: float = 0.0
 
-    def surely_exceeds(self, other: WeighedPlan) -> float:
-        """By how much it costs more than another plan even where both are misjudged; negative where it may not."""
-        error = (self.high - self.cost) + (other.cost - other.low)
-        return self.cost - other.cost - error
-
 
 @dataclass(frozen=True)
 class SwitchCost:
@@ -48,16 +43,17 @@ class SwitchCost:
 class Review:
     """What a policy is shown. Times are event times in microseconds, lengths of time in seconds.
 
-    `alternatives` are the other plans that are allowed, the cheapest first. `predict` gives what a move to a plan
-    costs, None where no allowed strategy can carry it. `real` is the work a second that was done since the last review,
-    None where a migration was under way or nothing is known. `elapsed` is the time since then, `window` the longest
-    window, `horizon` the time for which a gain counts, None where the policy is to know. `memory` is what it decided to
-    remember last, empty at first.
+    `alternatives` are the other plans that are allowed, the cheapest first. `sure_gain` gives what one of them saves a
+    second even where the figures are wrong, `predict` what a move there costs, None where no allowed strategy can carry
+    it. `real` is what the running plan has cost since the last review, None where a migration was under way or nothing
+    is known. `elapsed` is the time since then, `window` the longest window, `horizon` the time for which a gain counts,
+    None where the policy is to know. `memory` is what it decided to remember last, empty at first.
     """
 
     query: str
     running: WeighedPlan
     alternatives: tuple[WeighedPlan, ...]
+    sure_gain: Callable[[str], float]
     predict: Callable[[str], SwitchCost | None]
     time: int
     elapsed: float

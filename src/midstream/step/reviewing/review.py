@@ -11,11 +11,12 @@ from midstream.language.query import Query
 from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
-from midstream.optimizer.alternatives import NANOSECONDS, trees, weighed
+from midstream.optimizer.alternatives import Alternatives, cost_model
 from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.prediction import Prediction
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.state.store.base import ChunkStore
@@ -59,6 +60,7 @@ class Reviewing:
             query=self.one.lead,
             running=self.running,
             alternatives=self.alternatives,
+            sure_gain=self.sure_gain,
             predict=self.predict,
             time=self.now,
             elapsed=elapsed,
@@ -77,32 +79,38 @@ class Reviewing:
         return policy(self.one.settings.policy).decide(self.review)
 
     @cached_property
+    def plans(self) -> Alternatives:
+        """The running plan and those that are allowed, weighed."""
+        settings, aliases = self.one.settings, [source.alias for source in self.query.sources]
+        allowed, _ = split_allowed(settings.allow, self.query)
+        return Alternatives(
+            parse_plan(self.manifest.queries[self.one.lead].plan, self.query),
+            self.estimate,
+            cost_model(settings.objective, settings.weights),
+            allowed=allowed,
+            also=tuple(parse_plan(plan, self.query) for plan in policy(settings.policy).plans(aliases)),
+        )
+
+    @property
     def running(self) -> WeighedPlan:
         """The running plan, weighed."""
-        return weighed(self.estimate, parse_plan(self.manifest.queries[self.one.lead].plan, self.query))
+        return self.plans.running
 
-    @cached_property
+    @property
     def alternatives(self) -> tuple[WeighedPlan, ...]:
         """The other plans that are allowed, the cheapest first."""
-        found = {plan.notation(): plan for plan in self._candidates()}
-        found.pop(self.running.plan, None)
-        return tuple(sorted((weighed(self.estimate, plan) for plan in found.values()), key=lambda w: (w.cost, w.plan)))
+        return self.plans.others
 
-    def _candidates(self) -> list[Plan]:
-        allowed, _ = split_allowed(self.one.settings.allow, self.query)
-        if allowed:
-            return list(allowed)
-        aliases = [source.alias for source in self.query.sources]
-        more = policy(self.one.settings.policy).plans(aliases)
-        return [*trees(aliases), *(parse_plan(notation, self.query) for notation in more)]
+    def sure_gain(self, plan: str) -> float:
+        """What a plan saves even where the figures are wrong."""
+        return self.plans.sure_gain(parse_plan(plan, self.query))
 
     def real(self, elapsed: float) -> float | None:
-        """The nanoseconds of work a second since the last review; None where a migration is part of it."""
+        """What the running plan has really cost since the last review; None where a migration is part of that."""
         entry, kept = self.manifest.queries[self.one.lead], self.one.kept
         if not elapsed or kept.plan != entry.plan:
             return None
-        done = entry.counters.comparisons - kept.comparisons
-        return done / elapsed * NANOSECONDS / self.estimate.statistics.speed
+        return self.plans.real((entry.counters.comparisons - kept.comparisons) / elapsed)
 
     def predict(self, plan: str) -> SwitchCost | None:
         """What a move to a plan costs by the strategy that suits it best of those allowed; None if there is none."""
@@ -112,8 +120,7 @@ class Reviewing:
             chosen, predicted, _ = resolve(self.manifest, start, strategies)
         except MidstreamError:
             return None
-        work = predicted["work"] * NANOSECONDS / self.estimate.statistics.speed
-        return SwitchCost(chosen.strategy, work, predicted["silence"], predicted["memory"], predicted["duration"])
+        return self.plans.price(chosen.strategy, Prediction(**predicted))
 
 
 def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
