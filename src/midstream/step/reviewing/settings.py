@@ -8,6 +8,7 @@ from dataclasses import fields
 from typing import Any
 
 from midstream.language.duration import parse_duration
+from midstream.language.job_file import JobFile
 from midstream.language.parse import parsed
 from midstream.migration.discovery import strategies
 from midstream.model.errors import MidstreamError, PlanError, QueryError
@@ -50,6 +51,20 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
     settings = OptimizerSettings(**values)
     check_settings(settings, place)
     return settings
+
+
+def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
+    """What a job file says of the optimizer, by query; under "" for those that have no settings of their own.
+
+    As with `optimize`, the mode is `auto` where none is written.
+    """
+    tables = {name: query.optimizer for name, query in file.queries.items()} | {"": file.optimizer}
+    places = {name: f"[queries.{name}.optimizer]" if name else "[optimizer]" for name in tables}
+    return {
+        name: settings_of_values({"mode": "auto", **table}, places[name])
+        for name, table in tables.items()
+        if table is not None
+    }
 
 
 def _quiet(text: str, place: str) -> tuple[int, int]:
