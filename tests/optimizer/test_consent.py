@@ -208,3 +208,15 @@ def test_the_plans_are_shown_without_a_review() -> None:
     assert made.plans("q").to_json() == report.to_json()
     with pytest.raises(ms.QueryError, match="there is no query 'x'"):
         made.plans("x")
+
+
+def test_status_and_explain_show_the_proposal_and_what_was_foreseen() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    run(made, UP_TO)
+    query = made.report().query("q")
+    assert query.optimizer.waits and query.to_json()["optimizer"]["proposal"]["old"] == BAD
+    assert "optimizer ask, adaptive: ask" in made.explain("q") and "foreseen" not in made.explain("q")
+    assert "real" in made.explain("q", analyze=True)
+    shown = made.explain("q", analyze=True, format="json")["optimizer"]
+    assert 0.5 < shown["real"] / shown["foreseen"] < 2

@@ -65,7 +65,8 @@ class Optimization:
 
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review, `plan`
     what ran then, and `comparisons` what had been counted by then. `memory` is the policy's, which `policy` wrote. A
-    `pinned` query keeps its plan.
+    `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of
+    the last review.
     """
 
     settings: OptimizerSettings | None = None
@@ -78,3 +79,5 @@ class Optimization:
     pinned: bool = False
     decision: str = ""
     reason: str = ""
+    foreseen: float | None = None
+    real: float | None = None

@@ -11,9 +11,9 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
+from midstream.step.reviewing.plan_group import settings_of
 from midstream.step.reviewing.proposals import withdraw
 from midstream.step.reviewing.settings import check_allowed, check_allowed_anywhere, check_settings
-from midstream.step.reviewing.together import settings_of
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from midstream.optimizer.policies.base import Decision, SwitchCost
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
+from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown
-from midstream.step.reviewing.together import Together
 from midstream.step.reviewing.turns import clock, due
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
@@ -81,6 +81,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         memory=dict(decision.memory),
         decision=decided,
         reason=decision.reason,
+        foreseen=reviewing.running.cost,
+        real=shown_to.real,
     )
     draft.events.append(_event(reviewing, decision, decided, cost))
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
@@ -88,7 +90,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
 
 
-def _unless_rejected(one: Together, decision: Decision, reviewing: Reviewing) -> Decision:
+def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:
     """The decision, unless a user has refused to leave the running plan and no more is to be gained by now."""
     proposal = one.kept.proposal
     if decision.plan is None or proposal is None or proposal.state != "rejected" or one.settings.mode == "auto":

@@ -12,7 +12,7 @@ from midstream.model.optimization import Proposal, ProposalState
 from midstream.plan.notation import parse_plan
 from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.step.draft import Draft
-from midstream.step.reviewing.together import together
+from midstream.step.reviewing.plan_group import plan_group
 
 
 def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Proposal]:
@@ -20,7 +20,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
 
     Where a `plan` is named, it must be the proposed one.
     """
-    one = together(manifest, query)
+    one = plan_group(manifest, query)
     proposal, place = one.kept.proposal, f"query {query}"
     anew = "the next review proposes what pays then; see midstream plans CKPT " + query
     if proposal is None:
@@ -54,7 +54,7 @@ def close(draft: Draft, query: str, lead: str, state: ProposalState, reason: str
 
 def withdraw(draft: Draft, query: str, reason: str) -> None:
     """Withdraw what is proposed for a query, if anything waits for an answer."""
-    one = together(draft.manifest, query)
+    one = plan_group(draft.manifest, query)
     if one.kept.proposal is not None and one.kept.proposal.state == "waits":
         close(draft, query, one.lead, "withdrawn", reason)
 

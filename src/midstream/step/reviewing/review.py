@@ -23,7 +23,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.choose import AUTO, resolve
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
-from midstream.step.reviewing.together import Together
+from midstream.step.reviewing.plan_group import PlanGroup
 
 SECOND = 1_000_000
 
@@ -36,7 +36,7 @@ class Reviewing:
     """One review: of what runs together in a manifest, at an event time; `store` has the chunks."""
 
     manifest: Manifest
-    one: Together
+    one: PlanGroup
     now: int
     store: ChunkStore
 

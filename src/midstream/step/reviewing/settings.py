@@ -17,7 +17,7 @@ from midstream.model.optimization import MODES, OptimizerSettings
 from midstream.optimizer.chooser import checked
 from midstream.optimizer.discovery import policy
 from midstream.plan.notation import parse_plan
-from midstream.step.reviewing.together import without_choice
+from midstream.step.reviewing.plan_group import without_choice
 
 WEIGHTS = ("work", "memory")
 """What a plan's cost is made of; each may be given a weight."""

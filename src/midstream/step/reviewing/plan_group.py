@@ -13,7 +13,7 @@ from midstream.sharing.chains import check_whole, members
 
 
 @dataclass(frozen=True)
-class Together:
+class PlanGroup:
     """Queries that run by one plan: `lead` is the first of them by name, whose aliases the plan is written in.
 
     `settings` are the lead's, but for the mode: the most cautious one of them all counts. `kept` is what is kept of the
@@ -38,14 +38,14 @@ def settings_of(manifest: Manifest, query: str) -> OptimizerSettings:
     return manifest.optimizer if kept is None or kept.settings is None else kept.settings
 
 
-def together(manifest: Manifest, query: str) -> Together:
+def plan_group(manifest: Manifest, query: str) -> PlanGroup:
     """The queries that move with a query, itself included."""
     entry = manifest.queries[query]
     names = tuple(members(manifest, entry.chain)) if entry.shares else (query,)
     return _of(manifest, names)
 
 
-def all_together(manifest: Manifest) -> list[Together]:
+def plan_groups(manifest: Manifest) -> list[PlanGroup]:
     """All queries of a job, by what moves together, in order of the leads' names."""
     chains: dict[str, list[str]] = {}
     for name in sorted(manifest.queries):
@@ -54,12 +54,12 @@ def all_together(manifest: Manifest) -> list[Together]:
     return [_of(manifest, tuple(names)) for names in chains.values()]
 
 
-def _of(manifest: Manifest, names: tuple[str, ...]) -> Together:
+def _of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
     own = settings_of(manifest, names[0])
     mode = min((settings_of(manifest, name).mode for name in names), key=MODES.index)
     kept: Mapping[str, Optimization] = manifest.optimizations
     pinned = any(name in kept and kept[name].pinned for name in names)
-    return Together(names[0], names, replace(own, mode=mode), kept.get(names[0], Optimization()), pinned)
+    return PlanGroup(names[0], names, replace(own, mode=mode), kept.get(names[0], Optimization()), pinned)
 
 
 def without_choice(manifest: Manifest, query: str) -> str:
