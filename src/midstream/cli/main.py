@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 
 from midstream import __version__
+from midstream.cli.calibrate import calibrate
 from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
-from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
@@ -41,17 +41,12 @@ for command in (
     drop,
     rescale,
     reshare,
-    optimize,
-    plans,
-    approve,
-    reject,
-    pin,
-    unpin,
     state,
     savepoint,
     fork,
     rewind,
     doctor,
+    calibrate,
     lab,
 ):
     app.command()(command)

@@ -18,6 +18,8 @@ PAPERS: Mapping[str, str] = {
     "State Completion, EDBT 2014",
     "Wang": "S. Wang: State-Slice: A New Stream Query Optimization Paradigm for Multi-query and Distributed "
     "Processing, PhD dissertation, Worcester Polytechnic Institute 2008",
+    "OM": "D. Kulkarni, C. V. Ravishankar: OM: A Tunable Framework for Optimizing Continuous Queries over Data "
+    "Streams, SBBD 2005",
 }
 
 HEAD = """# The lab

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 GROWS = Claim("y grows | with x", "Sample §1")
 FALLS = Claim("y falls", "Sample §1")
 
-NOT_OF_MIGRATION = {"Wang"}
+NOT_OF_MIGRATION = {"Wang", "OM"}
 """Papers whose figures are no strategy's."""
 
 

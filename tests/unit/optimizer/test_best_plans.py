@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+from itertools import combinations, permutations, product
 from random import Random
 from typing import Literal
 
@@ -122,6 +122,25 @@ def test_arrays_say_what_single_sizes_say(seed: int) -> None:
     for left, right in [(a, b) for a in masks for b in masks if not a & b and of.joinable[a | b]]:
         (examined,) = of.examined(np.array([left]), np.array([right]))
         assert examined == approx(of.sizes.examined(of.sources(left), of.sources(right)))
+
+
+def test_of_many_sets_the_great_ones_are_derived_from_small_ones() -> None:
+    """Keys that nothing skews: what a source adds does not depend on the others, so that nothing is lost."""
+    names = "ABCDEFGHIJ"
+    sources = {name: SourceStatistics(10.0 + i, 100.0 + 10 * i, WINDOW) for i, name in enumerate(names)}
+    joins = [JoinStatistics(frozenset(one), frozenset(other), 0.01, 1.0) for one, other in combinations(names, 2)]
+    estimate = Estimate(Statistics(sources, (Condition("hash", frozenset(names)),), tuple(joins)))
+    calls: list[Sources] = []
+
+    class Counting(Sizes):
+        def rows(self, sources: Sources) -> float:
+            calls.append(sources)
+            return super().rows(sources)
+
+    of = Subsets(tuple(names), estimate.statistics.conditions, Counting(estimate))
+    assert len(of.rows) == 1024 and len(calls) == 10 + 45 + 120
+    for mask in (0b1111, 0b1010101010, of.full):
+        assert of.rows[mask] == approx(Sizes(estimate).rows(of.sources(mask)), rel=1e-9)
 
 
 def test_more_sources_than_can_be_weighed_all_are_searched() -> None:

@@ -18,7 +18,10 @@ MEMORY_OF_STEPS = 20
 
 @dataclass(frozen=True)
 class TimedWork:
-    """What operators did together in some steps, and the nanoseconds that it took."""
+    """What operators did together in some steps, and the nanoseconds that it took.
+
+    `steps` and `outputs` (rows of the answer) take time too, but the same by any plan.
+    """
 
     nanoseconds: float
     comparisons: float = 0.0
@@ -27,6 +30,8 @@ class TimedWork:
     probes: float = 0.0
     routes: float = 0.0
     operator_steps: float = 0.0
+    steps: float = 0.0
+    outputs: float = 0.0
 
 
 OPERATIONS = {
@@ -38,6 +43,8 @@ OPERATIONS = {
     "operator_step": "operator_steps",
 }
 """For each unit cost what is counted of it."""
+
+BY_ANY_PLAN = ("steps", "outputs")
 
 
 def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None) -> JoinUnitCosts:
@@ -54,10 +61,11 @@ def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None)
     done = [unit for unit, counted in OPERATIONS.items() if any(getattr(t, counted) for t in timings)]
     if not done:
         return start
+    counted = [*(OPERATIONS[unit] for unit in done), *BY_ANY_PLAN]
     taken = np.array([timing.nanoseconds for timing in timings])
-    counts = np.array([[getattr(timing, OPERATIONS[unit]) for unit in done] for timing in timings], np.float64)
+    counts = np.array([[getattr(timing, name) for name in counted] for timing in timings], np.float64)
     found = _least_squares_of_none_below_zero(counts / taken[:, None], np.ones(len(timings)))
-    return replace(start, **dict(zip(done, found.tolist(), strict=True)))
+    return replace(start, **dict(zip(done, found.tolist(), strict=False)))
 
 
 def corrected(units: JoinUnitCosts, foreseen: float, real: float) -> JoinUnitCosts:

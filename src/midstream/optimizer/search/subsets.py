@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,9 @@ from midstream.optimizer.statistics import Condition, Sources
 Masks = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
+
+MOST_ESTIMATED, SMALL = 600, 3
+"""More sets than these are not estimated one by one, but for those of so few sources."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +110,41 @@ class Subsets:
 
     @cached_property
     def rows(self) -> Numbers:
-        """Rows alive in the join of each joinable set; nothing of the others."""
+        """Rows alive in the join of each joinable set; nothing of the others.
+
+        Where there are more than `MOST_ESTIMATED` sets only the small ones are estimated, and those that are counted.
+        Of a greater one what two of its sources add to the others is taken to be independent:
+        |S| = |S - a| |S - b| / |S - a - b|.
+        """
         found = np.zeros(self.full + 1)
-        for mask in np.flatnonzero(self.joinable):
-            found[mask] = self.sizes.rows(self.sources(int(mask)))
+        masks = np.flatnonzero(self.joinable)
+        many = len(masks) > MOST_ESTIMATED
+        counted = {self.mask(sources) for sources in self.sizes.estimate.statistics.states}
+        derived: list[Masks] = []
+        for size in range(1, self.count + 1):
+            level = masks[self.members[masks] == size]
+            known = np.array([size <= SMALL or not many or int(mask) in counted for mask in level], bool)
+            for mask in level[known]:
+                found[mask] = self.sizes.rows(self.sources(int(mask)))
+            derived.append(level[~known])
+        for level in derived:
+            if len(level):
+                self._derive(found, level)
         return found
+
+    def _derive(self, found: Numbers, masks: Masks) -> None:
+        """The sizes of sets from those of smaller ones; of a set that cannot be taken apart so, as it is estimated."""
+        left = np.ones(len(masks), bool)
+        for i, j in combinations(range(self.count), 2):
+            one, other = masks & ~(1 << i), masks & ~(1 << j)
+            both = one & other
+            apart = left & (one != masks) & (other != masks)
+            apart &= self.joinable[one] & self.joinable[other] & self.joinable[both]
+            least = np.maximum(found[both[apart]], 1e-300)
+            found[masks[apart]] = found[one[apart]] * (found[other[apart]] / least)
+            left &= ~apart
+        for mask in masks[left]:
+            found[mask] = self.sizes.rows(self.sources(int(mask)))
 
     @cached_property
     def renewal(self) -> Numbers:

@@ -1,0 +1,54 @@
+"""`midstream calibrate`: what one operation of the join kernel costs on this machine."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson
+from midstream.cli.output import print_json, print_table, progress_bar, say
+
+IN_WORDS = {
+    "comparison": "a candidate pair",
+    "result": "a row that a join gives out",
+    "insert": "a row that goes into a state",
+    "probe": "a row that looks for partners",
+    "route": "a row that an eddy sends on",
+    "operator_step": "an operator in a step, whatever flows",
+}
+
+
+def calibrate(
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE", help="Write the unit costs to a file, as JSON.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what operations of a join cost on this machine: what the optimizer weighs plans by.
+
+    It takes about a minute of an otherwise idle machine. Without it the optimizer uses what it was shipped with, and
+    corrects that by the steps of the running job.
+    """
+    from midstream.lab.calibration import RUNS, timed_runs
+    from midstream.optimizer.cost.calibration import fitted, units_to_json
+
+    with progress_bar(as_json) as progress:
+        task = progress.add_task("measuring joins", total=len(RUNS))
+        timings = []
+        for timing in timed_runs(time.perf_counter_ns, RUNS):
+            timings.append(timing)
+            progress.advance(task)
+    units = units_to_json(fitted(timings))
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(json.dumps(units, indent=2) + "\n", encoding="utf-8")
+    if as_json:
+        print_json(units)
+    else:
+        rows = [(name, f"{units[name]:,.1f}", words) for name, words in IN_WORDS.items()]
+        print_table("", ("operation", "nanoseconds", "what it is"), rows)
+        say(f"written to {out}" if out else "keep them with --out FILE")

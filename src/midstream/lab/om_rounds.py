@@ -1,0 +1,147 @@
+"""OM's queries scheduled round by round, by charts and by the paper's rivals, against the best plan of each round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.lab.om_streams import Traffic
+from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
+from midstream.optimizer.charts.course import ChartCourse
+from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
+
+Numbers = npt.NDArray[np.float64]
+
+WEIGHTS = OmWeights(0.4, 0.6)
+WINDOW = 1.0
+SELECTION_TPR, PROJECTION_TPR, JOIN_TPR = 400e3, 500e3, 3e3
+"""The paper's processing rates in tuples a second: selection by equality, projection, equi-join (§5.1)."""
+
+KEPT_COLUMNS = 1 / 3
+"""Q1 keeps two of the six columns of the TCP trace."""
+
+MATCH = 0.001
+"""The share of pairs of Q2's streams that have one host in common."""
+
+SEEN, DECAY = 4, 2.0
+"""d and a of §4.3, which the paper does not give: rounds that an estimate looks back, and how fast they fade."""
+
+SINGLE_PLANS = ("selection first", "projection first")
+JOIN_PLANS = ("((TCP UDP) SF)", "((TCP SF) UDP)", "((UDP SF) TCP)")
+JOIN_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 2, 0))
+
+
+@dataclass(frozen=True)
+class OmQuery:
+    """A query with its candidate plans, and what each costs at a point of its chart, by OM's functions."""
+
+    name: str
+    plans: tuple[str, ...]
+    dimensions: tuple[str, ...]
+    cost: Callable[[Sequence[float], OmWeights], tuple[float, ...]]
+
+    def costs(self, points: Points, weights: OmWeights = WEIGHTS) -> Numbers:
+        """What the plans cost, a row for each point."""
+        return np.array([self.cost(point, weights) for point in points.tolist()])
+
+    def points(self, traffic: Traffic) -> Points:
+        """What the traffic is like in each round."""
+        if self.dimensions[0] == "selectivity":
+            return np.stack([traffic.selectivity, traffic.rates[:, 0]], axis=1)
+        return traffic.rates
+
+
+def single_costs(point: Sequence[float], weights: OmWeights, kept: float = KEPT_COLUMNS) -> tuple[float, ...]:
+    """What Q1 costs by its two plans at a selectivity and rate; a row that was projected is as wide as what is kept."""
+    sel, rate = point
+    selection = OmOperator("selection", sel, SELECTION_TPR)
+    projection = OmOperator("projection", 1.0, PROJECTION_TPR, width=kept)
+    orders = ((selection, projection), (projection, selection))
+    return tuple(pipeline_cost(order, rate, WINDOW).weighted(weights) for order in orders)
+
+
+def join_costs(point: Sequence[float], weights: OmWeights) -> tuple[float, ...]:
+    """What Q2 costs by its three left-deep plans at three rates."""
+    found: list[OmCost] = [
+        left_deep_cost([point[i] for i in order], [MATCH, MATCH], WINDOW, JOIN_TPR) for order in JOIN_ORDERS
+    ]
+    return tuple(cost.weighted(weights) for cost in found)
+
+
+Q1 = OmQuery("Q1", SINGLE_PLANS, ("selectivity", "rate"), single_costs)
+Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs)
+
+PAPER, WEIGHED = "OM chart", "OM chart, contested regions weighed anew"
+RAND, RATE = "RAND", "RATE"
+CONTESTANTS = (PAPER, WEIGHED, RATE, RAND)
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A query over some traffic: what is observed and estimated in each round, and the plan that is best."""
+
+    query: OmQuery
+    traffic: Traffic
+    weights: OmWeights = WEIGHTS
+
+    @cached_property
+    def observed(self) -> Points:
+        """What each round is like."""
+        return self.query.points(self.traffic)
+
+    @cached_property
+    def estimated(self) -> Points:
+        """What each round is expected to be like, from those before it (§4.3); the first one is known."""
+        fading = np.exp(-DECAY * np.arange(SEEN + 1))
+        before = np.concatenate([np.repeat(self.observed[:1], SEEN + 1, axis=0), self.observed[:-1]])
+        looked_back = [before[SEEN - r : SEEN - r + len(self.observed)] * fading[r] for r in range(SEEN + 1)]
+        found: Points = np.sum(looked_back, axis=0) / fading.sum()
+        return found
+
+    @cached_property
+    def best(self) -> list[str]:
+        """The cheapest plan of each round, found afterwards: the paper's offline procedure."""
+        return [self.query.plans[i] for i in np.argmin(self.query.costs(self.observed, self.weights), axis=1)]
+
+    def chart(self, k: int = PARTITIONS) -> Chart:
+        """The chart over the range of what is observed."""
+        low, high = self.observed.min(axis=0), self.observed.max(axis=0)
+        axes = [
+            Axis("rate" if dimension == "rate" else "selectivity", f"{dimension} {i}", float(low[i]), float(high[i]))
+            for i, dimension in enumerate(self.query.dimensions)
+        ]
+        return make_chart(axes, self.query.plans, lambda points: self.query.costs(points, self.weights), k)
+
+    def course(self, contestant: str, chart: Chart, seed: int = 0) -> tuple[ChartCourse, list[str]]:
+        """How a contestant fares, and the plan that it ran in each round."""
+        chosen = self._chosen(contestant, chart, seed)
+        course, plans = ChartCourse(), list[str]()
+        for point, plan, best in zip(self.estimated.tolist(), chosen, self.best, strict=True):
+            course = course.to(chart, point, plan).against(best)
+            plans.append(course.plan)
+        return course, plans
+
+    def excess(self, chosen: Sequence[str]) -> float:
+        """By what share the plans that ran cost more than the best ones would have, all rounds together."""
+        costs = self.query.costs(self.observed, self.weights)
+        paid = costs[np.arange(len(costs)), [self.query.plans.index(plan) for plan in chosen]]
+        return float(paid.sum() / costs.min(axis=1).sum() - 1)
+
+    def _chosen(self, contestant: str, chart: Chart, seed: int) -> list[str | None]:
+        """The plan of each round; None where the chart decides alone."""
+        rounds = len(self.observed)
+        if contestant == RAND:
+            return [self.query.plans[i] for i in np.random.default_rng(seed).integers(0, len(self.query.plans), rounds)]
+        if contestant == RATE:
+            return [self.best[0]] * rounds
+        if contestant == PAPER:
+            return [None] * rounds
+        places = np.argmin(self.query.costs(self.estimated, self.weights), axis=1)
+        return [
+            self.query.plans[place] if len(chart.rivals(chart.region(point))) > 1 else None
+            for point, place in zip(self.estimated.tolist(), places, strict=True)
+        ]

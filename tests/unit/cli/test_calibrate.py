@@ -1,0 +1,25 @@
+"""`midstream calibrate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from midstream.cli.main import main
+from midstream.lab import calibration
+from midstream.lab.calibration import TREE, CalibrationRun
+from midstream.optimizer.cost.calibration import units_from_json
+
+
+def test_unit_costs_are_shown_and_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "RUNS", (CalibrationRun(TREE, 5.0, 5.0), CalibrationRun(TREE, 30.0, 50.0)))
+    assert main(["calibrate", "--out", str(tmp_path / "of/units.json"), "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert json.loads((tmp_path / "of/units.json").read_text()) == shown
+    assert units_from_json(shown).operator_step > 0
+    assert main(["calibrate"]) == 0
+    assert "a row that looks for partners" in capsys.readouterr().out
