@@ -17,7 +17,6 @@ FIRST = (
     "tests/spark/",
     "tests/conformance/",
     "tests/sharing/",
-    "tests/unit/cli/test_run_on_spark.py",
     "tests/property/",
 )
 """What takes long is begun first, so that at the end no process waits for another."""

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
 from tests.spark.drive import SHORT_LIVED, Hooks
+from tests.spark.forked_drivers import ForkedDrivers, forked_drivers
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,6 +26,12 @@ def spark() -> Iterator[SparkSession]:
     session = local_session("midstream tests", settings=SHORT_LIVED)
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def drivers(spark: SparkSession) -> Iterator[ForkedDrivers]:
+    with forked_drivers(spark) as found:
+        yield found
 
 
 @pytest.fixture

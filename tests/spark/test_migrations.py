@@ -10,8 +10,8 @@ from pyspark.sql import SparkSession
 from midstream.migration.discovery import discovered
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.spark.drive import Place, finish, read_all
+from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.migration_job import BEGIN, CASE, MOVES, feed, the_job
-from tests.spark.test_crashes import run_and_kill
 
 STEPS = len(CASE.steps)
 KILLS = (("before_manifest", BEGIN), ("amid_tasks", BEGIN + 1), ("after_manifest", BEGIN + 1))
@@ -26,12 +26,12 @@ def under_way(place: Place) -> set[str]:
 
 
 @pytest.mark.timeout(600)
-def test_the_driver_is_killed_amid_every_migration(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_driver_is_killed_amid_every_migration(spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path) -> None:
     feed(tmp_path)
     place = Place(tmp_path)
     assert {move.strategy for move in MOVES.values()} == discovered().keys()
     for point, step in KILLS:
-        run_and_kill(tmp_path, f"{point}:{step}", "tests.spark.migration_job")
+        drivers.kill("tests.spark.migration_job", tmp_path, f"{point}:{step}")
         committed = point == "after_manifest"
         assert place.manifest().step == (step if committed else step - 1)
         assert under_way(place) == (LASTING if place.manifest().step >= BEGIN else set())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,7 +14,7 @@ from midstream.cli.job import job_of
 from midstream.language.job_file import parse_job
 from tests.spark.chained_job import FOURS, KILLED_STEP, STREAMS, expected, feed, first_job, second_job
 from tests.spark.drive import Place, finish, job, read_all
-from tests.spark.ready_classes import environment
+from tests.spark.forked_drivers import ForkedDrivers
 
 
 def fours(root: Path) -> list[tuple[int, ...]]:
@@ -24,11 +22,12 @@ def fours(root: Path) -> list[tuple[int, ...]]:
 
 
 @pytest.mark.timeout(600)
-def test_the_first_of_two_chained_jobs_is_killed_amid_its_commit(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_first_of_two_chained_jobs_is_killed_amid_its_commit(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path
+) -> None:
     feed(tmp_path)
-    asked = [sys.executable, "-m", "tests.spark.chained_job", str(tmp_path)]
-    done = subprocess.run(asked, cwd=tmp_path, env=environment(), capture_output=True, timeout=240, check=False)
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    ended = drivers.run("tests.spark.chained_job", tmp_path)
+    assert ended.code == -signal.SIGKILL, ended
     assert Place(tmp_path).manifest().step == KILLED_STEP
     finish(second_job(spark, tmp_path, ms.results_stream(spark, tmp_path / "checkpoint", "pairs")))
     before = fours(tmp_path)

@@ -14,8 +14,8 @@ from tests.sharing.drive import Segment, run
 from tests.sharing.judge import Judge
 from tests.spark.crash_job import STREAMS
 from tests.spark.drive import Hooks, Place, finish, job
+from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.sharing_job import CASE, case, commands, feed, the_job
-from tests.spark.test_crashes import run_and_kill
 from tests.spark.test_jobs import PAIRS, feed_step
 
 STEPS = len(CASE.steps)
@@ -54,13 +54,15 @@ def check(place: Place, segments: list[Segment]) -> None:
 
 @pytest.mark.parametrize("sharing", KILLS)
 @pytest.mark.timeout(600)
-def test_the_driver_is_killed_as_queries_come_and_go(spark: SparkSession, tmp_path: Path, sharing: str) -> None:
+def test_the_driver_is_killed_as_queries_come_and_go(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, sharing: str
+) -> None:
     assert {point for point, _ in KILLS["mem_opt"]} == set(POINTS)
     feed(tmp_path)
     (tmp_path / "sharing").write_text(sharing)
     place = Place(tmp_path)
     for point, step in KILLS[sharing]:
-        run_and_kill(tmp_path, f"{point}:{step}", "tests.spark.sharing_job")
+        drivers.kill("tests.spark.sharing_job", tmp_path, f"{point}:{step}")
         committed = POINTS.index(point) >= POINTS.index("after_manifest")
         assert place.manifest().step == (step if committed else step - 1)
     finish(the_job(spark, tmp_path, sharing))

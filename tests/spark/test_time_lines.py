@@ -32,6 +32,7 @@ from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.plan_step import StepPlan
 from tests.spark.drive import SHORT_LIVED
+from tests.spark.forked_drivers import ForkedDrivers
 
 SQL = "SELECT A.k, A.ts AS a, B.ts AS b FROM A, B WHERE A.k = B.k WINDOW 0 SECONDS"
 ROWS = 5
@@ -233,11 +234,13 @@ def test_a_driver_that_was_suspended_wakes(spark: SparkSession, tmp_path: Path) 
     assert results(tmp_path / "out") == each(range(14))
 
 
-def test_killed_while_what_a_function_was_given_is_removed(spark: SparkSession, tmp_path: Path) -> None:
+def test_killed_while_what_a_function_was_given_is_removed(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path
+) -> None:
     """The function has returned, and half of the step's files are gone: it is not called again, and the job goes on."""
     feed(tmp_path, 0)
-    child = [sys.executable, "-m", "tests.spark.test_time_lines", str(tmp_path), "amid discard"]
-    assert subprocess.run(child, check=False, capture_output=True, timeout=120).returncode == -signal.SIGKILL
+    ended = drivers.run("tests.spark.test_time_lines", tmp_path, "amid discard")
+    assert ended.code == -signal.SIGKILL, ended
     called: list[int] = []
     feed(tmp_path, 1)
     finish(the_job(spark, tmp_path, q=lambda frame, step, query: called.append(step)).start({"availableNow": True}))
@@ -257,7 +260,6 @@ def main_of_child(root: Path, how: str = "pause") -> None:
     def half(path: str) -> None:
         remove(path)
         if "/staging/" in path:
-            os.kill(int(spark._jvm.java.lang.ProcessHandle.current().pid()), signal.SIGKILL)  # type: ignore[union-attr, operator]
             os.kill(os.getpid(), signal.SIGKILL)
 
     if how == "pause":

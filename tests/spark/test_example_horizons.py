@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +20,15 @@ import duckdb
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
+from tests.spark.forked_drivers import ForkedDrivers
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "horizons.py"
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-MINUTES = 600
+MINUTES = 300
 """More than the test waits for: it interrupts the example when it has seen enough."""
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 
 def command_line(shown: str, name: str) -> list[str]:
@@ -68,16 +70,15 @@ def answers(folder: Path) -> Counter[Any]:
         return Counter(connection.execute(f"SELECT {columns} FROM {files}").fetchall())
 
 
-def test_a_newcomer_adds_queries_from_a_second_terminal_and_sees_them_answered(tmp_path: Path) -> None:
-    folder, log, errors = tmp_path / "horizons", tmp_path / "shown", tmp_path / "errors"
-    with log.open("w") as shown, errors.open("w") as wrong:
-        first = subprocess.Popen(
-            [sys.executable, EXAMPLE, "--folder", folder, "--minutes", str(MINUTES), "--pace", "0.3"],
-            env=ENVIRONMENT, stdout=shown, stderr=wrong,
-        )  # fmt: skip
+def test_a_newcomer_adds_queries_from_a_second_terminal_and_sees_them_answered(
+    tmp_path: Path, drivers: ForkedDrivers
+) -> None:
+    folder, log = tmp_path / "horizons", drivers.out
+    first = drivers.start(str(EXAMPLE), "--folder", folder, "--minutes", str(MINUTES), "--pace", "0.3")
     try:
         while "midstream status" not in log.read_text():
-            assert first.poll() is None, errors.read_text()
+            assert Path(f"/proc/{first}").exists(), drivers.errors.read_text()
+            time.sleep(0.05)
         events = {}
         for name in ("hot_and_dry", "warm"):
             second = subprocess.run(
@@ -86,14 +87,17 @@ def test_a_newcomer_adds_queries_from_a_second_terminal_and_sees_them_answered(t
             assert second.returncode == 0, second.stderr
             events[name] = json.loads(second.stdout)["event"]
         while replayed(log) < events["warm"]["step"] + 10:
-            assert first.poll() is None, errors.read_text()
+            assert Path(f"/proc/{first}").exists(), drivers.errors.read_text()
             time.sleep(0.1)
-        first.send_signal(signal.SIGINT)
-        first.wait(timeout=100)
+        os.kill(first, signal.SIGINT)
+    except BaseException:
+        with suppress(ProcessLookupError):
+            os.kill(first, signal.SIGKILL)
+        raise
     finally:
-        first.kill()
-    assert first.returncode == 0, errors.read_text()
-    told = log.read_text()
+        ended = drivers.wait()
+    assert ended.code == 0, ended.errors
+    told = ended.out
     module = runpy.run_path(str(EXAMPLE))
     asked = {
         "within_1_minute": (24, 1), "within_5_minutes": (26, 5), "within_15_minutes": (28, 15),

@@ -1,4 +1,4 @@
-"""`midstream run` and `midstream demo`, whole, as processes."""
+"""`midstream run` and `midstream demo`, whole, as processes; the one that is interrupted starts Spark by itself."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 import pytest
 
+from tests.spark.forked_drivers import ForkedDrivers
 from tests.unit.cli.test_process import SOURCE, midstream
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 JOB = """
 checkpoint = "ckpt"
@@ -71,11 +72,10 @@ def status(folder: Path) -> dict[str, Any]:
     return dict(json.loads(midstream("status", str(folder / "ckpt"), "--json").stdout))
 
 
-def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
-    done = midstream("run", "job.toml", "--once", "--cores", "2", "--json")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert json.loads(done.stdout)["queries"]["triples"]["counters"]["rows_out"] == 10
+def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: ForkedDrivers) -> None:
+    done = drivers.run("midstream", "run", "job.toml", "--once", "--cores", "2", "--json")
+    assert (done.code, done.errors) == (0, "")
+    assert json.loads(done.out)["queries"]["triples"]["counters"]["rows_out"] == 10
     assert result_keys(folder) == list(range(10))
     assert midstream("migrate", "ckpt", "triples", "(A (B C))").returncode == 0
 
@@ -103,16 +103,16 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path) -> None:
     assert result_keys(folder) == sorted([*range(10), 7])
 
 
-def test_a_job_that_cannot_start_says_why_in_one_message(folder: Path) -> None:
+def test_a_job_that_cannot_start_says_why_in_one_message(folder: Path, drivers: ForkedDrivers) -> None:
     (folder / "job.toml").write_text(JOB.replace("A.k = B.k", "A.k = B.z"))
-    wrong = midstream("run", "job.toml", "--once", "--cores", "2")
-    assert wrong.returncode == 2 and "'B.z'" in wrong.stderr and wrong.stderr.count("\n") == 1
+    wrong = drivers.run("midstream", "run", "job.toml", "--once", "--cores", "2")
+    assert wrong.code == 2 and "'B.z'" in wrong.errors and wrong.errors.count("\n") == 1
 
 
-def test_a_short_demo_ends_equal(tmp_path: Path) -> None:
-    done = midstream("demo", "--out", str(tmp_path / "demo"), "--weeks", "4", "--json")
-    assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+def test_a_short_demo_ends_equal(tmp_path: Path, drivers: ForkedDrivers) -> None:
+    done = drivers.run("midstream", "demo", "--out", tmp_path / "demo", "--weeks", "4", "--json")
+    assert done.code == 0, done.errors
+    report = json.loads(done.out)
     assert report["equal"] and [act["act"] for act in report["acts"]] == ["late_together", "lost_in_weather"]
     for act in report["acts"]:
         assert act["rows"] == act["expected_rows"] > 0
