@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +27,19 @@ JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """For every JVM that a test starts: the second compiler never earns what it costs in a minute."""
 
 
+IN_MEMORY, ENOUGH = Path("/dev/shm"), 4 << 30
+"""Tests' folders are kept in memory where there is room: a file system without a disk has no wait for one, and what is
+written to survive the loss of power is most of what a step waits for.
+"""
+
+
 OBJECT_SERVER = ObjectServer(free_port())
 
 
 def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
+    if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
     # Before anything starts, for a JVM hands its environment on to the workers; the server begins when it is needed.
     os.environ.update(OBJECT_SERVER.environment)
     checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
