@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
@@ -25,54 +24,15 @@ from midstream.language.job_file import parse_job
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
+from tests.job_folder import JOB, as_lines, fill, rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-JOB = """
-checkpoint = "ckpt"
-lanes = 2
-[streams.A]
-format = "parquet"
-path = "in/A"
-timestamp = "ts"
-options = { maxFilesPerTrigger = 1 }
-[streams.B]
-format = "csv"
-path = "in/B"
-timestamp = "ts"
-[streams.C]
-format = "json"
-path = "in/C/*.json"
-schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"
-timestamp = "ts"
-lateness = "1 hour"
-[queries.triples]
-sql = "SELECT A.k, A.v, B.v AS w FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS"
-plan = "((A B) C)"
-sink = { format = "parquet", path = "out" }
-"""
-
-
-def rows(keys: range) -> pa.Table:
-    times = pa.array([1_000_000 * k for k in keys], pa.timestamp("us"))
-    return pa.table({"k": list(keys), "ts": times, "v": [k / 2 for k in keys]})
-
-
-def as_lines(table: pa.Table) -> str:
-    return "\n".join(json.dumps({**row, "ts": row["ts"].isoformat()}) for row in table.to_pylist())
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for stream in "ABC":
-        (tmp_path / "in" / stream).mkdir(parents=True)
-    for number in range(4):
-        file = tmp_path / "in" / "A" / f"{9 - number}.parquet"  # Their names say nothing of their arrival.
-        pq.write_table(rows(range(5 * number, 5 * number + 5)), file)
-        os.utime(file, (1_000_000 + number, 1_000_000 + number))
-    pyarrow.csv.write_csv(rows(range(20)), tmp_path / "in" / "B" / "all.csv")
-    (tmp_path / "in" / "C" / "all.json").write_text(as_lines(rows(range(20))))
+    fill(tmp_path, files=4)
     (tmp_path / "in" / "A" / "_half.parquet").write_text("not to be looked at")
-    (tmp_path / "job.toml").write_text(JOB)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -19,7 +19,8 @@ from midstream.state.store.chunk_cache import FOLDER
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
 from midstream.state.sweep import sweep
-from tests.embedded.crash_engine import CASE, PLANS, main
+from tests.crash_case import PLANS
+from tests.embedded.crash_engine import CASE, main
 from tests.oracle.compare import assert_each_step_same
 
 ROOT = Path(__file__).resolve().parent.parent.parent

@@ -12,27 +12,10 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
-from tests.oracle.arrival import Lifetime
-from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.property.drive import Case
-from tests.property.rows import Shape, cut, draw_rows
+from tests.crash_case import PLANS, STREAMS, crash_case
 from tests.spark.drive import SHORT_LIVED, Place, finish, job
 
-SHAPE = Shape(seed=11, sizes=(120, 120, 120), span=24, keys=5, disorder=2, slack=1)
-PLANS = ("((A B) C)", "(A (B C))")
-CHAIN = QuerySpec(
-    tuple(SourceSpec(name, name, range=4 * SECOND) for name in "ABC"),
-    (Item("A.u", "a"), Item("B.u", "b"), Item("C.u", "c")),
-    (Condition("A.k = B.k", ("A", "B")), Condition("B.k = C.k", ("B", "C"))),
-)
-GROUPED = QuerySpec(
-    (SourceSpec("A", "A", range=3 * SECOND), SourceSpec("B", "B", range=3 * SECOND)),
-    (Item("COUNT(*)", "n"), Item("_ts")),
-    (Condition("A.n < B.n", ("A", "B")),),
-    every=2 * SECOND,
-)
-STREAMS, ROWS = draw_rows(SHAPE)
-CASE = Case(STREAMS, cut(STREAMS, ROWS, (25, 50, 75)), (Lifetime("chain", CHAIN), Lifetime("counts", GROUPED)))
+CASE = crash_case(25, 50, 75)
 
 
 def feed(root: Path) -> None:

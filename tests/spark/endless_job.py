@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.spark.session import local_session
+from tests.crash_case import CHAIN, GROUPED
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
 from tests.property.rows import Shape, draw_rows
-from tests.spark.crash_job import CHAIN, GROUPED
 from tests.spark.drive import SHORT_LIVED, Place
 
 SPAN, ROWS = 90, 700

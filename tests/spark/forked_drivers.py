@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -158,6 +159,7 @@ def _be_driver(
 
 def _join_session(archive: str, includes: Sequence[str]) -> None:
     """Have this process take the session that the JVM has for one it has made."""
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     gateway = launch_gateway()
     jvm: Any = gateway.jvm
     there = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
@@ -165,6 +167,8 @@ def _join_session(archive: str, includes: Sequence[str]) -> None:
     context._python_includes[:] = includes
     sessions._SHIPPED.add((str(context.applicationId), archive))
     sessions._archive = lambda: archive  # type: ignore[assignment]
+    here = jvm.org.apache.hadoop.fs.Path(os.getcwd())
+    jvm.org.apache.hadoop.fs.FileSystem.get(there.hadoopConfiguration()).setWorkingDirectory(here)
     SparkSession(context)
     SparkSession.stop = lambda self: None  # type: ignore[method-assign]
     Feed.jvm_process = property(lambda self: os.getpid())  # type: ignore[assignment, method-assign]

@@ -9,8 +9,9 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.events import Event, MigrationBegun, MigrationEnded
+from tests.crash_case import PLANS
 from tests.property.drive import Migrate, Restart
-from tests.spark.crash_job import CASE, PLANS
+from tests.spark.crash_job import CASE
 from tests.spark.drive import Hooks, check_case
 
 

@@ -9,56 +9,23 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 import pytest
 
+from midstream.checkpoint.reader import Checkpoint
+from midstream.checkpoint.report_values import QueryReport
+from tests.job_folder import JOB, fill
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.unit.cli.test_process import SOURCE, midstream
 
 pytestmark = pytest.mark.timeout(600)
 
-JOB = """
-checkpoint = "ckpt"
-lanes = 2
-[streams.A]
-format = "parquet"
-path = "in/A"
-timestamp = "ts"
-options = { maxFilesPerTrigger = 1 }
-[streams.B]
-format = "csv"
-path = "in/B"
-timestamp = "ts"
-[streams.C]
-format = "json"
-path = "in/C"
-schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"
-timestamp = "ts"
-lateness = "1 hour"
-[queries.triples]
-sql = "SELECT A.k, A.v, B.v AS w FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 20 SECONDS"
-plan = "((A B) C)"
-sink = { format = "parquet", path = "out" }
-"""
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for stream in "ABC":
-        (tmp_path / "in" / stream).mkdir(parents=True)
-    times = pa.array([1_000_000 * i for i in range(10)], pa.timestamp("us"))
-    table = pa.table({"k": list(range(10)), "ts": times, "v": [i / 2 for i in range(10)]})
-    for half in (0, 1):
-        parquet.write_table(table.slice(5 * half, 5), tmp_path / "in" / "A" / f"{half}.parquet")
-        os.utime(tmp_path / "in" / "A" / f"{half}.parquet", (1_000_000 + half, 1_000_000 + half))
-    csv.write_csv(table, tmp_path / "in" / "B" / "all.csv")
-    lines = [json.dumps({**row, "ts": row["ts"].isoformat()}) for row in table.to_pylist()]
-    (tmp_path / "in" / "C" / "all.json").write_text("\n".join(lines))
-    (tmp_path / "job.toml").write_text(JOB)
+    fill(tmp_path, files=2)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -68,8 +35,8 @@ def result_keys(folder: Path) -> list[int]:
     return sorted(key for table in tables for key in table["k"].to_pylist())
 
 
-def status(folder: Path) -> dict[str, Any]:
-    return dict(json.loads(midstream("status", str(folder / "ckpt"), "--json").stdout))
+def triples(folder: Path) -> QueryReport:
+    return Checkpoint.open(folder / "ckpt").report().query("triples")
 
 
 def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: ForkedDrivers) -> None:
@@ -90,16 +57,16 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: F
         late = pa.table({"k": [7], "ts": pa.array([9_000_001], pa.timestamp("us")), "v": [9.0]})
         parquet.write_table(late, folder / "in" / "A" / "2.parquet")
         deadline = time.monotonic() + 200
-        while status(folder)["queries"]["triples"]["counters"]["rows_out"] < 11 and time.monotonic() < deadline:
+        while triples(folder).counters.rows_out < 11 and time.monotonic() < deadline:
             assert process.poll() is None
-            time.sleep(0.5)
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=100)
     finally:
         process.kill()
     assert (process.returncode, error) == (0, "")
     assert "triples: 11 rows in" in out
-    assert status(folder)["queries"]["triples"]["plan"] == "(A (B C))"
+    assert triples(folder).plan == "(A (B C))"
     assert result_keys(folder) == sorted([*range(10), 7])
 
 

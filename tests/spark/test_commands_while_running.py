@@ -19,7 +19,8 @@ from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.reshare import Reshare
-from tests.spark.crash_job import CASE, STREAMS
+from tests.crash_case import STREAMS
+from tests.spark.crash_job import CASE
 from tests.spark.drive import Hooks, Place, finish, job, read_all
 from tests.spark.test_jobs import PAIRS, feed_step, jobs, until
 

@@ -14,9 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
+from tests.crash_case import PLANS
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same
-from tests.spark.crash_job import CASE, PLANS, feed, the_job
+from tests.spark.crash_job import CASE, feed, the_job
 from tests.spark.drive import Hooks, Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.processes import busy_workers

@@ -16,9 +16,10 @@ from midstream.model.errors import InternalError
 from midstream.spark import driver
 from midstream.spark.gather import FaultInWorker, _raise
 from midstream.spark.task import StepTask
+from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.answer import answers
 from tests.oracle.compare import assert_same
-from tests.spark.crash_job import CASE, CHAIN, STREAMS
+from tests.spark.crash_job import CASE
 from tests.spark.drive import Place, finish, job, read_all
 from tests.spark.test_jobs import feed_step
 

@@ -17,10 +17,11 @@ import midstream as ms
 from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped, StateRebuilt
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
+from tests.crash_case import CHAIN, GROUPED, PLANS, STREAMS
 from tests.oracle.answer import answers
 from tests.oracle.arrival import Lifetime
 from tests.oracle.compare import assert_same
-from tests.spark.crash_job import CASE, CHAIN, GROUPED, PLANS, STREAMS, feed
+from tests.spark.crash_job import CASE, feed
 from tests.spark.drive import Hooks, Place, finish, job, read_all
 from tests.spark.processes import kill_workers
 

@@ -17,9 +17,10 @@ from midstream.job.patience import Patience
 from midstream.model.errors import ReadError, WriteError
 from midstream.model.events import StepDelayed
 from midstream.spark.run import Run
+from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.postgresql import server
-from tests.spark.crash_job import CASE, CHAIN, STREAMS, feed
+from tests.spark.crash_job import CASE, feed
 from tests.spark.drive import Hooks, Place, finish, job
 
 MEGABYTE = 1 << 20

@@ -9,10 +9,10 @@ from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
 from midstream.step.commands.migrate import Migrate
+from tests.crash_case import STREAMS
 from tests.oracle.compare import difference
 from tests.sharing.drive import Segment, run
 from tests.sharing.judge import Judge
-from tests.spark.crash_job import STREAMS
 from tests.spark.drive import Hooks, Place, finish, job
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.sharing_job import CASE, case, commands, feed, the_job

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.model.command import declare_operator
 from midstream.step.commands.migrate import Migrate
+from tests.crash_case import ROWS, STREAMS
 from tests.property.rows import cut
-from tests.spark.crash_job import ROWS, STREAMS
 from tests.spark.drive import Hooks, Place, finish, job, read_all
 
 ALIVE, PACKED = (f"tests.unit.engine.user_operators:{name}" for name in ("Alive", "Packed"))
