@@ -1,0 +1,148 @@
+"""When `adaptive` moves a query and when it does not, by reviews that are made up: what it costs in all is reckoned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from midstream.model.codec import decode
+from midstream.optimizer.policies.adaptive import Adaptive, Ledger
+from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.statistics import Statistics
+
+SECOND = 1_000_000
+PRICE = 40.0
+"""The work of a migration, where a plan costs about 100 a review."""
+
+Costs = Callable[[int], Sequence[float]]
+
+
+@dataclass
+class Course:
+    """The plans A, B, ... under a policy, review by review; `cost` is what ran and what moving took."""
+
+    costs: Costs
+    doubt: float = 0.05
+    price: float = PRICE
+    running: str = "A"
+    cost: float = 0.0
+    switches: int = 0
+    decision: Decision | None = None
+    window: float = 5.0
+
+    def run(self, reviews: int, **options: float) -> Course:
+        memory: object = {}
+        for number in range(reviews):
+            memory = self.step(number, memory, **options)
+        return self
+
+    def step(self, number: int, memory: object, **options: float) -> object:
+        """One review; what the policy remembers of it."""
+        plans = {chr(65 + i): cost for i, cost in enumerate(self.costs(number))}
+        weighed = {
+            name: WeighedPlan(name, cost, cost * (1 - self.doubt), cost * (1 + self.doubt), cost)
+            for name, cost in plans.items()
+        }
+        now = weighed.pop(self.running)
+        review = Review(
+            query="q",
+            running=now,
+            alternatives=tuple(sorted(weighed.values(), key=lambda one: (one.cost, one.plan))),
+            sure_gain=lambda plan: now.low - weighed[plan].high,
+            predict=lambda plan: SwitchCost("moving_state", self.price),
+            time=number * SECOND,
+            elapsed=1.0,
+            window=self.window,
+            statistics=Statistics({}),
+            options=options,
+            memory=memory,  # type: ignore[arg-type]
+        )
+        self.cost += now.cost
+        self.decision = Adaptive().decide(review)
+        if self.decision.plan is not None:
+            self.running, self.switches = self.decision.plan, self.switches + 1
+            self.cost += self.price
+        return self.decision.memory
+
+    def best_fixed(self, reviews: int) -> float:
+        return min(sum(one) for one in zip(*(self.costs(number) for number in range(reviews)), strict=True))
+
+    def best_schedule(self, reviews: int) -> float:
+        """The least cost of one that knows the future."""
+        least = np.full(len(self.costs(0)), self.price)
+        least[0] = 0.0
+        for number in range(reviews):
+            least = np.minimum(least, least.min() + self.price) + np.array(self.costs(number))
+        return float(least.min())
+
+
+def test_it_moves_once_the_sign_has_held() -> None:
+    course = Course(lambda n: (100.0, 50.0)).run(1)
+    assert course.switches == 0 and course.decision is not None and "1 reviews of 2" in course.decision.reason
+    course = Course(lambda n: (100.0, 50.0)).run(3)
+    assert (course.switches, course.running) == (1, "B")
+
+
+def test_noise_moves_nothing_in_5000_reviews() -> None:
+    noise = np.random.default_rng(1).normal(1.0, 0.02, (5000, 3))
+    course = Course(lambda n: tuple(100 * noise[n])).run(5000)
+    assert course.switches == 0
+
+
+def test_a_gain_that_is_not_sure_moves_nothing() -> None:
+    assert Course(lambda n: (100.0, 80.0), doubt=0.15).run(50).switches == 0
+    assert Course(lambda n: (100.0, 80.0), doubt=0.02).run(50).switches == 1
+
+
+def test_a_gain_that_does_not_last_pays_no_dear_move() -> None:
+    assert Course(lambda n: (100.0, 50.0), price=1e6).run(200).switches == 0
+
+
+@pytest.mark.parametrize("period", [1, 2, 3, 4, 5, 7, 10, 14, 20, 40, 100])
+def test_a_stream_that_flaps_costs_no_more_than_the_best_fixed_plan_by_much(period: int) -> None:
+    """Whatever the pace, also the one that turns as soon as the policy has moved."""
+
+    def flaps(n: int) -> tuple[float, float]:
+        return (100.0, 40.0) if n // period % 2 else (40.0, 100.0)
+
+    course = Course(flaps).run(3000)
+    assert course.cost <= 1.3 * course.best_fixed(3000)
+
+
+def test_an_adversary_that_sees_the_policy_gains_little() -> None:
+    """Whatever runs is dear from then on, the other plan cheap: nothing deterministic does better by much."""
+    seen: list[tuple[float, float]] = []
+    course = Course(lambda n: seen[n])
+    memory: object = {}
+    for number in range(2000):
+        seen.append((100.0, 60.0) if course.running == "A" else (60.0, 100.0))
+        memory = course.step(number, memory)
+    assert course.switches < 60
+    assert course.cost <= 1.3 * course.best_fixed(2000)
+
+
+@pytest.mark.parametrize("period", [150, 400])
+def test_a_stream_that_drifts_is_followed(period: int) -> None:
+    def drifts(n: int) -> tuple[float, ...]:
+        return tuple(50.0 if n // period % 3 == plan else 100.0 for plan in range(3))
+
+    course = Course(drifts).run(2400)
+    assert course.cost <= 1.15 * course.best_schedule(2400)
+    assert course.cost < course.best_fixed(2400)
+
+
+def test_what_did_not_pay_raises_the_bar_for_that_pair() -> None:
+    course = Course(lambda n: (100.0, 40.0) if n < 3 else (40.0, 100.0)).run(12)
+    assert course.decision is not None and course.switches == 2
+    ledger = decode(Ledger, dict(course.decision.memory))
+    assert ledger.bar("A", "B") > 1 and ledger.bar("A", "C") == 1
+
+
+def test_what_it_remembers_survives_a_checkpoint() -> None:
+    course = Course(lambda n: (100.0, 40.0) if n < 3 else (40.0, 100.0)).run(12)
+    assert course.decision is not None
+    ledger = decode(Ledger, dict(course.decision.memory))
+    assert ledger.plan == course.running
