@@ -168,10 +168,14 @@ class Estimate:
         here = Flow(start, self.rows(start).value, 0.0)
         while here.sources != sources:
             left = sorted(sources - here.sources)
-            tied = [alias for alias in left if len(self._connected(here.sources | {alias})) == 1]
-            here = self.joining(here, self.source((tied or left)[0])).output
+            following = next((alias for alias in left if self._ties(here.sources, alias)), left[0])
+            here = self.joining(here, self.source(following)).output
         most = prod(self.statistics.sources[alias].rows for alias in sources)
         return Bounded(here.rows, 0.0, max(most, here.rows), Origin.GUESSED)
+
+    def _ties(self, sources: Sources, alias: str) -> bool:
+        """Whether a condition ties one more source to others."""
+        return any(condition.crosses(sources, frozenset({alias})) for condition in self.statistics.conditions)
 
     def _connected(self, sources: Sources) -> list[Sources]:
         """The sources, in sets that conditions tie together, in order of name."""

@@ -13,6 +13,7 @@ from midstream.optimizer.statistics import Sources
 from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 Bound = Literal["value", "low", "high"]
+BOUNDS: tuple[Bound, ...] = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,9 @@ class CostModel:
 
         So is the subplan that makes them, for it runs already.
         """
-        sums = {bound: self._sum(self.joins(plan, estimate, kept, bound)) for bound in ("value", "low", "high")}
+        sizes, routed = Sizes(estimate), isinstance(plan, Eddy)
+        learnt = _learnt(plan, sizes)
+        sums = {bound: self._sum(self._joins(learnt, sizes.by(bound), kept, routed)) for bound in BOUNDS}
         work, memory, value = sums["value"]
         return PlanCost(work, memory, value, min(sums["low"][2], value), max(sums["high"][2], value))
 
@@ -87,7 +90,11 @@ class CostModel:
         self, plan: Plan, estimate: Estimate, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
     ) -> list[JoinCost]:
         """What each source, join or hop of a plan takes, children first."""
-        return list(_Walk(self, Sizes(estimate, bound), kept, frozenset(plan.aliases())).of(plan))
+        sizes = Sizes(estimate)
+        return self._joins(_learnt(plan, sizes), sizes.by(bound), kept, isinstance(plan, Eddy))
+
+    def _joins(self, plan: Plan, sizes: Sizes, kept: frozenset[Sources], routed: bool) -> list[JoinCost]:
+        return list(_Walk(self, sizes, kept, frozenset(plan.aliases()), routed).of(plan))
 
     def _sum(self, joins: Iterable[JoinCost]) -> tuple[float, float, float]:
         found = list(joins)
@@ -103,6 +110,7 @@ class _Walk:
     sizes: Sizes
     kept: frozenset[Sources]
     whole: Sources
+    routed: bool
 
     def of(self, plan: Plan) -> Iterator[JoinCost]:
         match plan:
@@ -117,10 +125,6 @@ class _Walk:
             case MultiJoin(orders):
                 yield from self._bases(plan)
                 yield from (hop for start, order in orders for hop in self._hops(start, order))
-            case Eddy(sources):
-                yield from self._bases(plan)
-                for start in sources:
-                    yield from self._hops(start, self.sizes.eddy_order(start, sources), routed=True)
             case Leaf() | Common():
                 yield from self._bases(plan)
 
@@ -141,13 +145,13 @@ class _Walk:
         memory = units.bytes_of(sizes.rows(together), float(len(together))) if inner else 0.0
         return JoinCost(together, (*probes, _share(made, together), compared, self._at_every_step), memory)
 
-    def _hops(self, start: str, order: tuple[str, ...], routed: bool = False) -> Iterator[JoinCost]:
+    def _hops(self, start: str, order: tuple[str, ...]) -> Iterator[JoinCost]:
         """What the new rows of one source do: what they have met so far probes the next base state."""
         units, sizes = self.model.units, self.sizes
         here = frozenset({start})
         for alias in order:
             there = here | {alias}
-            probes = (units.probe + units.route * routed) * sizes.rate_of_new(start, here)
+            probes = (units.probe + units.route * self.routed) * sizes.rate_of_new(start, here)
             made = units.result * sizes.rate_of_new(start, there)
             compared = self._compared(sizes.hop(start, here, alias), here, frozenset({alias}))
             yield JoinCost(there, (_share(probes, here), _share(made, there), compared, self._at_every_step), 0.0)
@@ -161,6 +165,13 @@ class _Walk:
     @property
     def _at_every_step(self) -> WorkShare:
         return _share(self.model.units.operator_step * self.sizes.steps, frozenset())
+
+
+def _learnt(plan: Plan, sizes: Sizes) -> Plan:
+    """A plan as it is; an eddy as the probing orders that it follows once it has learnt."""
+    if not isinstance(plan, Eddy):
+        return plan
+    return MultiJoin(tuple((start, sizes.eddy_order(start, plan.sources)) for start in plan.sources))
 
 
 def _share(nanoseconds: float, rows: Sources) -> WorkShare:

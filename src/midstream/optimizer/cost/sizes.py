@@ -7,7 +7,7 @@ nothing that depends on the way there, so that the best plan of a set of sources
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Literal
@@ -26,6 +26,7 @@ class Sizes:
 
     estimate: Estimate
     bound: Literal["value", "low", "high"] = "value"
+    _residuals: dict[tuple[Sources, Sources], float | None] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def steps(self) -> float:
@@ -64,6 +65,15 @@ class Sizes:
 
         An index is built on all keys that tie both sides, else on a band.
         """
+        if (left, right) not in self._residuals:
+            self._residuals[left, right] = self._residual(left, right)
+        return self._residuals[left, right]
+
+    def by(self, bound: Literal["value", "low", "high"]) -> Sizes:
+        """The same by another figure of the estimates."""
+        return replace(self, bound=bound)
+
+    def _residual(self, left: Sources, right: Sources) -> float | None:
         crossing = [c for c in self.estimate.statistics.conditions if c.crosses(left, right)]
         others = [c for c in crossing if c.kind != "hash"]
         if len(others) == len(crossing):

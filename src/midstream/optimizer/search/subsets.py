@@ -17,7 +17,7 @@ Masks = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.float64]
 Truths = npt.NDArray[np.bool_]
 
-MOST_ESTIMATED, SMALL = 600, 3
+MOST_ESTIMATED, SMALL = 130, 3
 """More sets than these are not estimated one by one, but for those of so few sources."""
 
 
