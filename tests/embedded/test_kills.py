@@ -26,9 +26,9 @@ from tests.oracle.compare import assert_each_step_same
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
-def run_and_kill(root: Path | str, point: str) -> None:
+def run_and_kill(root: Path | str, point: str, program: str = "tests.embedded.crash_engine") -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.embedded.crash_engine", str(root)],
+        [sys.executable, "-m", program, str(root)],
         env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "MIDSTREAM_KILL_AT": point},
         capture_output=True,
         timeout=120,

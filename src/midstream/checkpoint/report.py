@@ -9,6 +9,7 @@ from midstream.checkpoint.report_values import (
     ChainReport,
     LaneReport,
     MigrationReport,
+    OptimizerReport,
     QueryReport,
     Report,
     StateReport,
@@ -24,6 +25,7 @@ from midstream.runtime.watermark import watermark
 from midstream.step.chain_unit import ChainUnit
 from midstream.step.conclude import living_rows
 from midstream.step.plan_step import lanes_of
+from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
 from midstream.step.unit import Unit
 
 _OWN = {"strategy", "old", "plan", "begun", "comparisons", "phase", "progress", "old_serves", "new_serves",
@@ -42,7 +44,8 @@ def report(manifest: Manifest) -> Report:
     """
     units = running_units(manifest)
     migrations = [one for unit in units for one in _migrations(manifest, unit)]
-    queries = {name: query for unit in units for name, query in _queries(manifest, unit).items()}
+    optimizers = {name: _optimizer(one) for one in plan_groups(manifest) for name in one.queries}
+    queries = {name: query for unit in units for name, query in _queries(manifest, unit, optimizers).items()}
     chains = {unit.name: unit for unit in units if isinstance(unit, ChainUnit)}
     whole = _Held(lane.states.values() for lane in manifest.lane_states.values())
     return Report(
@@ -93,14 +96,21 @@ def _migration(query: str, queries: tuple[str, ...], mark: str, record: Mapping[
     return MigrationReport(query=query, queries=queries, mark=mark, figures=figures, **own)
 
 
-def _queries(manifest: Manifest, unit: Unit) -> dict[str, QueryReport]:
+def _optimizer(one: PlanGroup) -> OptimizerReport:
+    settings, kept = one.settings, one.kept
+    return OptimizerReport(
+        settings.mode, settings.policy, one.pinned, kept.decision, kept.reason, kept.proposal, kept.foreseen, kept.real
+    )
+
+
+def _queries(manifest: Manifest, unit: Unit, optimizers: Mapping[str, OptimizerReport]) -> dict[str, QueryReport]:
     """The queries that a unit runs; what they stand on is looked at once."""
     ids, migrations = state_names(unit, running_boxes(manifest, unit)).keys(), _migrations(manifest, unit)
     lanes = lanes_of_group(manifest, unit.group).values()
     listed = [{id: listing for id, listing in lane.states.items() if id in ids} for lane in lanes]
     rows, held = sum(map(living_rows, listed)), _Held(states.values() for states in listed)
     return {
-        name: _query(manifest, name, rows, held.bytes, tuple(sorted(ids)), migrations)
+        name: _query(manifest, name, rows, held.bytes, tuple(sorted(ids)), migrations, optimizers[name])
         for name in unit.queries
     }  # fmt: skip
 
@@ -112,6 +122,7 @@ def _query(
     size: int,
     states: tuple[str, ...],
     migrations: tuple[MigrationReport, ...],
+    optimizer: OptimizerReport,
 ) -> QueryReport:
     entry = manifest.queries[name]
     return QueryReport(
@@ -132,6 +143,7 @@ def _query(
         state_bytes=size,
         states=states,
         migrations=migrations,
+        optimizer=optimizer,
     )
 
 

@@ -13,6 +13,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.ids import CounterKey, OperatorId
+from midstream.model.optimization import OptimizerSettings, Proposal
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,28 @@ class MigrationReport(ReportValue):
 
 
 @dataclass(frozen=True)
+class OptimizerReport(ReportValue):
+    """What the optimizer may do with a query, and what it last did: a decision, for a reason, and its proposal.
+
+    `foreseen` and `real` are what the plan was to cost and did, in nanoseconds of work for a second of event time.
+    """
+
+    mode: str
+    policy: str
+    pinned: bool
+    decision: str
+    reason: str
+    proposal: Proposal | None
+    foreseen: float | None
+    real: float | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a plan is proposed that nobody has answered."""
+        return self.proposal is not None and self.proposal.state == "waits"
+
+
+@dataclass(frozen=True)
 class QueryReport(ReportValue):
     """A running query: its text, the plan that runs it, what it has done, the states it stands on.
 
@@ -94,6 +117,7 @@ class QueryReport(ReportValue):
     state_bytes: int
     states: tuple[str, ...]
     migrations: tuple[MigrationReport, ...]
+    optimizer: OptimizerReport
 
     @property
     def migration(self) -> MigrationReport | None:
@@ -205,7 +229,7 @@ def _json(value: Any) -> Any:
     match value:
         case ReportValue():
             return value.to_json()
-        case Command():
+        case Command() | OptimizerSettings() | Proposal():
             return encode(value)
         case Counters():
             return dict(vars(value))

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from midstream.model.codec import encode
+from midstream.model.optimization import OFF
+
 MANIFEST = {"holdings": "shared_sources"}
 QUERY = {"wants": "demands", "joined": "entered", "apart": "private"}
 DEMAND = {"holding": "source", "reads": "columns"}
@@ -26,6 +29,9 @@ FILTER = {
 RECORD = {"old": "old_serves", "new": "new_serves"}
 """Fields by their former names, and what they are called since."""
 
+ADDED: Mapping[str, Any] = {"optimizer": encode(OFF), "optimizations": {}}
+"""Fields that format 4 did not have at first, with what they are for a job that knew nothing of them."""
+
 Document = Mapping[str, Any]
 
 
@@ -41,7 +47,7 @@ def upgraded(document: Document) -> dict[str, Any]:
         manifest = _with_chains(manifest)
     if document["format"] < 4:
         manifest = {**_with_present_names(manifest), "epochs": []}
-    return manifest
+    return {**ADDED, **manifest}
 
 
 def _with_chains(manifest: Document) -> dict[str, Any]:

@@ -29,6 +29,7 @@ def job_of(session: Any, file: JobFile) -> Job:
     """The job that a job file describes, not started yet."""
     import midstream as ms
     from midstream.spark.declared import arrow_schema, declared_schema
+    from midstream.step.reviewing.settings import declared_optimizer
 
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
     job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
@@ -47,6 +48,8 @@ def job_of(session: Any, file: JobFile) -> Job:
             operator_options=query.operator_options,
             history=query.history,
         )
+    for name, settings in declared_optimizer(file).items():
+        job.declare_optimizer(name, settings)
     return job
 
 

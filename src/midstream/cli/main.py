@@ -16,6 +16,7 @@ from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
+from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
@@ -41,6 +42,12 @@ for command in (
     drop,
     rescale,
     reshare,
+    optimize,
+    plans,
+    approve,
+    reject,
+    pin,
+    unpin,
     state,
     savepoint,
     fork,

@@ -77,8 +77,17 @@ def _show(report: Report, place: str) -> None:
     )
     print_table(
         "queries",
-        ("query", "plan", "since step", "sees", "rows out", "comparisons", "state rows", "results"),
+        ("query", "plan", "since step", "sees", "rows out", "comparisons", "state rows", "optimizer", "results"),
         [_query_row(query) for query in report.queries.values()],
+    )
+    print_table(
+        "plans proposed: midstream approve, or reject, CKPT QUERY",
+        ("query", "from", "to plan", "by", "saves", "since step"),
+        [
+            (query.name, one.old, one.plan, one.strategy, f"{one.gain:.0%}", one.step)
+            for query in report.queries.values()
+            if query.optimizer.waits and (one := query.optimizer.proposal) is not None
+        ],
     )
     print_table(
         "chains",
@@ -105,7 +114,8 @@ def _show(report: Report, place: str) -> None:
 def _query_row(query: QueryReport) -> tuple[Any, ...]:
     seen, counters = coverage_text(query.sees, query.exact_from), query.counters
     done = (counters.rows_out, counters.comparisons, query.state_rows)
-    return (query.name, query.plan, query.since, seen, *done, query.sink.get("path"))
+    mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
+    return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
 
 
 def _migration_row(migration: MigrationReport, query: str) -> tuple[Any, ...]:

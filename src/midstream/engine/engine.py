@@ -14,12 +14,13 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from midstream.checkpoint.folder import load_engine, save_engine
+from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.engine.durable import EngineCheckpoint
 from midstream.explain import explain
 from midstream.job.outputs import DEAD_LETTERS, LATE
-from midstream.job.reconcile import redeclared, settings, with_declared, with_streams
+from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
@@ -27,6 +28,7 @@ from midstream.model.command import Command, declare_operator
 from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
+from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
@@ -170,6 +172,15 @@ class Engine(Controls[None]):
         if self._checkpoint is not None:
             self._change(with_declared(self._manifest, dropped=name))
 
+    def declare_optimizer(self, declared: Mapping[str, OptimizerSettings]) -> None:
+        """Let the optimizer do what a job file says, by query, or ("") for those that have no settings of their own.
+
+        What it said when the checkpoint was opened last is not said again: a command may have changed it since.
+        """
+        for command in optimized(self._manifest, declared):
+            self._command(command)
+        self._change(with_declared(self._manifest, optimizer=declared))
+
     def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
 
@@ -210,6 +221,10 @@ class Engine(Controls[None]):
     def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
         """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
         return explain(self._shown(), name, analyze=analyze, format=format)
+
+    def plans(self, name: str) -> PlansReport:
+        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
+        return plans_report(self._manifest, name, self._store)
 
     def metrics(self) -> dict[str, Any]:
         """Exact counters: state rows and bytes now, comparisons so far, and the same for each query."""

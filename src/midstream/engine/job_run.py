@@ -19,6 +19,7 @@ from midstream.job.reconcile import refuse_other_streams
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile, SourceSpec
 from midstream.state.store.places import located
+from midstream.step.reviewing.settings import declared_optimizer
 
 _GRAIN = 0.05
 """How often, in seconds, somebody who waits looks whether he shall stop."""
@@ -121,6 +122,7 @@ class FileJob:
                 operator_options=query.operator_options,
                 history=query.history,
             )
+        self._engine.declare_optimizer(declared_optimizer(file))
 
     def _forget_removed(self) -> None:
         """What was noted of files is kept as long as one of a step is there, lest the log grow for ever."""

@@ -49,6 +49,8 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     if query.chain is not None:
         view = ChainView(manifest, found, chain_unit(manifest, query.chain), boxes)
         value["chain"] = chain_values(view, analyze=analyze)
+    if query.optimizer.decision:
+        value["optimizer"] = query.optimizer.to_json()
     if analyze:
         value["counters"] = encode(query.counters)
         own = [state for state in found.states if state.group == unit.group and state.id in query.states]
@@ -84,6 +86,8 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     if chain is not None and _is_worth_it(value):
         lines.append(wrapped("sees  ", coverage_text(value["sees"], value["exact_from"], value["joined"])))
         lines.append(wrapped("reads ", reads_text(chain, value["query"])))
+    if "optimizer" in value:
+        lines.append(wrapped("optimizer ", _optimizer(value["optimizer"], analyzed="counters" in value)))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.
         lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
@@ -99,6 +103,15 @@ def _is_worth_it(value: dict[str, Any]) -> bool:
     """Whether a chain is to be drawn: not for a query that is alone in one slice and sees everything."""
     chain = value["chain"]
     return len(chain["queries"]) > 1 or len(chain["slices"]) > 1 or value["sees"] != "all"
+
+
+def _optimizer(value: dict[str, Any], *, analyzed: bool) -> str:
+    """What the last review decided, and what the plan was to cost beside what it did."""
+    said = f"{value['mode']}, {value['policy']}: {value['decision']}, {value['reason']}"
+    if not analyzed:
+        return said
+    real = "unknown" if value["real"] is None else f"{value['real'] / 1e6:.3g} ms"
+    return f"{said}; work a second: foreseen {value['foreseen'] / 1e6:.3g} ms, real {real}"
 
 
 def _migration(record: dict[str, Any]) -> str:

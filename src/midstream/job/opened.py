@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
@@ -103,6 +104,10 @@ class OpenCheckpoint:
     def state(self, name: str, step: Step | None = None, *, lane: str | None = None) -> StateTable:
         """What one operator held after a step, by the name or the id of its state, over all lanes or in one."""
         return state_table(self.manifest(step), self._store, name, lane)
+
+    def plans(self, query: str, step: Step | None = None) -> PlansReport:
+        """The plans that a query could run by, what each would cost, and what the optimizer would decide."""
+        return plans_report(self.manifest(step), query, self._store)
 
     def savepoint(self, name: str, step: int | None = None) -> int:
         """Keep a step, the newest by default, for as long as the savepoint is there; the step."""

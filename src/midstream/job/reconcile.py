@@ -7,15 +7,17 @@ command changed since stays as the command left it: a job goes on where it stopp
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from midstream.language.parse import parse_query
+from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
+from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
@@ -24,6 +26,7 @@ from midstream.step.commands.base import taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 
@@ -35,16 +38,21 @@ HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
 
 @dataclass(frozen=True)
 class Declared:
-    """What a job script says: lanes, if it says so, how queries share, and of each its text, its plan and its sink."""
+    """What a job script says: lanes, if it says so, how queries share, and of each its text, its plan and its sink.
+
+    `optimizer` has the settings of the optimizer by query; under "" are those of queries that have none of their own.
+    """
 
     lanes: int | None
     queries: Mapping[str, AddQuery]
     sharing: str
+    optimizer: Mapping[str, OptimizerSettings] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a manifest keeps it."""
         queries = {n: {"sql": q.sql, "plan": q.plan, "operator": q.operator} for n, q in self.queries.items()}
-        return {"lanes": self.lanes, "sharing": self.sharing, "queries": queries}
+        optimizer = {name: encode(settings) for name, settings in self.optimizer.items()}
+        return {"lanes": self.lanes, "sharing": self.sharing, "queries": queries, "optimizer": optimizer}
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
@@ -55,7 +63,14 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
             found.append(DropQuery(name))
     for query in declared.queries.values():
         found += redeclared(manifest, query)
-    return tuple(found)
+    return (*found, *optimized(manifest, declared.optimizer))
+
+
+def optimized(manifest: Manifest, declared: Mapping[str, OptimizerSettings]) -> tuple[Command, ...]:
+    """The commands that bring a job to what its script now says of the optimizer, where it said otherwise before."""
+    last = _last(manifest).get("optimizer", {})
+    changed = {name: settings for name, settings in declared.items() if last.get(name) != encode(settings)}
+    return tuple(Optimize(name, settings) for name, settings in sorted(changed.items()))
 
 
 def settings(manifest: Manifest, lanes: int | None, sharing: str | None) -> tuple[Command, ...]:
@@ -100,16 +115,19 @@ def with_declared(
     sharing: str | None = None,
     query: AddQuery | None = None,
     dropped: str = "",
+    optimizer: Mapping[str, OptimizerSettings] | None = None,
 ) -> Manifest:
     """The manifest of a job that is declared bit by bit, with one more thing declared, or a query no longer."""
     last = _last(manifest)
     queries = {name: one for name, one in last["queries"].items() if name != dropped}
     if query is not None:
         queries |= Declared(None, {query.query: query}, "").to_json()["queries"]
+    optimizer_now = Declared(None, {}, "", optimizer or {}).to_json()["optimizer"]
     declared = {
         "lanes": last["lanes"] if lanes is None else lanes,
         "sharing": last.get("sharing", manifest.sharing) if sharing is None else sharing,
         "queries": queries,
+        "optimizer": last.get("optimizer", {}) if optimizer is None else optimizer_now,
     }
     return replace(manifest, published={**manifest.published, "declared": declared})
 

@@ -37,7 +37,8 @@ class SourceSpec:
 class QuerySpec:
     """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
 
-    `history`: whether it sees, where it is new to a running job, what the job's queries hold.
+    `history`: whether it sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings
+    of its own, as they are written; None where the job's count.
     """
 
     sql: str
@@ -46,6 +47,7 @@ class QuerySpec:
     operator: str | None = None
     operator_options: Mapping[str, Any] | None = None
     history: bool = True
+    optimizer: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,8 @@ class JobFile:
     """A job: where its state lives, how many lanes it has, what it reads and computes, and how its queries share.
 
     Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
-    how long a step is done again that fails for a reason outside; None leaves it to the job.
+    how long a step is done again that fails for a reason outside; None leaves it to the job. `optimizer` says, as it is
+    written, what the optimizer may do with queries that have no settings of their own.
     """
 
     checkpoint: str
@@ -62,6 +65,7 @@ class JobFile:
     queries: Mapping[str, QuerySpec]
     sharing: str = DEFAULT_SHARING
     patience: int | None = None
+    optimizer: Mapping[str, Any] | None = None
 
 
 def read_job_file(path: str | Path) -> JobFile:
@@ -101,10 +105,11 @@ def parse_job(text: str, where: str = "job file") -> JobFile:
     patience = job.duration("patience")
     streams = {name: _stream(table) for name, table in job.tables("streams")}
     queries = {name: _query(table) for name, table in job.tables("queries")}
+    optimizer = job.get("optimizer", dict, "a table", None)
     job.close()
     if not streams:
         raise job.error("streams", "names no stream", "add a table such as [streams.A]")
-    return JobFile(checkpoint, lanes, streams, queries, sharing, patience)
+    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer)
 
 
 def _stream(table: _Table) -> SourceSpec:
@@ -128,10 +133,11 @@ def _query(table: _Table) -> QuerySpec:
     operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
     options = table.get("operator_options", dict, "a table", None)
     history = table.get("history", bool, "true or false", True)
+    optimizer = table.get("optimizer", dict, "a table", None)
     table.close()
     if sink is None:
         raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
-    return QuerySpec(sql, plan, sink, operator, options, history)
+    return QuerySpec(sql, plan, sink, operator, options, history, optimizer)
 
 
 class _Table:

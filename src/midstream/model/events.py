@@ -179,3 +179,62 @@ class LanesRescaled(Event):
 
     old: int
     new: int
+
+
+@dataclass(frozen=True)
+class PlanReviewed(Event):
+    """The plan of a query, and of all `queries` of its chain, was looked at, and something was decided.
+
+    `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", by `policy`, for `reason`.
+    `plan` is the running one, `chosen` the one decided for, if another; `plans` has the best ones with their cost, the
+    bounds of its error, and why each lost; `switch` the predicted cost of the move. `answer` says how to say yes.
+    `figures`: what was known of the streams, and the real cost since the last review beside the foreseen one.
+    """
+
+    query: str
+    queries: tuple[str, ...]
+    policy: str
+    decision: str
+    reason: str
+    plan: str
+    chosen: str = ""
+    answer: str = ""
+    plans: tuple[dict[str, Any], ...] = ()
+    switch: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ReviewFailed(Event):
+    """A review could not be done; the query runs on as it is, and is reviewed again when its turn comes."""
+
+    query: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class OptimizerSet(Event):
+    """What the optimizer may do with a query, or (no name) with those that have no settings of their own."""
+
+    query: str
+    mode: str
+    policy: str
+
+
+@dataclass(frozen=True)
+class ProposalClosed(Event):
+    """A plan that was proposed was approved, rejected, or withdrawn because it no longer pays."""
+
+    query: str
+    plan: str
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class PlanPinned(Event):
+    """A query keeps its plan until it is unpinned (`pinned` is False then)."""
+
+    query: str
+    plan: str
+    pinned: bool = True

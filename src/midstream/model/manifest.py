@@ -13,6 +13,7 @@ from midstream.model.codec import Complete
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
+from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
@@ -142,7 +143,8 @@ class Manifest(Complete):
     """The job after `step` steps.
 
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
-    `epochs` are those of its time line; none for an engine that has no checkpoint.
+    `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
+    queries that have none of their own, `optimizations` what the optimizer keeps of each query.
     """
 
     job: str = ""
@@ -163,6 +165,8 @@ class Manifest(Complete):
     pending: tuple[Command, ...] = ()
     published: Mapping[str, Any] = field(default_factory=dict)
     epochs: tuple[Epoch, ...] = ()
+    optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
+    optimizations: Mapping[str, Optimization] = field(default_factory=dict)
 
     @property
     def time_line(self) -> TimeLine:

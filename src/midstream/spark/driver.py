@@ -75,7 +75,7 @@ class Driver:
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
         self.folders, self.writer = outputs.folders, writer
-        self._store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True)
+        self.store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.patience, self._log, self._crash = patience, log, crash
@@ -144,7 +144,7 @@ class Driver:
         own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
         last = max([self.manifest.last_command, *(number for number, _ in given)])
         with fault_located(lambda: "the commands"):
-            plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last)
+            plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last, self.store)
         return replace(plan, manifest=self.outputs.named(plan.manifest))
 
     def _carries(self, plan: StepPlan) -> bool:
@@ -172,7 +172,7 @@ class Driver:
         filtered = self._rows_before >= FILTER_FROM
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
-        writes = Writes(self._store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
+        writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return run_step(self.manifest, plan, batch, self._setting, writes)

@@ -23,6 +23,7 @@ from midstream.language.parse import parse_query
 from midstream.model.command import declare_operator
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
+from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
@@ -36,6 +37,7 @@ from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
+from midstream.step.reviewing.settings import settings_of_values
 
 
 class Job:
@@ -84,6 +86,7 @@ class Job:
         self._streams: dict[str, JobStream] = {}
         self._queries: dict[str, AddQuery] = {}
         self._sinks: dict[str, Sink] = {}
+        self._optimizer: dict[str, OptimizerSettings] = {}
 
     def stream(
         self,
@@ -138,6 +141,25 @@ class Job:
         self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history)
         return self
 
+    def optimize(self, query: str | None = None, policy: str = "adaptive", mode: str = "auto", **settings: Any) -> Job:
+        """Let the optimizer look after a query, or after all that have no settings of their own.
+
+        `settings` are as those of `Run.optimize`, and the policy's own options are in a mapping `options`. A job that
+        says nothing of it suggests: nothing moves unasked.
+        """
+        place = f"query {query}" if query else "optimize"
+        return self.declare_optimizer(
+            query or "", settings_of_values({"policy": policy, "mode": mode, **settings}, place)
+        )
+
+    def declare_optimizer(self, query: str, settings: OptimizerSettings) -> Job:
+        """The same by settings that are made; an empty `query` stands for all that have none of their own."""
+        if query and query not in self._queries:
+            known = ", ".join(self._queries) or "none is declared"
+            raise QueryError(f"there is no query {query!r}", place="optimize", remedy=f"declare it before: {known}")
+        self._optimizer[query] = settings
+        return self
+
     def start(self, trigger: Mapping[str, Any] | None = None, *, take_over: bool = False) -> Run:
         """Start the job; `trigger` is Spark's, such as `{"processingTime": "1 second"}` or `{"availableNow": True}`.
 
@@ -181,7 +203,7 @@ class Job:
             outputs.clear(manifest)
         log.forget_former()
         ship(self._spark.sparkContext)
-        declared = Declared(self._lanes, self._queries, self._sharing)
+        declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer)
         streams = tuple(self._streams[name] for name in manifest.streams)
         return Run(Feed(self._spark, streams, log, trigger), writer, manifest, declared, outputs, self._patience)
 

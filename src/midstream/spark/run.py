@@ -11,6 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
@@ -100,6 +101,10 @@ class Run(Controls[int]):
         declared = {} if driver.reconciled else driver.declared.queries
         session = self._feed.session
         return stream_of(session, driver.folders, driver.manifest, query, {**declared, **added}, options)
+
+    def plans(self, query: str) -> PlansReport:
+        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
+        return plans_report(self._driver.manifest, query, self._driver.store)
 
     def status(self) -> dict[str, Any]:
         """The job at a glance, as JSON values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -24,11 +25,13 @@ AUTO = "auto"
 """The name that stands for the chooser among the strategies."""
 
 
-def resolve(manifest: Manifest, start: MigrationStart) -> tuple[MigrationStart, dict[str, Any], list[dict[str, Any]]]:
+def resolve(
+    manifest: Manifest, start: MigrationStart, among: Collection[str] = ()
+) -> tuple[MigrationStart, dict[str, Any], list[dict[str, Any]]]:
     """The command with the chosen strategy, what that one foresees, and all that were considered, as JSON values.
 
-    The query must be running. Of options there is `objective` alone; those of the chosen strategy stay at their
-    defaults, for they are unknown before the choice.
+    The query must be running; the choice is `among` some strategies, or all. Of options there is `objective` alone;
+    those of the chosen strategy stay at their defaults, for they are unknown before the choice.
     """
     unknown = sorted(set(start.options) - {"objective"})
     if unknown:
@@ -43,6 +46,8 @@ def resolve(manifest: Manifest, start: MigrationStart) -> tuple[MigrationStart, 
     stateful = len(query.sources) > 1 or query.aggregate is not None
     move = MigrationRequest(start.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}
+    if among:
+        refused |= dict.fromkeys(discovered().keys() - refused.keys() - set(among), "it is not allowed")
     candidates = {name: kind.predict for name, kind in discovered().items() if name not in refused}
     situation = situation_of(manifest, replace(start, options={}))
     choice = choose(situation, objective, candidates, refused)

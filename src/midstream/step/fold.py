@@ -54,7 +54,7 @@ def step(
     `each` does the lanes one after the other, or at the same time: they share nothing but the store.
     """
     _check_streams(manifest, batch)
-    plan = plan_step(manifest, commands)
+    plan = plan_step(manifest, commands, chunks=store)
     before = watermarks(manifest.streams, manifest.progress)
     admitted = {
         name: admit(schema, batch.get(name, schema.columns.empty_table()), before[name])

@@ -16,9 +16,11 @@ from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
+from midstream.state.store.base import ChunkStore
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.program import Program, compile_program
+from midstream.step.reviewing.carry_out import review
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,13 @@ def lanes_of(group: str, lanes: int) -> int:
     return 1 if group == SINGLE else lanes
 
 
-def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int | None = None) -> StepPlan:
-    """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing."""
+def plan_step(
+    manifest: Manifest, commands: Sequence[Command], last_command: int | None = None, chunks: ChunkStore | None = None
+) -> StepPlan:
+    """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing.
+
+    With the `chunks` of the manifest the optimizer reviews plans after that, as far as it is allowed to.
+    """
     step = manifest.step + 1
     begun = replace(united(manifest), step=step, last_command=last_command or manifest.last_command, pending=())
     draft = Draft(begun)
@@ -74,6 +81,8 @@ def plan_step(manifest: Manifest, commands: Sequence[Command], last_command: int
             draft.events.append(CommandRefused(step, encode(command), str(error)))
         else:
             draft = attempt
+    if chunks is not None:
+        draft = review(draft, chunks)
     current = draft.manifest
     if draft.reworded:
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])

@@ -5,8 +5,9 @@ is wrong in which case. Answers are held against DuckDB: `pip install 'midstream
 """
 
 from midstream.testing.operators import check_operator
+from midstream.testing.policies import check_policy
 from midstream.testing.schemes import check_scheme
 from midstream.testing.sinks import SinkCase, check_sink
 from midstream.testing.strategies import check_strategy
 
-__all__ = ["SinkCase", "check_operator", "check_scheme", "check_sink", "check_strategy"]
+__all__ = ["SinkCase", "check_operator", "check_policy", "check_scheme", "check_sink", "check_strategy"]

@@ -141,6 +141,14 @@ class Oracle:
         seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
         return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
 
+    def answer_over(self, join: DrawnJoin, steps: Iterable[Mapping[str, pa.Table]]) -> Counter[Row]:
+        """All that these steps bring to a query that sees everything."""
+        for number, tables in enumerate(steps):
+            for name, table in tables.items():
+                rows = table.set_column(3, "ts", table["ts"].cast(pa.int64()))
+                self._database.from_arrow(rows.append_column("step", [[number] * len(rows)])).insert_into(name)
+        return self._rows(join.sql(""))
+
     def _rows(self, sql: str) -> Counter[Row]:
         return Counter(self._database.execute(sql).fetchall())
 

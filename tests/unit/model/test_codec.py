@@ -96,6 +96,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
             return st.frozensets(values(item), max_size=3)
         case None, items if items:
             return st.one_of([values(item) for item in items])
+    if hint is float:
+        return st.floats(allow_nan=False, allow_infinity=False)  # What is no number equals not even itself.
     return st.text(max_size=4) if hint is str else st.from_type(hint)
 
 

@@ -6,10 +6,15 @@ import pytest
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import CheckpointError
+from midstream.model.optimization import OptimizerSettings
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.approve import Approve
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.optimize import Optimize
+from midstream.step.commands.pin import Pin, Unpin
+from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 
@@ -20,6 +25,11 @@ COMMANDS: tuple[Command, ...] = (
     DropQuery("q"),
     Rescale(16),
     Reshare("cpu_opt"),
+    Optimize("q", OptimizerSettings(mode="ask", weights={"work": 0.5}, allow=("jisc",), quiet=((0, 5),))),
+    Approve("q", "(A (B C))"),
+    Reject("q"),
+    Pin("q", "(A (B C))"),
+    Unpin("q"),
 )
 
 

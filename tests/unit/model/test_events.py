@@ -12,9 +12,14 @@ from midstream.model.events import (
     MigrationBegun,
     MigrationEnded,
     MigrationProgressed,
+    OptimizerSet,
+    PlanPinned,
+    PlanReviewed,
+    ProposalClosed,
     QueryAdded,
     QueryChanged,
     QueryDropped,
+    ReviewFailed,
     RowsLate,
     RowsRejected,
     SharingChanged,
@@ -40,6 +45,11 @@ EVENTS: tuple[Event, ...] = (
     ChainChanged(1, "A B", (10, 20), (20,), "query r was added", 2),
     SharingChanged(1, "mem_opt", "cpu_opt"),
     LanesRescaled(1, 2, 3),
+    PlanReviewed(1, "q", ("q", "r"), "adaptive", "stay", "it is cheap", "(A B)", plans=({"plan": "(A B)", "cost": 1},)),
+    ReviewFailed(1, "q", "why not"),
+    OptimizerSet(1, "", "auto", "adaptive"),
+    ProposalClosed(1, "q", "(B A)", "withdrawn", "it no longer pays"),
+    PlanPinned(1, "q", "(A B)", pinned=False),
 )
 
 

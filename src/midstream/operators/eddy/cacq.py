@@ -17,7 +17,7 @@ from typing_extensions import override
 from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.ids import OperatorId, StateId, StateKind
-from midstream.operators.eddy.routing import POLICIES, Policy, Sightings
+from midstream.operators.eddy.routing import POLICIES, RoutingPolicy, Sightings
 from midstream.operators.eddy.stem import Stem
 from midstream.operators.match import keyed, match
 from midstream.runtime.distribution import Distribution
@@ -109,7 +109,7 @@ class EddyOperator(Operator):
         # Named after the whole join: what one policy or view has seen serves another.
         return StateId("eddy", self.signature.whole().digest(), StateKind.TABLE.value)
 
-    def _policy(self, lane: Lane, arrived: int) -> Policy:
+    def _policy(self, lane: Lane, arrived: int) -> RoutingPolicy:
         labels = tuple(stem.label for stem in self.stems)
         try:
             table = lane.table(self._table)
@@ -119,7 +119,13 @@ class EddyOperator(Operator):
         return POLICIES[self.policy](seen, (SEED, int(self.signature.digest(), 16), lane.clock.step))
 
     def _route(
-        self, lane: Lane, policy: Policy, origin: Stem, start: Combinations, new: Mapping[StateId, SortedRun], met: int
+        self,
+        lane: Lane,
+        policy: RoutingPolicy,
+        origin: Stem,
+        start: Combinations,
+        new: Mapping[StateId, SortedRun],
+        met: int,
     ) -> list[Combinations]:
         """The results of rows of one origin, by way of batches that have been joined with ever more SteMs."""
         batches = {origin.bit: [start]} if len(start) else {}
@@ -141,7 +147,13 @@ class EddyOperator(Operator):
         return [place for place in waiting if self.stems[place].tied(done)] or waiting
 
     def _visit(
-        self, lane: Lane, policy: Policy, place: int, batch: Combinations, done: int, new: Mapping[StateId, SortedRun]
+        self,
+        lane: Lane,
+        policy: RoutingPolicy,
+        place: int,
+        batch: Combinations,
+        done: int,
+        new: Mapping[StateId, SortedRun],
     ) -> Combinations:
         stem = self.stems[place]
         on = stem.join_condition(done)

@@ -54,7 +54,7 @@ class Sightings:
         self.comparisons[place] += comparisons
 
 
-class Policy(ABC):
+class RoutingPolicy(ABC):
     """A way to choose; `seed` fixes all that chance decides."""
 
     name: ClassVar[str]
@@ -68,7 +68,7 @@ class Policy(ABC):
         """The place of the SteM to visit, of one or more."""
 
 
-class Lottery(Policy):
+class Lottery(RoutingPolicy):
     """A SteM gains a ticket for each row it consumes and loses one for each it produces; one is drawn (JISC §3.1).
 
     Who lets few rows pass is visited early. Each SteM has one ticket more, so that it never goes unheard.
@@ -83,7 +83,7 @@ class Lottery(Policy):
         return int(self.chance.choice(places, p=tickets / tickets.sum()))
 
 
-class Rank(Policy):
+class Rank(RoutingPolicy):
     """The least (selectivity - 1) / cost first, both as seen so far; a SteM not seen yet counts as the best there is.
 
     The cost of a visit is the hop and its comparisons.
@@ -99,4 +99,4 @@ class Rank(Policy):
         return int(places[np.argmin((selectivity - 1.0) / cost)])
 
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Lottery, Rank)}
+POLICIES: dict[str, type[RoutingPolicy]] = {policy.name: policy for policy in (Lottery, Rank)}

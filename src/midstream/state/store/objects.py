@@ -42,6 +42,7 @@ _URL = re.compile(r"([a-z0-9]+)://([^/?#]+)(/[^?#]*)?")
 _STATUS = re.compile(r"status code: (\d+[ A-Za-z]*)")
 _NO_BUCKET = "NoSuchBucket"
 _CODE = re.compile(r"<Code>(\w+)</Code>")
+_FULL = re.compile("Quota|StorageFull")
 
 _T = TypeVar("_T")
 _Fault = TypeVar("_Fault", ReadError, WriteError)
@@ -270,6 +271,10 @@ class ObjectStorage(Storage):
         remedy = "see that the store can be reached from this machine"
         if isinstance(error, FileNotFoundError) or code == _NO_BUCKET:
             remedy = "make the bucket, or name another"
+        elif _FULL.search(code) or (status is not None and status[1].startswith("507")):
+            remedy = "free some space there, or have the quota raised"
+        elif "TimeTooSkewed" in code:
+            remedy = "set the clock of this machine right: the store takes no request that is dated otherwise"
         elif refused or "redential" in str(error):
             remedy = "give this machine credentials that may read and write there, by the environment"
         remedy += "; a job that still runs then goes on"

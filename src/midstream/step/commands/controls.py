@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from midstream.model.command import declare_operator
+from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.optimize import Optimize
+from midstream.step.commands.pin import Pin, Unpin
+from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.reviewing.settings import settings_of_values
 
 Receipt = TypeVar("Receipt")
 """What a command is answered with: its number in the command log where there is one, else nothing."""
@@ -65,6 +70,59 @@ class Controls(ABC, Generic[Receipt]):
         Queries that share already go on in their chains; one that began under `off` stays by itself.
         """
         return self._command(Reshare(sharing))
+
+    def optimize(
+        self,
+        query: str | None = None,
+        policy: str = "adaptive",
+        mode: str = "auto",
+        *,
+        objective: str = "work",
+        weights: Mapping[str, float] | None = None,
+        allow: Sequence[str] = (),
+        review: str | int = "10 seconds",
+        horizon: str | int | None = None,
+        quiet: Sequence[str] = (),
+        **options: float,
+    ) -> Receipt:
+        """Let the optimizer look after a query, or after all that have no settings of their own.
+
+        By its `mode` it does nothing (`off`), says which plan would be better (`suggest`), waits for `approve` or
+        `reject` (`ask`) or moves the query itself (`auto`), together with all that share its plan. `policy` decides
+        when, by `options` of its own. Every `review` of event time it looks at the plans in `allow`, or at all; a
+        strategy in that list may carry the query, without one any may. `horizon` is for how long a gain counts, and in
+        `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
+        """
+        given = {
+            "policy": policy,
+            "mode": mode,
+            "objective": objective,
+            "weights": weights or {},
+            "allow": allow,
+            "review": review,
+            "horizon": horizon,
+            "quiet": quiet,
+            "options": options,
+        }
+        return self._command(
+            Optimize(query or "", settings_of_values(given, f"query {query}" if query else "optimize"))
+        )
+
+    def approve(self, query: str, plan: str = "") -> Receipt:
+        """Say yes to the plan that is proposed for a query; a `plan` that is named must still be that one."""
+        return self._command(Approve(query, plan))
+
+    def reject(self, query: str, plan: str = "") -> Receipt:
+        """Say no to the plan that is proposed for a query: none is proposed until it would save much more."""
+        return self._command(Reject(query, plan))
+
+    def pin(self, query: str, plan: str = "") -> Receipt:
+        """Have a query keep its plan, or another one that it moves to first; users may still move it."""
+        return self._command(Pin(query, plan))
+
+    def unpin(self, query: str) -> Receipt:
+        """Let the optimizer look at the plan of a query again."""
+        return self._command(Unpin(query))
 
     @abstractmethod
     def _command(self, command: StepCommand) -> Receipt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
@@ -34,6 +34,8 @@ class DropQuery(StepCommand):
         else:
             draft.migrations.pop(unit, None)
             draft.events = [e for e in draft.events if not (isinstance(e, MigrationBegun) and e.query == name)]
+        kept = {query: one for query, one in draft.manifest.optimizations.items() if query != name}
+        draft.manifest = replace(draft.manifest, optimizations=kept)
         draft.changed = True
         draft.events.append(QueryDropped(draft.manifest.step, name))
 

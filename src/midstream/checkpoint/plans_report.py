@@ -1,0 +1,73 @@
+"""The plans that a query could run by, with what each would cost, as the optimizer sees them now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from midstream.checkpoint.report_values import ReportValue
+from midstream.model.codec import encode
+from midstream.model.errors import QueryError
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import OptimizerSettings, Proposal
+from midstream.state.store.base import ChunkStore
+from midstream.step.reviewing.carry_out import figures, table
+from midstream.step.reviewing.plan_group import plan_group, without_choice
+from midstream.step.reviewing.review import Reviewing
+from midstream.step.reviewing.turns import clock
+
+RANKED = 20
+"""So many of the best plans are listed."""
+
+
+@dataclass(frozen=True)
+class PlansReport(ReportValue):
+    """The plans of a query, the cheapest first, and what the policy would decide if it were asked now.
+
+    `plans` are as in the event `PlanReviewed`, `figures` too. `queries` move together. `why_none` says why there is
+    nothing to choose; then there are no plans. `proposal` is the last one, `last` what the last review decided.
+    """
+
+    query: str
+    queries: tuple[str, ...]
+    plan: str
+    settings: OptimizerSettings
+    pinned: bool
+    plans: tuple[Mapping[str, Any], ...] = ()
+    would: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    switch: Mapping[str, Any] = field(default_factory=dict)
+    proposal: Proposal | None = None
+    last: str = ""
+    why_none: str = ""
+
+
+def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansReport:
+    """The plans of a running query by what the manifest and its chunks say now; changes nothing."""
+    if query not in manifest.queries:
+        known = ", ".join(sorted(manifest.queries)) or "none is running"
+        raise QueryError(f"there is no query {query!r}", place=query, remedy=f"use one of: {known}")
+    one, now = plan_group(manifest, query), clock(manifest)
+    last = f"{one.kept.decision}: {one.kept.reason}" if one.kept.decision else ""
+    plan = manifest.queries[one.lead].plan
+    known_already = PlansReport(
+        one.lead, one.queries, plan, one.settings, one.pinned, proposal=one.kept.proposal, last=last
+    )
+    why_none = without_choice(manifest, one.lead)
+    if not why_none and (now is None or manifest.queries[one.lead].since > manifest.step):
+        why_none = "nothing is known of its streams yet"
+    if why_none:
+        return replace(known_already, why_none=why_none)
+    reviewing = Reviewing(manifest, one, now or 0, store)
+    decision = reviewing.decide()
+    cheapest = next(iter(reviewing.alternatives), None)
+    moved_to = decision.plan or (cheapest.plan if cheapest else None)
+    switch = None if moved_to is None else reviewing.predict(moved_to)
+    return replace(
+        known_already,
+        plans=table(reviewing, decision, RANKED),
+        would=f"{'stay' if decision.plan is None else 'move to ' + decision.plan}: {decision.reason}",
+        figures=figures(reviewing),
+        switch={} if switch is None else {"plan": moved_to, **encode(switch)},
+    )

@@ -1,0 +1,149 @@
+"""`midstream optimize`, `approve`, `reject`, `pin`, `unpin`, `plans`: which plan runs, who decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath, QueryName, WaitSeconds, named_values
+from midstream.cli.output import print_json, print_table, say
+from midstream.cli.send import send
+
+if TYPE_CHECKING:
+    from midstream.checkpoint.plans_report import PlansReport
+
+ProposedPlan = Annotated[
+    str, typer.Argument(metavar="[PLAN]", help="The plan you read; refused if another is proposed by now.")
+]
+
+
+def optimize(
+    path: CheckpointPath,
+    query: Annotated[
+        str, typer.Argument(metavar="[QUERY]", help="One query; without it, all that have no settings of their own.")
+    ] = "",
+    mode: Annotated[str, typer.Option("--mode", metavar="M", help="off, suggest, ask or auto.")] = "auto",
+    policy: Annotated[str, typer.Option("--policy", metavar="P", help="Who decides when.")] = "adaptive",
+    objective: Annotated[
+        str, typer.Option("--objective", metavar="O", help="What counts: work, latency or memory.")
+    ] = "work",
+    weight: Annotated[
+        list[str] | None, typer.Option("--weight", metavar="NAME=NUMBER", help="Of the cost; may be repeated.")
+    ] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", metavar="PLAN|STRATEGY", help="Only these; may be repeated.")
+    ] = None,
+    review: Annotated[
+        str, typer.Option("--review", metavar="DURATION", help="How often plans are looked at, in event time.")
+    ] = "10 seconds",
+    horizon: Annotated[
+        str | None, typer.Option("--horizon", metavar="DURATION", help="For how long a gain counts.")
+    ] = None,
+    quiet: Annotated[
+        list[str] | None, typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Leave it alone then, UTC; repeatable.")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=NUMBER", help="For the policy; may be repeated.")
+    ] = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the optimizer look after a query, or after all: do nothing, suggest, ask, or move it by itself."""
+    from midstream.step.commands.optimize import Optimize
+    from midstream.step.reviewing.settings import settings_of_values
+
+    given = {
+        "policy": policy,
+        "mode": mode,
+        "objective": objective,
+        "weights": named_values(weight, "--weight"),
+        "allow": tuple(allow or ()),
+        "review": review,
+        "horizon": horizon,
+        "quiet": tuple(quiet or ()),
+        "options": named_values(option, "--option"),
+    }
+    send(path, Optimize(query, settings_of_values(given, f"query {query}" if query else "optimize")), wait, as_json)
+
+
+def approve(
+    path: CheckpointPath, query: QueryName, plan: ProposedPlan = "", wait: WaitSeconds = None, as_json: AsJson = False
+) -> None:
+    """Say yes to the plan that is proposed for a query; all that share its plan move with it."""
+    from midstream.step.commands.approve import Approve
+
+    send(path, Approve(query, plan), wait, as_json)
+
+
+def reject(
+    path: CheckpointPath, query: QueryName, plan: ProposedPlan = "", wait: WaitSeconds = None, as_json: AsJson = False
+) -> None:
+    """Say no to the plan that is proposed for a query; none is proposed until it would save much more."""
+    from midstream.step.commands.reject import Reject
+
+    send(path, Reject(query, plan), wait, as_json)
+
+
+def pin(
+    path: CheckpointPath,
+    query: QueryName,
+    plan: Annotated[str, typer.Argument(metavar="[PLAN]", help="The plan to keep; without it, the present one.")] = "",
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Have a query keep its plan, whatever the optimizer finds; users may still move it."""
+    from midstream.step.commands.pin import Pin
+
+    send(path, Pin(query, plan), wait, as_json)
+
+
+def unpin(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
+    """Let the optimizer look at the plan of a query again."""
+    from midstream.step.commands.pin import Unpin
+
+    send(path, Unpin(query), wait, as_json)
+
+
+def plans(path: CheckpointPath, query: QueryName, as_json: AsJson = False) -> None:
+    """The plans that a query could run by: what each would cost, why it is taken or not, what moving there would cost.
+
+    By what the job's newest step has left; nothing is changed.
+    """
+    from midstream.job.opened import OpenCheckpoint
+
+    report = OpenCheckpoint.of(path).plans(query)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        _show(report)
+
+
+def _show(report: PlansReport) -> None:
+    settings, shared = report.settings, f" (with {', '.join(report.queries)})" if len(report.queries) > 1 else ""
+    pinned = ", pinned" if report.pinned else ""
+    say(f"query {report.query}{shared} runs by {report.plan}: mode {settings.mode}, policy {settings.policy}{pinned}")
+    if report.why_none:
+        say(f"nothing to choose: {report.why_none}")
+        return
+    print_table(
+        "plans",
+        ("plan", "work ms/s", "from", "to", "state bytes", "share", "why"),
+        [
+            (one["plan"], *(round(one[name] / 1e6, 4) for name in ("cost", "low", "high")), one["memory"],
+             one["share"], one["why"])
+            for one in report.plans
+        ],
+    )  # fmt: skip
+    if report.switch:
+        switch = report.switch
+        say(
+            f"to move to {switch['plan']} by {switch['strategy']} would cost {switch['work'] / 1e6:.4g} ms of work and "
+            f"{switch.get('silence', 0.0):.3g} s of silence"
+        )
+    say(f"asked now: {report.would}")
+    if report.last:
+        say(f"last review: {report.last}")
+    if report.proposal is not None:
+        proposal = report.proposal
+        say(f"proposed: {proposal.plan} by {proposal.strategy}, saves {proposal.gain:.0%}: {proposal.state}")

@@ -1,0 +1,83 @@
+"""How plans are chosen: what users allow the optimizer, and what it has found so far; a manifest keeps both."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+Mode = Literal["off", "suggest", "ask", "auto"]
+"""What a decision does: nothing is looked at; it is said; it waits for `approve` or `reject`; it is carried out."""
+
+MODES: tuple[Mode, ...] = get_args(Mode)
+"""From the most cautious one on: of the queries of a chain, which move together, the most cautious decides."""
+
+ProposalState = Literal["waits", "approved", "rejected", "withdrawn"]
+
+SECOND = 1_000_000
+
+
+@dataclass(frozen=True)
+class OptimizerSettings:
+    """What a user allows the optimizer, for a job or for one query.
+
+    `policy` decides, by `options` of its own; `objective` and `weights` say what a plan costs. `allow` lists the plans
+    and the strategies it may use; without plans any may be chosen, without strategies any may carry it. A query is
+    reviewed every `review` microseconds of event time, and never in the `quiet` ones: pairs of microseconds after
+    midnight, UTC. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy.
+    """
+
+    policy: str = "adaptive"
+    mode: Mode = "suggest"
+    objective: str = "work"
+    weights: Mapping[str, float] = field(default_factory=dict)
+    allow: tuple[str, ...] = ()
+    review: int = 10 * SECOND
+    horizon: int | None = None
+    quiet: tuple[tuple[int, int], ...] = ()
+    options: Mapping[str, float] = field(default_factory=dict)
+
+
+OFF = OptimizerSettings(mode="off")
+"""The settings of a job that was begun before there was an optimizer."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Another plan that was suggested for a query: by which strategy it would move, and what it would gain.
+
+    `gain` is the share of the present cost that it saves; `step` is when it was made, or when its state became what it
+    is.
+    """
+
+    old: str
+    plan: str
+    strategy: str
+    gain: float
+    step: int
+    state: ProposalState = "waits"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """What the optimizer keeps of a query; of the queries of a chain, the first by name has what is common to all.
+
+    `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review, `plan`
+    what ran then, and `comparisons` what had been counted by then. `memory` is the policy's, which `policy` wrote. A
+    `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of
+    the last review.
+    """
+
+    settings: OptimizerSettings | None = None
+    reviewed: int | None = None
+    plan: str = ""
+    comparisons: int = 0
+    policy: str = ""
+    memory: Mapping[str, Any] = field(default_factory=dict)
+    proposal: Proposal | None = None
+    pinned: bool = False
+    decision: str = ""
+    reason: str = ""
+    foreseen: float | None = None
+    real: float | None = None

@@ -1,0 +1,202 @@
+"""Adaptive: a query moves when that pays, surely and soon enough, and moves back where it did not. Ours; the default.
+
+OM (002 §4.2) switches whenever the figures enter another region, as if that were free. Here the gain over the time for
+which it is expected to last, less what the figures may be wrong by, must exceed the predicted cost of the migration,
+and the sign must have held for several reviews. What a switch really brought is kept in a balance; one that did not pay
+raises the bar for that pair of plans. So on a stream that flaps the number of switches between two plans grows with the
+logarithm of time only, and with it what can be lost against the best fixed plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil
+
+from typing_extensions import override
+
+from midstream.model.codec import decode, encode
+from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCost, WeighedPlan
+
+SECOND = 1_000_000
+
+REVIEWS = 2
+"""So many reviews in a row must find the running plan beaten."""
+
+MARGIN = 0.05
+"""A plan that saves a smaller share than this is as good as the running one."""
+
+PATIENCE = 4.0
+"""While no change of the stream has been seen yet, a gain is expected to last for so many windows."""
+
+RAISED = 2.0
+"""The factor by which a switch that did not pay raises the bar, and by which one that paid lowers it again."""
+
+HIGHEST = 64.0
+"""No bar is higher."""
+
+RECENT = 0.5
+"""The weight of the newest lifetime in the mean of how long a plan stays the best."""
+
+PROBATION = 2.0
+"""So many windows after a switch it is settled whether it paid."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """How much more than its cost a switch between two plans must gain, either way."""
+
+    one: str
+    other: str
+    height: float
+
+    def joins(self, plans: set[str]) -> bool:
+        """Whether it stands between these two plans."""
+        return {self.one, self.other} == plans
+
+
+@dataclass(frozen=True)
+class SwitchMade:
+    """A switch that was made: `balance` is the nanoseconds of work that it has saved so far, less its own cost."""
+
+    old: str
+    new: str
+    time: int
+    foreseen: float
+    balance: float
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What the policy remembers: the plan that ran, since when, for how many reviews it was beaten, what switches cost.
+
+    `lifetime` is for how many seconds a plan stays the best in the mean, 0 while that is unknown; `since` is since when
+    the present best one is. `price` is the work of the switch that was decided last.
+    """
+
+    plan: str = ""
+    best: str = ""
+    since: int = 0
+    beaten: int = 0
+    lifetime: float = 0.0
+    price: float = 0.0
+    gain: float = 0.0
+    switch: SwitchMade | None = None
+    bars: tuple[Bar, ...] = ()
+
+    def bar(self, one: str, other: str) -> float:
+        """The height of the bar between two plans."""
+        return next((bar.height for bar in self.bars if bar.joins({one, other})), 1.0)
+
+    def with_bar(self, one: str, other: str, height: float) -> Ledger:
+        """The same with another bar between two plans."""
+        others = tuple(bar for bar in self.bars if not bar.joins({one, other}))
+        return replace(self, bars=others if height <= 1.0 else (*others, Bar(one, other, min(height, HIGHEST))))
+
+
+class Adaptive(Policy):
+    """Switches when the gain surely exceeds the cost of the migration; takes back what did not pay."""
+
+    name = "adaptive"
+    options = {"reviews": REVIEWS, "margin": MARGIN, "patience": PATIENCE}  # noqa: RUF012
+
+    @override
+    def decide(self, review: Review) -> Decision:
+        ledger = self._brought_up(review, self._settled(review, decode(Ledger, review.memory)))
+        if not review.alternatives:
+            return Decision(None, "there is no other plan", encode(ledger))
+        best = review.alternatives[0]
+        ledger = self._timed(review, ledger, best)
+        gain = review.sure_gain(best.plan)
+        if gain <= self.option(review, "margin") * review.running.cost:
+            return Decision(None, _good_enough(review.running, best), encode(replace(ledger, beaten=0)))
+        ledger = replace(ledger, beaten=ledger.beaten + 1)
+        price = review.predict(best.plan)
+        if price is None:
+            return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
+        reason = self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price)
+        if reason:
+            return Decision(None, reason, encode(ledger))
+        decided = replace(ledger, price=price.work, gain=gain)
+        return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
+
+    def _brought_up(self, review: Review, ledger: Ledger) -> Ledger:
+        """The ledger with what ran since the last review: a switch that somebody made, or what the last one saved."""
+        plan = review.running.plan
+        if ledger.plan and ledger.plan != plan:
+            made = SwitchMade(ledger.plan, plan, review.time, ledger.gain, -ledger.price)
+            return replace(self._judged(ledger), plan=plan, switch=made, beaten=0)
+        if ledger.switch is not None and (old := review.weighed(ledger.switch.old)) is not None:
+            real = review.running.cost if review.real is None else review.real
+            saved = ledger.switch.balance + (old.cost - real) * review.elapsed
+            return replace(ledger, switch=replace(ledger.switch, balance=saved))
+        return replace(ledger, plan=plan)
+
+    def _settled(self, review: Review, ledger: Ledger) -> Ledger:
+        """The ledger with a switch judged whose probation is over."""
+        switch = ledger.switch
+        over = switch is not None and review.time - switch.time > PROBATION * review.window * SECOND
+        return self._judged(ledger) if over else ledger
+
+    @staticmethod
+    def _judged(ledger: Ledger) -> Ledger:
+        """The ledger with the last switch judged by its balance: the bar between its plans is raised or lowered."""
+        if (switch := ledger.switch) is None:
+            return ledger
+        factor = RAISED if switch.balance < 0 else 1 / RAISED
+        height = ledger.bar(switch.old, switch.new) * factor
+        return replace(ledger.with_bar(switch.old, switch.new, height), switch=None)
+
+    def _timed(self, review: Review, ledger: Ledger, best: WeighedPlan) -> Ledger:
+        """The ledger with a lifetime ended if another plan is the best one now, by more than the margin."""
+        first = min((review.running, best), key=lambda one: one.cost)
+        known = review.weighed(ledger.best)
+        margin = self.option(review, "margin")
+        if ledger.best == first.plan or (known is not None and known.cost <= first.cost * (1 + margin)):
+            return ledger
+        if not ledger.best:
+            return replace(ledger, best=first.plan, since=review.time)
+        lived = (review.time - ledger.since) / SECOND
+        mean = lived if not ledger.lifetime else RECENT * lived + (1 - RECENT) * ledger.lifetime
+        return replace(ledger, best=first.plan, since=review.time, lifetime=mean)
+
+    def _horizon(self, review: Review, ledger: Ledger) -> float:
+        """For how many seconds a gain is expected to last: as long as plans stayed the best, or already have."""
+        if review.horizon is not None:
+            return review.horizon
+        lived = (review.time - ledger.since) / SECOND
+        known = ledger.lifetime or self.option(review, "patience") * max(review.window, review.elapsed)
+        return max(known, lived)
+
+    def _too_early(self, review: Review, ledger: Ledger, best: WeighedPlan) -> str:
+        needed = ceil(self.option(review, "reviews") * ledger.bar(review.running.plan, best.plan))
+        if ledger.beaten >= needed:
+            return ""
+        return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"
+
+    def _too_dear(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
+        bar, horizon = ledger.bar(review.running.plan, best.plan), self._horizon(review, ledger)
+        if gain * horizon > bar * price.work:
+            return ""
+        needs = f"{bar:g} times " if bar > 1 else ""
+        return (
+            f"{best.plan} surely saves {gain * horizon / 1e6:.3g} ms of work in the next {horizon:.3g} s, which is not "
+            f"more than {needs}the {price.work / 1e6:.3g} ms that {price.strategy} costs"
+        )
+
+    def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
+        horizon, switch = self._horizon(review, ledger), ledger.switch
+        back = switch is not None and switch.old == best.plan and switch.balance < 0
+        return ("the last switch did not pay: " if back else "") + (
+            f"saves {_share(review.running, best):.0%}, surely {gain * horizon / 1e6:.3g} ms of work in the next "
+            f"{horizon:.3g} s, for {price.work / 1e6:.3g} ms by {price.strategy}"
+        )
+
+
+def _share(running: WeighedPlan, best: WeighedPlan) -> float:
+    return 1 - best.cost / running.cost if running.cost else 0.0
+
+
+def _good_enough(running: WeighedPlan, best: WeighedPlan) -> str:
+    if best.cost >= running.cost:
+        return "it runs by the cheapest plan"
+    return f"{best.plan} saves {_share(running, best):.1%}, which is within the margin or the error of the figures"

@@ -1,0 +1,105 @@
+"""The contract of a policy: what it is shown at a review, and what it decides."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from midstream.optimizer.statistics import Statistics
+
+
+@dataclass(frozen=True)
+class WeighedPlan:
+    """A plan and what it would cost, in nanoseconds of work a second of event time (weighed, where memory counts too).
+
+    The true cost is expected between `low` and `high`; `work` and `memory` (bytes of state) are its parts.
+    """
+
+    plan: str
+    cost: float
+    low: float
+    high: float
+    work: float
+    memory: float = 0.0
+
+
+@dataclass(frozen=True)
+class SwitchCost:
+    """What a move to a plan is predicted to cost, by the strategy that suits it best.
+
+    `work` is in nanoseconds, `silence` and `duration` in seconds, `memory` in rows: as in `Prediction` otherwise.
+    """
+
+    strategy: str
+    work: float
+    silence: float = 0.0
+    memory: float = 0.0
+    duration: float = 0.0
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a policy is shown. Times are event times in microseconds, lengths of time in seconds.
+
+    `alternatives` are the other plans that are allowed, the cheapest first. `sure_gain` gives what one of them saves a
+    second even where the figures are wrong, `predict` what a move there costs, None where no allowed strategy can carry
+    it. `real` is what the running plan has cost since the last review, None where a migration was under way or nothing
+    is known. `elapsed` is the time since then, `window` the longest window, `horizon` the time for which a gain counts,
+    None where the policy is to know. `memory` is what it decided to remember last, empty at first.
+    """
+
+    query: str
+    running: WeighedPlan
+    alternatives: tuple[WeighedPlan, ...]
+    sure_gain: Callable[[str], float]
+    predict: Callable[[str], SwitchCost | None]
+    time: int
+    elapsed: float
+    window: float
+    statistics: Statistics
+    horizon: float | None = None
+    real: float | None = None
+    seed: int = 0
+    step: int = 0
+    options: Mapping[str, float] = field(default_factory=dict)
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+    def weighed(self, plan: str) -> WeighedPlan | None:
+        """A plan by its notation, if it was weighed."""
+        return next((one for one in (self.running, *self.alternatives) if one.plan == plan), None)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values."""
+
+    plan: str | None
+    reason: str
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Policy(ABC):
+    """One way to decide when a query moves to another plan; found by discovery, no other file knows its name.
+
+    A policy is pure: the same review gives the same decision, so that a step that is done again decides the same. It
+    may decide for alternatives only. Whether its decision is carried out is not its affair: what runs is what the next
+    review shows. `midstream.testing.check_policy` holds it to that.
+    """
+
+    name: ClassVar[str]
+    options: ClassVar[Mapping[str, float]] = {}
+    """The names of its options, each with its default value; all are numbers of zero or more."""
+
+    @abstractmethod
+    def decide(self, review: Review) -> Decision:
+        """The decision at a review."""
+
+    def plans(self, aliases: Sequence[str]) -> tuple[str, ...]:
+        """Plans that it wants weighed beside those that are found by searching, over these sources."""
+        return ()
+
+    def option(self, review: Review, name: str) -> float:
+        """The value of one of its options."""
+        return review.options.get(name, self.options[name])

@@ -1,0 +1,190 @@
+"""What a review leads to: an event, a proposal, or a migration that begins with the step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from midstream.model.codec import encode
+from midstream.model.errors import MidstreamError
+from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import Optimization, Proposal
+from midstream.optimizer.policies.base import Decision, SwitchCost
+from midstream.state.store.base import ChunkStore
+from midstream.step.commands.migrate import Migrate
+from midstream.step.draft import Draft
+from midstream.step.reviewing.plan_group import PlanGroup
+from midstream.step.reviewing.review import SHOWN, Reviewing, shown
+from midstream.step.reviewing.turns import clock, due
+
+DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
+"""What a decision to move to another plan is, by mode."""
+
+INSISTS = 0.5
+"""Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""
+
+
+def review(draft: Draft, store: ChunkStore) -> Draft:
+    """The draft of a step with the reviews done whose turn it is, after the commands of users."""
+    now = clock(draft.manifest)
+    if now is None:
+        return draft
+    draft.manifest = begun(draft.manifest, now)
+    for one in due(draft.manifest, now):
+        if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
+            continue
+        attempt = draft.copy()
+        try:
+            _review(attempt, Reviewing(draft.manifest, one, now, store))
+        except MidstreamError as error:
+            keep(draft, one.lead, replace(one.kept, reviewed=now))
+            draft.events.append(ReviewFailed(draft.manifest.step, one.lead, str(error)))
+        else:
+            draft = attempt
+    return draft
+
+
+def begun(manifest: Manifest, now: int) -> Manifest:
+    """The manifest with the time running until the first review of each query that has none yet."""
+    kept = manifest.optimizations
+    new = [name for name in manifest.queries if name not in kept or kept[name].reviewed is None]
+    if not new:
+        return manifest
+    started = {name: replace(kept.get(name, Optimization()), reviewed=now) for name in new}
+    return replace(manifest, optimizations={**kept, **started})
+
+
+def keep(draft: Draft, query: str, kept: Optimization) -> None:
+    """Have the manifest keep something of a query for the optimizer."""
+    draft.manifest = replace(draft.manifest, optimizations={**draft.manifest.optimizations, query: kept})
+
+
+def _review(draft: Draft, reviewing: Reviewing) -> None:
+    one, shown_to = reviewing.one, reviewing.review
+    decision = reviewing.decide()
+    if decision.plan is not None and shown_to.weighed(decision.plan) is None:
+        decision = replace(decision, plan=None, reason=f"the policy chose {decision.plan}, which is not allowed")
+    cost = None if decision.plan is None else reviewing.predict(decision.plan)
+    if decision.plan is not None and cost is None:
+        decision = replace(decision, plan=None, reason=f"no strategy that is allowed carries it to {decision.plan}")
+    decision = _unless_rejected(one, decision, reviewing)
+    entry = draft.manifest.queries[one.lead]
+    decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
+    kept = replace(
+        one.kept,
+        reviewed=reviewing.now,
+        plan=entry.plan,
+        comparisons=entry.counters.comparisons,
+        policy=one.settings.policy,
+        memory=dict(decision.memory),
+        decision=decided,
+        reason=decision.reason,
+        foreseen=reviewing.running.cost,
+        real=shown_to.real,
+    )
+    draft.events.append(_event(reviewing, decision, decided, cost))
+    keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
+    if decided == "switch" and decision.plan is not None and cost is not None:
+        Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
+
+
+def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:
+    """The decision, unless a user has refused to leave the running plan and no more is to be gained by now."""
+    proposal = one.kept.proposal
+    if decision.plan is None or proposal is None or proposal.state != "rejected" or one.settings.mode == "auto":
+        return decision
+    if proposal.old != reviewing.running.plan or 1 - _gain(reviewing, decision.plan) <= INSISTS * (1 - proposal.gain):
+        return decision
+    reason = f"{proposal.plan} was rejected in step {proposal.step}, and {decision.plan} does not save much more"
+    return replace(decision, plan=None, reason=reason)
+
+
+def _gain(reviewing: Reviewing, plan: str) -> float:
+    chosen, running = reviewing.review.weighed(plan), reviewing.running
+    return 1 - chosen.cost / running.cost if chosen is not None and running.cost else 0.0
+
+
+def _proposed(
+    draft: Draft, reviewing: Reviewing, kept: Optimization, decision: Decision, cost: SwitchCost | None
+) -> Optimization:
+    """What is kept, with the plan that is proposed now, if any; one that waits for an answer in vain is withdrawn."""
+    before, step = kept.proposal, draft.manifest.step
+    waits = before is not None and before.state == "waits"
+    asks = decision.plan is not None and cost is not None and reviewing.one.settings.mode != "auto"
+    if waits and before is not None and not (asks and (before.plan, before.old) == (decision.plan, kept.plan)):
+        reason = f"{decision.plan} is better by now" if asks else decision.reason
+        draft.events.append(ProposalClosed(step, reviewing.one.lead, before.plan, "withdrawn", reason))
+        kept = replace(kept, proposal=replace(before, state="withdrawn", step=step, reason=reason))
+        waits = False
+    if not asks or decision.plan is None or cost is None:
+        return kept
+    since = before.step if waits and before is not None else step
+    gain = round(_gain(reviewing, decision.plan), 6)
+    return replace(kept, proposal=Proposal(kept.plan, decision.plan, cost.strategy, gain, since))
+
+
+def _event(reviewing: Reviewing, decision: Decision, decided: str, cost: SwitchCost | None) -> PlanReviewed:
+    one, running = reviewing.one, reviewing.running
+    chosen = decision.plan or ""
+    return PlanReviewed(
+        reviewing.manifest.step,
+        one.lead,
+        one.queries,
+        one.settings.policy,
+        decided,
+        decision.reason,
+        running.plan,
+        chosen,
+        answer_text(one.lead, chosen, decided),
+        table(reviewing, decision),
+        {} if cost is None else encode(cost),
+        figures(reviewing),
+    )
+
+
+def answer_text(query: str, plan: str, decided: str) -> str:
+    """How a user says yes to a plan that was proposed; empty where nothing waits for that."""
+    if decided not in ("suggest", "ask"):
+        return ""
+    yes = f"midstream approve CKPT {query}, or engine.approve({query!r})"
+    if decided == "ask":
+        return f"{yes}; to say no: midstream reject CKPT {query}, or engine.reject({query!r})"
+    auto = f"midstream optimize CKPT {query} --mode auto, or engine.optimize({query!r})"
+    return f"{yes}; to have such moves made from now on: {auto}"
+
+
+def table(reviewing: Reviewing, decision: Decision, most: int = SHOWN) -> tuple[dict[str, Any], ...]:
+    """The running plan and the best others, the cheapest first, each with why it was taken or lost."""
+    running = reviewing.running
+    best = reviewing.alternatives[:most]
+    if decision.plan is not None and all(one.plan != decision.plan for one in best):
+        best += tuple(one for one in reviewing.alternatives if one.plan == decision.plan)
+    ranked = sorted((running, *best), key=lambda one: (one.cost, one.plan))
+    return tuple(dict(shown(one, running, _why(one.plan, reviewing, decision))) for one in ranked)
+
+
+def _why(plan: str, reviewing: Reviewing, decision: Decision) -> str:
+    running = reviewing.running
+    if plan == running.plan:
+        return "runs" if decision.plan is None else "runs, and costs more"
+    if plan == decision.plan:
+        return "chosen"
+    weighed = reviewing.review.weighed(plan)
+    if weighed is not None and weighed.cost >= running.cost:
+        return "costs no less than the running plan"
+    best = reviewing.alternatives[0]
+    if plan == best.plan or decision.plan is None:
+        return decision.reason
+    return f"costs more than {best.plan}"
+
+
+def figures(reviewing: Reviewing) -> dict[str, Any]:
+    """What was known: rates and rows of the sources, the cost foreseen and the real one, in nanoseconds a second."""
+    known: Mapping[str, Any] = reviewing.estimate.statistics.sources
+    return {
+        "foreseen": round(reviewing.running.cost),
+        "real": None if (real := reviewing.review.real) is None else round(real),
+        "sources": {alias: {"rate": round(one.rate, 3), "rows": round(one.rows, 1)} for alias, one in known.items()},
+    }

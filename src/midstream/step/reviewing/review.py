@@ -1,0 +1,143 @@
+"""What a policy is shown: the running plan and its alternatives, weighed by what the manifest and its chunks say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from midstream.language.parse import parsed
+from midstream.language.query import Query
+from midstream.migration.discovery import discovered
+from midstream.model.errors import MidstreamError
+from midstream.model.manifest import Manifest
+from midstream.optimizer.alternatives import Alternatives, cost_model
+from midstream.optimizer.discovery import policy
+from midstream.optimizer.estimate import Estimate
+from midstream.optimizer.observe import statistics
+from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
+from midstream.optimizer.prediction import Prediction
+from midstream.plan.notation import parse_plan
+from midstream.plan.tree import Plan
+from midstream.state.store.base import ChunkStore
+from midstream.step.choose import AUTO, resolve
+from midstream.step.draft import MigrationStart
+from midstream.step.program import observed
+from midstream.step.reviewing.plan_group import PlanGroup
+
+SECOND = 1_000_000
+
+SHOWN = 5
+"""So many of the best plans are in an event."""
+
+
+@dataclass(frozen=True)
+class Reviewing:
+    """One review: of what runs together in a manifest, at an event time; `store` has the chunks."""
+
+    manifest: Manifest
+    one: PlanGroup
+    now: int
+    store: ChunkStore
+
+    @cached_property
+    def query(self) -> Query:
+        """The query of the lead."""
+        return parsed(self.manifest, self.manifest.queries[self.one.lead].sql)
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        """What its plans would hold and do."""
+        return Estimate(statistics(self.manifest, observed(self.manifest, self.one.lead)))
+
+    @cached_property
+    def review(self) -> Review:
+        """What the policy is shown."""
+        kept, figures = self.one.kept, self.estimate.statistics
+        elapsed = (self.now - kept.reviewed) / SECOND if kept.reviewed is not None else 0.0
+        horizon = self.one.settings.horizon
+        return Review(
+            query=self.one.lead,
+            running=self.running,
+            alternatives=self.alternatives,
+            sure_gain=self.sure_gain,
+            predict=self.predict,
+            time=self.now,
+            elapsed=elapsed,
+            window=figures.window,
+            statistics=figures,
+            horizon=None if horizon is None else horizon / SECOND,
+            real=self.real(elapsed),
+            seed=self.manifest.seed,
+            step=self.manifest.step,
+            options=self.one.settings.options,
+            memory=kept.memory if kept.policy == self.one.settings.policy else {},
+        )
+
+    def decide(self) -> Decision:
+        """What the policy decides."""
+        return policy(self.one.settings.policy).decide(self.review)
+
+    @cached_property
+    def plans(self) -> Alternatives:
+        """The running plan and those that are allowed, weighed."""
+        settings, aliases = self.one.settings, [source.alias for source in self.query.sources]
+        allowed, _ = split_allowed(settings.allow, self.query)
+        return Alternatives(
+            parse_plan(self.manifest.queries[self.one.lead].plan, self.query),
+            self.estimate,
+            cost_model(settings.objective, settings.weights),
+            allowed=allowed,
+            also=tuple(parse_plan(plan, self.query) for plan in policy(settings.policy).plans(aliases)),
+        )
+
+    @property
+    def running(self) -> WeighedPlan:
+        """The running plan, weighed."""
+        return self.plans.running
+
+    @property
+    def alternatives(self) -> tuple[WeighedPlan, ...]:
+        """The other plans that are allowed, the cheapest first."""
+        return self.plans.others
+
+    def sure_gain(self, plan: str) -> float:
+        """What a plan saves even where the figures are wrong."""
+        return self.plans.sure_gain(parse_plan(plan, self.query))
+
+    def real(self, elapsed: float) -> float | None:
+        """What the running plan has really cost since the last review; None where a migration is part of that."""
+        entry, kept = self.manifest.queries[self.one.lead], self.one.kept
+        if not elapsed or kept.plan != entry.plan:
+            return None
+        return self.plans.real((entry.counters.comparisons - kept.comparisons) / elapsed)
+
+    def predict(self, plan: str) -> SwitchCost | None:
+        """What a move to a plan costs by the strategy that suits it best of those allowed; None if there is none."""
+        _, strategies = split_allowed(self.one.settings.allow, self.query)
+        start = MigrationStart(self.one.lead, plan, AUTO, {"objective": self.one.settings.objective})
+        try:
+            chosen, predicted, _ = resolve(self.manifest, start, strategies)
+        except MidstreamError:
+            return None
+        return self.plans.price(chosen.strategy, Prediction(**predicted))
+
+
+def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+    """The plans and the strategies that a list allows; raises `PlanError` for what is neither."""
+    strategies = tuple(one for one in allow if one in discovered())
+    plans = tuple(parse_plan(one, query) for one in allow if one not in discovered())
+    return plans, strategies
+
+
+def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, object]:
+    """A plan as an event shows it."""
+    return {
+        "plan": weighed.plan,
+        "cost": round(weighed.cost),
+        "low": round(weighed.low),
+        "high": round(weighed.high),
+        "memory": round(weighed.memory),
+        "share": round(weighed.cost / running.cost, 4) if running.cost else None,
+        "why": why,
+    }

@@ -1,0 +1,147 @@
+"""Settings of the optimizer held against what there is: policies, objectives, plans, strategies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from midstream.language.duration import parse_duration
+from midstream.language.job_file import JobFile
+from midstream.language.parse import parsed
+from midstream.migration.discovery import strategies
+from midstream.model.errors import MidstreamError, PlanError, QueryError
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import MODES, OptimizerSettings
+from midstream.optimizer.chooser import checked
+from midstream.optimizer.discovery import policy
+from midstream.plan.notation import parse_plan
+from midstream.step.reviewing.plan_group import without_choice
+
+WEIGHTS = ("work", "memory")
+"""What a plan's cost is made of; each may be given a weight."""
+
+MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
+"""Microseconds."""
+
+
+def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSettings:
+    """The settings that a program, a job file or a command line gives: durations and times of day are text.
+
+    >>> settings_of_values({"mode": "ask", "review": "1 minute", "quiet": ["22:00-06:00"]}, "here").quiet
+    ((79200000000, 21600000000),)
+    """
+    known = {one.name for one in fields(OptimizerSettings)}
+    unknown = sorted(given.keys() - known)
+    if unknown:
+        raise _wrong(f"unknown setting {unknown[0]!r}", place, f"use some of: {', '.join(sorted(known))}")
+    values = dict(given)
+    for name in ("weights", "options"):
+        if not isinstance(values.setdefault(name, {}), Mapping):
+            raise _wrong(f"{name} is {values[name]!r}", place, "give each its number by name")
+    for name in ("allow", "quiet"):
+        many = values.setdefault(name, ())
+        if isinstance(many, str) or not isinstance(many, Sequence) or not all(isinstance(one, str) for one in many):
+            raise _wrong(f"{name} is {many!r}", place, "give a list of texts")
+    for name in ("review", "horizon"):
+        if isinstance(values.get(name), str):
+            values[name] = parse_duration(values[name], what=name)
+    values["allow"], values["quiet"] = tuple(values["allow"]), tuple(_quiet(text, place) for text in values["quiet"])
+    settings = OptimizerSettings(**values)
+    check_settings(settings, place)
+    return settings
+
+
+def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
+    """What a job file says of the optimizer, by query; under "" for those that have no settings of their own.
+
+    As with `optimize`, the mode is `auto` where none is written.
+    """
+    tables = {name: query.optimizer for name, query in file.queries.items()} | {"": file.optimizer}
+    places = {name: f"[queries.{name}.optimizer]" if name else "[optimizer]" for name in tables}
+    return {
+        name: settings_of_values({"mode": "auto", **table}, places[name])
+        for name, table in tables.items()
+        if table is not None
+    }
+
+
+def _quiet(text: str, place: str) -> tuple[int, int]:
+    found = re.fullmatch(r"\s*(\d{1,2}):(\d\d)\s*-\s*(\d{1,2}):(\d\d)\s*", text)
+    if found is None:
+        raise _wrong(f"quiet hours cannot be read: {text!r}", place, "write two times of day, such as 22:00-06:00")
+    hours = [int(number) for number in found.groups()]
+    return hours[0] * HOUR + hours[1] * MINUTE, hours[2] * HOUR + hours[3] * MINUTE
+
+
+def check_settings(settings: OptimizerSettings, place: str) -> None:
+    """Raise where settings name what there is not, or are no numbers where numbers are wanted."""
+    chosen = policy(settings.policy, place)
+    if settings.mode not in MODES:
+        raise _wrong(f"unknown mode {settings.mode!r}", place, f"use one of: {', '.join(MODES)}")
+    try:
+        checked(settings.objective)
+    except MidstreamError as error:
+        raise _wrong(error.message, place, error.remedy) from None
+    _check_numbers(settings.weights, WEIGHTS, "weight", place)
+    if settings.weights and not any(settings.weights.values()):
+        raise _wrong("all weights are 0, so every plan costs the same", place, "give one of them a weight")
+    _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place)
+    for name, span in (("review", settings.review), ("horizon", settings.horizon)):
+        if span is not None and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
+            raise _wrong(f"{name} is {span!r}", place, "use a duration of more than 0, such as '10 seconds'")
+    for begin, end in settings.quiet:
+        if not (0 <= begin < DAY and 0 <= end <= DAY and begin != end):
+            raise _wrong("a quiet time is not within a day", place, "use two times of day, such as 22:00-06:00")
+
+
+def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -> None:
+    """Raise where a query has nothing to choose from, by itself or because the list of what is allowed leaves nothing.
+
+    To switch the optimizer off is always possible.
+    """
+    if settings.mode == "off":
+        return
+    place = f"query {query}"
+    reason = without_choice(manifest, query)
+    if reason:
+        raise _wrong(f"there is nothing to choose for query {query!r}: {reason}", place, "leave its mode off")
+    bound, plans = parsed(manifest, manifest.queries[query].sql), list[str]()
+    for one in settings.allow:
+        if one in strategies():
+            continue
+        try:
+            plans.append(parse_plan(one, bound).notation())
+        except PlanError as error:
+            known = ", ".join(strategies())
+            remedy = f"list plans of the query, such as {manifest.queries[query].plan!r}, or strategies: {known}"
+            raise _wrong(f"{one!r} is neither a plan nor a strategy: {error.message}", place, remedy) from None
+    if plans and set(plans) == {manifest.queries[query].plan}:
+        raise _wrong(
+            f"what is allowed leaves nothing to choose: query {query!r} runs by {plans[0]} already",
+            place,
+            f"allow another plan too, or pin it: midstream pin CKPT {query}",
+        )
+
+
+def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
+    """Raise where settings for all queries list plans: those belong to one query."""
+    wrong = next((one for one in settings.allow if one not in strategies()), None)
+    if wrong is not None:
+        raise _wrong(
+            f"{wrong!r} is no strategy", place, f"name the query too, for plans; strategies: {', '.join(strategies())}"
+        )
+
+
+def _check_numbers(given: Mapping[str, Any], known: tuple[str, ...], what: str, place: str) -> None:
+    for name, value in given.items():
+        if name not in known:
+            remedy = f"use one of: {', '.join(known)}" if known else "it has none"
+            raise _wrong(f"unknown {what} {name!r}", place, remedy)
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
+            raise _wrong(f"{what} {name!r} is {value!r}", place, "use a number of at least 0")
+
+
+def _wrong(message: str, place: str, remedy: str) -> QueryError:
+    return QueryError(message, place=place, remedy=remedy)

@@ -1,0 +1,188 @@
+"""The suite for a policy: whatever it decides, and whoever agrees, queries answer what a database answers.
+
+A policy may cost work, never a result (`docs/semantics.md`, invariant 4). So the suite draws joins, drifting rows,
+modes, what is allowed, pins, answers to proposals, lanes and restarts. All that a course answered is held against
+DuckDB, no switch may be one that was not allowed, and the same course once more must bring the same events.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+from midstream.engine import Engine
+from midstream.migration.discovery import strategies
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, MigrationBegun, PlanPinned, PlanReviewed, ProposalClosed, ReviewFailed
+from midstream.optimizer.discovery import policies
+from midstream.optimizer.policies.base import Policy
+from midstream.testing.strategies import plans
+from midstream.testing.suite import SCHEMA, STEP, TIES, DrawnJoin, Oracle, Row, installed, located
+
+STEPS = 6
+QUERY = "looked after"
+MODES = ("auto", "auto", "auto", "ask", "suggest")
+ONCE_MORE = 4
+"""Of so many courses one is run twice."""
+
+KEYS = (1, 2, 12)
+"""Of how many keys a stream's rows have one; it changes as the stream drifts."""
+
+
+@dataclass(frozen=True)
+class PolicyCourse:
+    """One query that a policy looks after, and everything that happens to it, drawn from a number."""
+
+    join: DrawnJoin
+    plan: str
+    lanes: int
+    settings: dict[str, Any]
+    steps: tuple[dict[str, pa.Table], ...]
+    pinned: frozenset[int]
+    restarted: frozenset[int]
+    answers: tuple[str, ...]
+
+    @staticmethod
+    def draw(policy: Policy, number: int) -> PolicyCourse:
+        """Any course."""
+        rng = Random(number)
+        streams = rng.choice(("ABC", "ABC", "ABCD"))
+        windows = tuple(rng.choice((2, 3, 5)) * STEP // 2 for _ in streams)
+        allow = [plans(rng, streams) for _ in range(2)] if rng.random() < 0.3 else []
+        allow += rng.sample(strategies(), 3) if rng.random() < 0.3 else []
+        return PolicyCourse(
+            DrawnJoin(streams, rng.choice(TIES), windows),
+            plans(rng, streams),
+            rng.choice((1, 1, 2)),
+            {
+                "policy": policy.name,
+                "mode": rng.choice(MODES),
+                "objective": rng.choice(("work", "latency", "memory")),
+                "allow": allow,
+                "review": STEP,
+                **{name: rng.choice((0, default, 2 * default)) for name, default in policy.options.items()},
+            },
+            _drifting(rng, streams),
+            frozenset({rng.randrange(STEPS)} if rng.random() < 0.15 else ()),
+            frozenset({rng.randrange(STEPS)} if rng.random() < 0.2 else ()),
+            tuple(rng.choice(("approve", "reject", "nothing")) for _ in range(STEPS)),
+        )
+
+    def run(self) -> tuple[tuple[Event, ...], Counter[Row]]:
+        """What happened, and all that was answered."""
+        engine, happened = Engine(lanes=self.lanes), list[Event]()
+        for name in self.join.streams:
+            engine.create_stream(name, "u BIGINT, k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts", lateness=STEP)
+        engine.add_query(QUERY, self.join.cql(), plan=self.plan)
+        with suppress(QueryError):  # What is allowed may leave nothing to choose.
+            engine.optimize(QUERY, **self.settings)
+        found = Counter[Row]()
+        for number, tables in enumerate(self.steps):
+            if number in self.pinned:
+                engine.pin(QUERY)
+            if number in self.restarted:
+                happened += engine.events
+                engine = _restarted(engine)
+            with suppress(QueryError):  # Nothing may be proposed.
+                if self.answers[number % STEPS] != "nothing":
+                    getattr(engine, self.answers[number % STEPS])(QUERY)
+            found.update(_rows(engine.push(tables)[QUERY]))
+        return (*happened, *engine.events), found
+
+    def expected(self) -> Counter[Row]:
+        """All that a database answers."""
+        with Oracle(self.join.streams) as oracle:
+            return oracle.answer_over(self.join, self.steps)
+
+
+def check_policy(kind: type[Policy], *, cases: int = 10, seed: int = 0) -> int:
+    """Raise an `AssertionError` unless a policy keeps every answer, and to what it is allowed; how often it switched.
+
+    `cases` courses are drawn from `seed` on, each from one number, which the error names: so
+    `check_policy(kind, cases=1, seed=number)` shows the same again. The policy need not be installed.
+
+    >>> from midstream.optimizer.policies.static import Static
+    >>> check_policy(Static, cases=2) >= 0
+    True
+    """
+    switched = 0
+    with installed(policies(), kind.name, kind()):
+        for number in range(seed, seed + cases):
+            with located(f"{kind.name}, seed {number}"):
+                switched += _checked(PolicyCourse.draw(kind(), number), again=number % ONCE_MORE == 0)
+    return switched
+
+
+def _checked(course: PolicyCourse, *, again: bool) -> int:
+    events, found = course.run()
+    with located(f"{course.join.cql()}, {course.settings}"):
+        expected = course.expected()
+        assert found == expected, f"lacks {dict(expected - found)}, has too many {dict(found - expected)}"
+        failed = next((event for event in events if isinstance(event, ReviewFailed)), None)
+        assert failed is None, f"a review failed: {failed}"
+        _keeps_to(course, events)
+        if again:
+            assert course.run()[0] == events, "the same course once more brought other events"
+    return sum(isinstance(event, PlanReviewed) and event.decision == "switch" for event in events)
+
+
+def _keeps_to(course: PolicyCourse, events: Sequence[Event]) -> None:
+    """Every migration is one that was decided in auto or approved, of an allowed plan by an allowed strategy."""
+    allowed = set(course.settings["allow"])
+    by = allowed & set(strategies()) or set(strategies())
+    pinned = False
+    for number, event in enumerate(events):
+        if isinstance(event, PlanPinned):
+            pinned = event.pinned
+        if isinstance(event, PlanReviewed):
+            assert not pinned, "a pinned query was reviewed"
+            may = event.decision != "switch" or course.settings["mode"] == "auto"
+            assert may, f"it switched in mode {course.settings['mode']}"
+        if isinstance(event, MigrationBegun):
+            cause = events[number - 1]
+            decided = isinstance(cause, PlanReviewed) and cause.decision == "switch" and cause.chosen == event.new
+            approved = isinstance(cause, ProposalClosed) and cause.state == "approved" and cause.plan == event.new
+            assert decided or approved, f"nobody decided to move to {event.new}"
+            assert event.strategy in by, f"it moved by {event.strategy}, which is not allowed"
+
+
+def _drifting(rng: Random, streams: str) -> tuple[dict[str, pa.Table], ...]:
+    """The rows of each step; the keys of a stream are few or many, and that changes in the middle."""
+    before, after = ({name: rng.choice(KEYS) for name in streams} for _ in range(2))
+    return tuple(
+        {name: _table(rng, step, before[name] if step < STEPS // 2 else after[name]) for name in streams}
+        for step in range(STEPS)
+    )
+
+
+def _table(rng: Random, step: int, keys: int) -> pa.Table:
+    count = rng.choice((0, 3, 5))
+    columns = {
+        "u": [100 * step + number for number in range(count)],
+        "k": [rng.randrange(keys) if rng.random() < 0.9 else None for _ in range(count)],
+        "v": [rng.randrange(4) for _ in range(count)],
+        "ts": [step * STEP + rng.randrange(2 * STEP) for _ in range(count)],
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def _rows(answer: pa.Table) -> list[Row]:
+    times = answer["_ts"].cast(pa.int64())
+    return list(zip(*(column.to_pylist() for column in (*answer.columns[:-1], times)), strict=True))
+
+
+def _restarted(engine: Engine) -> Engine:
+    with tempfile.TemporaryDirectory() as folder:
+        engine.save(Path(folder) / "saved")
+        loaded = Engine.load(Path(folder) / "saved")
+    # What happened before is in the events of the engine that was saved.
+    loaded._events.clear()
+    return loaded

@@ -1,0 +1,44 @@
+"""An engine on a checkpoint that looks after its plan: `python -m tests.embedded.decide_engine FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import midstream as ms
+from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
+
+BAD = "((A B) C)"
+STEPS = 16
+
+
+def the_engine(root: Path) -> ms.Engine:
+    engine = ms.Engine(checkpoint=root / "checkpoint")
+    for name in "ABC":
+        engine.create_stream(name, COLUMNS, timestamp="ts")
+    engine.add_query("q", query("ABC", window=3), BAD, ms.sinks.files(root / "answers"))
+    return engine
+
+
+def main(root: Path) -> None:
+    with the_engine(root) as engine:
+        if engine.manifest.step < 0:
+            engine.optimize("q", review="2 seconds", allow=["(A (B C))", "hybmig"])
+        for number in range(engine.manifest.step + 1, STEPS):
+            engine.push(rows(number, BAD_FIRST, rate=60))
+
+
+def answers(root: Path) -> list[tuple[int, ...]]:
+    """Everything that was answered, with the step it is filed under."""
+    found = []
+    for folder in sorted((root / "answers").glob("step=*")):
+        table: pa.Table = pq.read_table(folder)
+        found += [(int(folder.name[5:]), *row.values()) for row in table.to_pylist()]
+    return sorted(found)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,222 @@
+"""Who is asked before a plan changes, what they are told, and what becomes of their answer."""
+
+from __future__ import annotations
+
+import pytest
+
+import midstream as ms
+from midstream.model.events import MigrationBegun, ProposalClosed
+from tests.optimizer.drifting import BAD_FIRST, GOOD_FIRST, engine, query, reviews, rows, run
+
+BAD, UP_TO = "((A B) C)", range(30)
+
+
+def begun(made: ms.Engine) -> list[MigrationBegun]:
+    return [event for event in made.events if isinstance(event, MigrationBegun)]
+
+
+def closed(made: ms.Engine) -> list[tuple[str, str]]:
+    return [(event.state, event.plan) for event in made.events if isinstance(event, ProposalClosed)]
+
+
+def test_by_default_nothing_moves_and_the_first_suggestion_says_how_to_say_yes() -> None:
+    made = engine(plan=BAD)
+    run(made, UP_TO)
+    assert not begun(made) and made.manifest.queries["q"].plan == BAD
+    suggested = next(event for event in reviews(made.events) if event.decision == "suggest")
+    assert "midstream approve CKPT q" in suggested.answer and "engine.approve('q')" in suggested.answer
+    assert "engine.optimize('q')" in suggested.answer
+    made.approve("q")
+    run(made, [30])
+    assert made.manifest.queries["q"].plan == suggested.chosen
+
+
+def test_in_auto_it_moves_by_itself() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q")
+    run(made, UP_TO)
+    assert made.manifest.queries["q"].plan in ("((A C) B)", "(A (B C))")
+    assert [event.new for event in begun(made)] == [e.chosen for e in reviews(made.events) if e.decision == "switch"]
+
+
+def test_off_looks_at_nothing() -> None:
+    made = engine(plan=BAD)
+    made.optimize(mode="off")
+    run(made, UP_TO)
+    assert not reviews(made.events)
+
+
+def test_a_proposal_waits_and_is_rejected_until_it_gains_twice_as_much() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    run(made, UP_TO)
+    assert not begun(made) and reviews(made.events)[-1].decision == "ask"
+    made.reject("q")
+    with pytest.raises(ms.QueryError, match="no longer: it was rejected"):
+        made.approve("q")
+    run(made, range(30, 60))
+    assert reviews(made.events)[-1].decision == "stay" and "was rejected" in reviews(made.events)[-1].reason
+    assert not begun(made)
+
+
+def test_two_consents_at_once_are_one() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    run(made, UP_TO)
+    made.approve("q")
+    with pytest.raises(ms.QueryError, match="it was approved in step 30"):
+        made.approve("q")
+    run(made, [30])
+    assert len(begun(made)) == 1
+
+
+def test_what_is_no_longer_proposed_is_not_approved() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    with pytest.raises(ms.QueryError, match="nothing is proposed"):
+        made.approve("q")
+    run(made, UP_TO)
+    proposed = reviews(made.events)[-1].chosen
+    other = next(plan for plan in ("((A C) B)", "(A (B C))") if plan != proposed)
+    with pytest.raises(ms.QueryError, match="no longer, but"):
+        made.approve("q", other)
+    run(made, range(30, 60), GOOD_FIRST)
+    assert closed(made)[0] == ("withdrawn", proposed)
+    with pytest.raises(ms.QueryError, match="no longer: it was withdrawn"):
+        made.approve("q")
+
+
+def test_a_query_that_moved_since_is_not_moved_by_an_old_consent() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    run(made, UP_TO)
+    made.migrate("q", "[A: B C | B: A C | C: A B]")
+    with pytest.raises(ms.QueryError, match="has moved from"):
+        made.approve("q")
+
+
+def test_a_pinned_query_keeps_its_plan_until_it_is_unpinned() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q")
+    made.pin("q")
+    run(made, UP_TO)
+    assert not reviews(made.events) and made.manifest.queries["q"].plan == BAD
+    made.unpin("q")
+    run(made, range(30, 60))
+    assert made.manifest.queries["q"].plan != BAD
+
+
+def test_a_pin_moves_first_and_must_fit() -> None:
+    made = engine(plan=BAD)
+    with pytest.raises(ms.PlanError):
+        made.pin("q", "((A B) D)")
+    made.pin("q", "((A C) B)")
+    run(made, range(3))
+    assert made.manifest.queries["q"].plan == "((A C) B)" and made.manifest.optimizations["q"].pinned
+
+
+def test_only_what_is_allowed_is_done() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", allow=["(A (B C))", "parallel_track"])
+    run(made, UP_TO)
+    assert [(event.new, event.strategy) for event in begun(made)] == [("(A (B C))", "parallel_track")]
+    assert {one["plan"] for event in reviews(made.events) for one in event.plans} == {BAD, "(A (B C))"}
+
+
+def test_nothing_is_looked_at_in_quiet_hours() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", quiet=["00:00-00:20", "23:00-00:00"])
+    run(made, UP_TO)
+    assert not reviews(made.events)
+    made = engine(plan=BAD)
+    made.optimize("q", quiet=["00:20-00:00"])
+    run(made, UP_TO)
+    assert begun(made)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"policy": "clever"}, "unknown policy 'clever'"),
+        ({"mode": "sometimes"}, "unknown mode 'sometimes'"),
+        ({"objective": "joy"}, "unknown objective 'joy'"),
+        ({"weights": {"joy": 1}}, "unknown weight 'joy'"),
+        ({"weights": {"work": -1}}, "weight 'work' is -1"),
+        ({"weights": {"work": 0}}, "all weights are 0"),
+        ({"allow": ["teleport"]}, "'teleport' is neither a plan nor a strategy"),
+        ({"allow": [BAD]}, "leaves nothing to choose"),
+        ({"allow": "jisc"}, "allow is 'jisc'"),
+        ({"review": 0}, "review is 0"),
+        ({"horizon": "soon"}, "horizon cannot be read"),
+        ({"quiet": ["at night"]}, "quiet hours cannot be read"),
+        ({"quiet": ["25:00-26:00"]}, "not within a day"),
+        ({"wits": 3}, "unknown option of adaptive 'wits'"),
+        ({"margin": "wide"}, "'margin' is 'wide'"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_the_query_runs_on(wrong: dict[str, object], message: str) -> None:
+    made = engine(plan=BAD)
+    made.push(rows(0, BAD_FIRST))
+    before = made.manifest
+    with pytest.raises(ms.MidstreamError, match=message) as raised:
+        made.optimize("q", **wrong)  # type: ignore[arg-type]
+    assert raised.value.remedy
+    assert made.manifest == before
+    made.push(rows(1, BAD_FIRST))
+
+
+def test_a_query_without_alternatives_says_so() -> None:
+    made = engine("AB")
+    with pytest.raises(ms.QueryError, match="nothing to choose for query 'q'"):
+        made.optimize("q")
+    made.optimize("q", mode="off")
+    made.optimize()
+    run(made, UP_TO, {"A": 10, "B": 10})
+    assert not reviews(made.events)
+    assert made.plans("q").why_none
+
+
+def test_settings_of_all_count_for_queries_that_have_none_of_their_own() -> None:
+    made = engine(plan=BAD)
+    made.add_query("own", query("ABC", window=9), plan=BAD)
+    made.optimize("own", mode="off")
+    made.optimize(policy="random")
+    run(made, UP_TO)
+    assert {event.policy for event in reviews(made.events)} <= {"random"}
+    assert made.manifest.optimizer.policy == "random"
+
+
+def test_queries_of_a_chain_move_together_as_the_most_cautious_allows() -> None:
+    made = engine(plan=BAD)
+    made.add_query("wide", query("ABC", window=12), plan=BAD)
+    made.optimize("q")
+    made.optimize("wide", mode="ask")
+    run(made, UP_TO)
+    assert not begun(made) and reviews(made.events)[-1].queries == ("q", "wide")
+    made.approve("wide")
+    run(made, [30])
+    assert {entry.plan for entry in made.manifest.queries.values()} == {reviews(made.events)[-1].chosen}
+
+
+def test_the_plans_are_shown_without_a_review() -> None:
+    made = engine(plan=BAD)
+    run(made, range(5))
+    report = made.plans("q")
+    costs = {one["plan"]: one["cost"] for one in report.plans}
+    assert costs[BAD] > costs["((A C) B)"] and list(costs.values()) == sorted(costs.values())
+    assert report.settings.mode == "suggest" and report.switch["strategy"]
+    assert made.plans("q").to_json() == report.to_json()
+    with pytest.raises(ms.QueryError, match="there is no query 'x'"):
+        made.plans("x")
+
+
+def test_status_and_explain_show_the_proposal_and_what_was_foreseen() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", mode="ask")
+    run(made, UP_TO)
+    query = made.report().query("q")
+    assert query.optimizer.waits and query.to_json()["optimizer"]["proposal"]["old"] == BAD
+    assert "optimizer ask, adaptive: ask" in made.explain("q") and "foreseen" not in made.explain("q")
+    assert "real" in made.explain("q", analyze=True)
+    shown = made.explain("q", analyze=True, format="json")["optimizer"]
+    assert 0.5 < shown["real"] / shown["foreseen"] < 2

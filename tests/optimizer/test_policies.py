@@ -1,0 +1,54 @@
+"""Every policy that is discovered keeps every answer, and to what it is allowed; once more it decides the same."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from typing_extensions import override
+
+from midstream.optimizer.discovery import policies
+from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.testing import check_policy
+
+PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
+CASES = {"test": 300, "soak": 3000, "quick": 20}[PROFILE]
+
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+
+
+@pytest.mark.parametrize("name", policies())
+def test_it_keeps_every_answer_and_to_what_is_allowed(name: str) -> None:
+    assert check_policy(type(policies()[name]), cases=CASES) > CASES // 30
+
+
+class Stubborn(Policy):
+    """Decides for a plan that was never weighed, and remembers what is no JSON value of a review."""
+
+    name = "stubborn"
+
+    @override
+    def decide(self, review: Review) -> Decision:
+        return Decision("((A C) B)", "because", {"seen": review.step})
+
+
+class Forgetful(Policy):
+    """Decides by what it has done before in this process."""
+
+    name = "forgetful"
+    times = 0
+
+    @override
+    def decide(self, review: Review) -> Decision:
+        Forgetful.times += 1
+        best = review.alternatives[Forgetful.times % 2] if len(review.alternatives) > 1 else None
+        return Decision(None if best is None else best.plan, f"decision {Forgetful.times}")
+
+
+def test_a_plan_that_is_not_allowed_is_not_taken() -> None:
+    check_policy(Stubborn, cases=10)
+
+
+def test_a_policy_that_is_not_pure_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="once more brought other events"):
+        check_policy(Forgetful, cases=10)
