@@ -1,4 +1,5 @@
-"""Kills at random moments, under random commands: `python -m tests.spark.random_kills [--minutes 60] [--seed 0]`.
+"""Kills at random moments, under random commands:
+`python -m tests.spark.random_kills [--minutes 60] [--seed 0] [--files 60]`.
 
 Each round feeds a new job for about a minute while its driver's Python process, its JVM or its workers are killed, or
 all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled. Every
@@ -278,15 +279,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--files", type=int, default=FILES)
     options = parser.parse_args()
     until, seed, total = time.monotonic() + 60 * options.minutes, options.seed, Counter[str]()
     with tempfile.TemporaryDirectory(prefix="midstream-store-") as folder, served(Path(folder)) as server:
-        while time.monotonic() < until:
-            done = run(seed, server if seed % 2 else None)
+        while True:
+            done = run(seed, server if seed % 2 else None, options.files)
             if done is None:
                 return 1
             total += done
             seed += 1
+            if time.monotonic() >= until:
+                break
     print(f"{seed - options.seed} rounds, all exact; {dict(total)}")
     return 0
 

@@ -118,7 +118,7 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _delivered(self) -> DeliveredResults:
-        return DeliveredResults(Checkpoint.open(self._place), self._query, FileSink(self._sink))
+        return DeliveredResults(Checkpoint(storage_at(self._place)), self._query, FileSink(self._sink))
 
 
 def _read(stamp: Stamp) -> Stamp | None:
