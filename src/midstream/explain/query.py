@@ -86,8 +86,6 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     if chain is not None and _is_worth_it(value):
         lines.append(wrapped("sees  ", coverage_text(value["sees"], value["exact_from"], value["joined"])))
         lines.append(wrapped("reads ", reads_text(chain, value["query"])))
-    if "optimizer" in value:
-        lines.append(wrapped("optimizer ", _optimizer(value["optimizer"], analyzed="counters" in value)))
     lines += [_migration(record) for record in (value["migration"] or {}).get("under_way", ())]
     if chain is None or "joins" not in chain:  # Else they are drawn as joins of the chain.
         lines += [draw(tree, _line, lambda node: node["inputs"]) for tree in value["operators"]]
@@ -96,6 +94,8 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     if "states" in value:
         lines.append("states")
         lines += sorted(f"  {names[id]}: {counted(rows, 'row')}" for id, rows in value["states"].items())
+    if "optimizer" in value:
+        lines.append(wrapped("optimizer ", _optimizer(value["optimizer"], analyzed="counters" in value)))
     return "\n".join(lines)
 
 

@@ -13,17 +13,25 @@ from midstream.model.events import (
     LanesRescaled,
     MigrationBegun,
     MigrationEnded,
+    OptimizerSet,
+    PlanPinned,
+    ProposalClosed,
     QueryAdded,
     QueryChanged,
     QueryDropped,
     SharingChanged,
 )
 from midstream.model.manifest import Manifest
+from midstream.model.optimization import OFF, OptimizerSettings
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand, apply, taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.optimize import Optimize
+from midstream.step.commands.pin import Pin, Unpin
+from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.draft import Draft, MigrationStart
@@ -65,6 +73,13 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
     (Reshare("sideways"), QueryError, "reshare", "use one of: auto"),
+    (Optimize("p"), QueryError, "p", "use one of: q"),
+    (Optimize("q", OptimizerSettings("clever")), QueryError, "query q", "use one of: adaptive"),
+    (Optimize("", OptimizerSettings(allow=("((A B) C)",))), QueryError, "optimize", "name the query too"),
+    (Approve("q"), QueryError, "query q", "the next review proposes"),
+    (Reject("q"), QueryError, "query q", "the next review proposes"),
+    (Pin("q", "(A B)"), PlanError, "plan", ""),
+    (Unpin("p"), QueryError, "p", "use one of: q"),
 ]  # fmt: skip
 
 
@@ -89,6 +104,11 @@ DONE: list[tuple[StepCommand, Event]] = [
     (Migrate("q", "(A (B C))"), MigrationEnded(6, "q", "gms", "(A (B C))", 0, {})),
     (Rescale(3), LanesRescaled(6, 1, 3)),
     (Reshare("off"), SharingChanged(6, "auto", "off")),
+    (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
+    (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
+    (Reject("q"), ProposalClosed(6, "q", "(A (B C))", "rejected")),
+    (Pin("q"), PlanPinned(6, "q", "((A B) C)")),
+    (Unpin("q"), PlanPinned(6, "q", "((A B) C)", pinned=False)),
 ]
 
 
