@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,6 +21,7 @@ from midstream.language.job_file import parse_job
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, StagedStep
+from tests.forked import Fork, forks, run
 from tests.job_folder import JOB, as_lines, fill, rows
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -37,18 +35,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "midstream", "run", "job.toml", "--engine", "embedded", "--json", *arguments],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(*arguments: str, **environment: str) -> Fork:
+    return forks().start("midstream", "run", "job.toml", "--engine", "embedded", "--json", *arguments, **environment)
 
 
 def once(**environment: str) -> dict[str, Any]:
-    process = run("--once", **environment)
+    process = start("--once", **environment)
     out, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
     return dict(json.loads(out))
@@ -75,7 +67,7 @@ def test_it_is_killed_at_every_point(folder: Path) -> None:
     """What was read is part of the step that reads it."""
     for at, point in enumerate(POINTS):
         step = max(0, at - POINTS.index("after_manifest"))
-        process = run("--once", MIDSTREAM_KILL_AT=f"{point}:{step}")
+        process = start("--once", MIDSTREAM_KILL_AT=f"{point}:{step}")
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL, point
     assert once()["step"] == 3
@@ -96,14 +88,9 @@ def wait_for(folder: Path, steps: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signal.Signals) -> None:
-    process = run("--interval", "100 milliseconds")
+    process = start("--interval", "100 milliseconds")
     wait_for(folder, 3)
-    subprocess.run(
-        [sys.executable, "-m", "midstream", "migrate", "ckpt", "triples", "(A (B C))", "--wait", "30"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        check=True,
-        capture_output=True,
-    )
+    run("midstream", "migrate", "ckpt", "triples", "(A (B C))", "--wait", "30").check_returncode()
     pq.write_table(rows(range(20, 22)), folder / "in" / "A" / "more.parquet")
     wait_for(folder, 5)
     process.send_signal(number)
@@ -117,12 +104,7 @@ def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signa
 
 def test_it_goes_back_and_reads_the_files_anew(folder: Path) -> None:
     once()
-    subprocess.run(
-        [sys.executable, "-m", "midstream", "rewind", "ckpt", "1"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-        check=True,
-        capture_output=True,
-    )
+    run("midstream", "rewind", "ckpt", "1").check_returncode()
     assert keys(folder) == list(range(10))
     assert once()["step"] == 3
     assert keys(folder) == list(range(20))
@@ -209,7 +191,7 @@ def test_numbers_of_json_lose_no_digit(tmp_path: Path) -> None:
 )
 def test_what_only_spark_can_do_is_refused(folder: Path, change: tuple[str, str], words: tuple[str, ...]) -> None:
     (folder / "job.toml").write_text(JOB.replace(*change))
-    process = run("--once")
+    process = start("--once")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2, errors
     assert all(word in errors for word in ("[streams.A]", *words)), errors
@@ -217,7 +199,7 @@ def test_what_only_spark_can_do_is_refused(folder: Path, change: tuple[str, str]
 
 
 def test_the_embedded_engine_has_no_master(folder: Path) -> None:
-    process = run("--once", "--master", "local[2]")
+    process = start("--once", "--master", "local[2]")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 2
     assert "--master" in errors
@@ -228,7 +210,7 @@ def test_other_streams_than_the_checkpoints_are_refused(folder: Path) -> None:
     (folder / "job.toml").write_text(
         JOB.replace("[streams.C]", "[streams.D]").replace("C.k", "D.k").replace("B, C", "B, D")
     )
-    process = run("--once")
+    process = start("--once")
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "the checkpoint has the streams A, B, C" in errors

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,20 +18,13 @@ from midstream.state.store.places import storage_at
 from midstream.state.sweep import sweep
 from tests.crash_case import PLANS
 from tests.embedded.crash_engine import CASE, main
+from tests.forked import run
 from tests.oracle.compare import assert_each_step_same
-
-ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def run_and_kill(root: Path | str, point: str, program: str = "tests.embedded.crash_engine") -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", program, str(root)],
-        env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}", "MIDSTREAM_KILL_AT": point},
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
+    done = run(program, root, MIDSTREAM_KILL_AT=point)
+    assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
 
 
 def newest(root: Path) -> Manifest:

@@ -41,8 +41,8 @@ def triples(folder: Path) -> QueryReport:
 
 def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: ForkedDrivers) -> None:
     done = drivers.run("midstream", "run", "job.toml", "--once", "--cores", "2", "--json")
-    assert (done.code, done.errors) == (0, "")
-    assert json.loads(done.out)["queries"]["triples"]["counters"]["rows_out"] == 10
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["queries"]["triples"]["counters"]["rows_out"] == 10
     assert result_keys(folder) == list(range(10))
     assert midstream("migrate", "ckpt", "triples", "(A (B C))").returncode == 0
 
@@ -73,13 +73,13 @@ def test_a_job_file_is_run_stopped_commanded_and_run_on(folder: Path, drivers: F
 def test_a_job_that_cannot_start_says_why_in_one_message(folder: Path, drivers: ForkedDrivers) -> None:
     (folder / "job.toml").write_text(JOB.replace("A.k = B.k", "A.k = B.z"))
     wrong = drivers.run("midstream", "run", "job.toml", "--once", "--cores", "2")
-    assert wrong.code == 2 and "'B.z'" in wrong.errors and wrong.errors.count("\n") == 1
+    assert wrong.returncode == 2 and "'B.z'" in wrong.stderr and wrong.stderr.count("\n") == 1
 
 
 def test_a_short_demo_ends_equal(tmp_path: Path, drivers: ForkedDrivers) -> None:
     done = drivers.run("midstream", "demo", "--out", tmp_path / "demo", "--weeks", "4", "--json")
-    assert done.code == 0, done.errors
-    report = json.loads(done.out)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
     assert report["equal"] and [act["act"] for act in report["acts"]] == ["late_together", "lost_in_weather"]
     for act in report["acts"]:
         assert act["rows"] == act["expected_rows"] > 0

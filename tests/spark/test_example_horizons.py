@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import runpy
 import shlex
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +16,11 @@ import duckdb
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
+from tests.forked import run
 from tests.spark.forked_drivers import ForkedDrivers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "horizons.py"
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 MINUTES = 300
 """More than the test waits for: it interrupts the example when it has seen enough."""
 
@@ -32,11 +28,11 @@ pytestmark = pytest.mark.timeout(600)
 
 
 def command_line(shown: str, name: str) -> list[str]:
-    """What the example says to type, to be run by this Python."""
+    """What the example says to type after `midstream`."""
     line = next(line for line in shown.splitlines() if re.match(rf"\s+midstream add \S+ {name} ", line))
     program, *arguments = shlex.split(line)
     assert program == "midstream"
-    return [sys.executable, "-m", "midstream", *arguments, "--wait", "240", "--json"]
+    return [*arguments, "--wait", "240", "--json"]
 
 
 def replayed(log: Path) -> int:
@@ -73,31 +69,27 @@ def answers(folder: Path) -> Counter[Any]:
 def test_a_newcomer_adds_queries_from_a_second_terminal_and_sees_them_answered(
     tmp_path: Path, drivers: ForkedDrivers
 ) -> None:
-    folder, log = tmp_path / "horizons", drivers.out
+    folder = tmp_path / "horizons"
     first = drivers.start(str(EXAMPLE), "--folder", folder, "--minutes", str(MINUTES), "--pace", "0.3")
     try:
-        while "midstream status" not in log.read_text():
-            assert Path(f"/proc/{first}").exists(), drivers.errors.read_text()
+        while "midstream status" not in first.out.read_text():
+            assert first.poll() is None, first.errors.read_text()
             time.sleep(0.05)
         events = {}
         for name in ("hot_and_dry", "warm"):
-            second = subprocess.run(
-                command_line(log.read_text(), name), env=ENVIRONMENT, capture_output=True, text=True, timeout=300
-            )
+            second = run("midstream", *command_line(first.out.read_text(), name))
             assert second.returncode == 0, second.stderr
             events[name] = json.loads(second.stdout)["event"]
-        while replayed(log) < events["warm"]["step"] + 10:
-            assert Path(f"/proc/{first}").exists(), drivers.errors.read_text()
+        while replayed(first.out) < events["warm"]["step"] + 10:
+            assert first.poll() is None, first.errors.read_text()
             time.sleep(0.1)
-        os.kill(first, signal.SIGINT)
-    except BaseException:
-        with suppress(ProcessLookupError):
-            os.kill(first, signal.SIGKILL)
-        raise
+        first.send_signal(signal.SIGINT)
+        first.wait()
     finally:
-        ended = drivers.wait()
-    assert ended.code == 0, ended.errors
-    told = ended.out
+        first.kill()
+        ended = drivers.end(first)
+    assert ended.returncode == 0, ended.stderr
+    told = ended.stdout
     module = runpy.run_path(str(EXAMPLE))
     asked = {
         "within_1_minute": (24, 1), "within_5_minutes": (26, 5), "within_15_minutes": (28, 15),

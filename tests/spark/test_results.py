@@ -27,7 +27,7 @@ def test_the_first_of_two_chained_jobs_is_killed_amid_its_commit(
 ) -> None:
     feed(tmp_path)
     ended = drivers.run("tests.spark.chained_job", tmp_path)
-    assert ended.code == -signal.SIGKILL, ended
+    assert ended.returncode == -signal.SIGKILL, ended
     assert Place(tmp_path).manifest().step == KILLED_STEP
     finish(second_job(spark, tmp_path, ms.results_stream(spark, tmp_path / "checkpoint", "pairs")))
     before = fours(tmp_path)

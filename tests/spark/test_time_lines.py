@@ -240,7 +240,7 @@ def test_killed_while_what_a_function_was_given_is_removed(
     """The function has returned, and half of the step's files are gone: it is not called again, and the job goes on."""
     feed(tmp_path, 0)
     ended = drivers.run("tests.spark.test_time_lines", tmp_path, "amid discard")
-    assert ended.code == -signal.SIGKILL, ended
+    assert ended.returncode == -signal.SIGKILL, ended
     called: list[int] = []
     feed(tmp_path, 1)
     finish(the_job(spark, tmp_path, q=lambda frame, step, query: called.append(step)).start({"availableNow": True}))

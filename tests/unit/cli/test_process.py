@@ -10,19 +10,14 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from midstream.cli.main import app
+from tests.forked import run
 from tests.unit.cli.conftest import SmallJob
 
 SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 
 def midstream(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "midstream", *arguments],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
-        check=False,
-    )
+    return run("midstream", *arguments, **environment)
 
 
 def test_exit_codes(job: SmallJob, tmp_path: Path) -> None:
