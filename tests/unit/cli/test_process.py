@@ -43,14 +43,16 @@ def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
 
 
 def test_commands_on_a_checkpoint_load_no_spark(job: SmallJob) -> None:
-    for arguments in (["status", job.path], ["explain", job.path, "pairs"], ["drop", job.path, "pairs"]):
-        program = (
-            "import sys; from midstream.cli.main import main\n"
-            f"code = main({[str(a) for a in arguments]!r}); "
-            "assert 'pyspark' not in sys.modules and 'midstream.spark.job' not in sys.modules; sys.exit(code)"
-        )
-        environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-        subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True)
+    path = str(job.path)
+    commands = [["status", path], ["explain", path, "pairs"], ["drop", path, "pairs"]]
+    program = (
+        "import sys; from midstream.cli.main import main\n"
+        f"for arguments in {commands}:\n"
+        "    assert main(arguments) == 0\n"
+        "    assert 'pyspark' not in sys.modules and 'midstream.spark.job' not in sys.modules, arguments\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    subprocess.run([sys.executable, "-c", program], check=True, env=environment, capture_output=True)
 
 
 def test_every_command_explains_itself() -> None:
