@@ -21,6 +21,7 @@ from midstream.optimizer.statistics import (
     DEFAULT_SPEED,
     Condition,
     JoinStatistics,
+    Sampled,
     Sources,
     SourceStatistics,
     Statistics,
@@ -49,9 +50,14 @@ class Observed:
     operators: tuple[Operator, ...]
 
 
-def statistics(manifest: Manifest, observed: Observed, speed: float = DEFAULT_SPEED) -> Statistics:
-    """The figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second."""
-    return replace(Gathering(manifest, observed).statistics(), speed=speed)
+def statistics(
+    manifest: Manifest, observed: Observed, speed: float = DEFAULT_SPEED, samples: Sampled | None = None
+) -> Statistics:
+    """The figures of a running query, by the user's aliases; `speed` is the host's, in comparisons a second.
+
+    With `samples` (`samples_of`) they also say what joins would hold that the plan does not run.
+    """
+    return replace(Gathering(manifest, observed).statistics(), speed=speed, samples=samples)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,86 @@
+"""Sampled rows of one source, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.model.window import Clock
+from midstream.optimizer.samples.hashing import Hashes
+
+Words = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Rows with their own hashes; for each key class of the source codes, where they are not NULL, and their hashes.
+
+    `valid_from` and `valid_to` are as in `Combinations`; `payload` has what predicates other than equalities read.
+    """
+
+    row_hashes: Hashes
+    codes: tuple[Words, ...]
+    valid: tuple[Mask, ...]
+    key_hashes: tuple[Hashes, ...]
+    valid_from: Mapping[Clock, Words]
+    valid_to: Mapping[Clock, Words]
+    payload: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.row_hashes)
+
+    def take(self, mask: Mask) -> Drawn:
+        """The rows under a mask."""
+        if mask.all():
+            return self
+        at = np.flatnonzero(mask)
+        places = pa.array(at)
+        return Drawn(
+            self.row_hashes[at],
+            tuple(codes[at] for codes in self.codes),
+            tuple(valid[at] for valid in self.valid),
+            tuple(found[at] for found in self.key_hashes),
+            {clock: words[at] for clock, words in self.valid_from.items()},
+            {clock: words[at] for clock, words in self.valid_to.items()},
+            {name: values.take(places) for name, values in self.payload.items()},
+        )
+
+
+@dataclass
+class ChunkSamples:
+    """What was drawn of chunks, by name and purpose, with its shares.
+
+    A memory that changes no figure: whoever hosts a job may keep it from one review to the next, or drop it.
+    """
+
+    drawn: dict[tuple[str, str, int], tuple[tuple[float, ...], Drawn]] = field(default_factory=dict)
+
+    def forget_all_but(self, chunks: frozenset[str]) -> None:
+        """Forget the chunks that are listed no longer."""
+        for at in [at for at in self.drawn if at[0] not in chunks]:
+            del self.drawn[at]
+
+
+def together(pieces: Sequence[Drawn]) -> Drawn:
+    """The rows of all pieces, of which there is one at least, in order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    kinds = {
+        name: next((p.payload[name].type for p in pieces if not pa.types.is_null(p.payload[name].type)), pa.null())
+        for name in first.payload
+    }
+    return Drawn(
+        np.concatenate([p.row_hashes for p in pieces]),
+        tuple(np.concatenate(codes) for codes in zip(*(p.codes for p in pieces), strict=True)),
+        tuple(np.concatenate(valid) for valid in zip(*(p.valid for p in pieces), strict=True)),
+        tuple(np.concatenate(found) for found in zip(*(p.key_hashes for p in pieces), strict=True)),
+        {clock: np.concatenate([p.valid_from[clock] for p in pieces]) for clock in first.valid_from},
+        {clock: np.concatenate([p.valid_to[clock] for p in pieces]) for clock in first.valid_to},
+        {name: pa.concat_arrays([p.payload[name].cast(kinds[name]) for p in pieces]) for name in kinds},
+    )

@@ -1,0 +1,178 @@
+"""Joins of samples made pair by pair, by the engine's own predicates: for conditions in a circle, or of three sources.
+
+Combinations are kept up to a bound; of more a part is kept by chance, that stands for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from midstream.language.evaluate import evaluate, holds
+from midstream.language.expression import Expression
+from midstream.language.query import Query
+from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
+from midstream.operators.join_condition import join_condition
+from midstream.optimizer.bounded import Bounded
+from midstream.optimizer.samples.drawn import Mask, Words
+from midstream.optimizer.samples.hashing import below, hashes, salt
+from midstream.optimizer.samples.links import reader
+from midstream.optimizer.samples.strata import Numbers, Strata, sums
+from midstream.state.keys import Codes, band_codes, stable_sort
+
+MOST_PAIRS = 1 << 18
+"""Pairs that are looked at in one join."""
+
+MOST_ROWS = 1 << 14
+"""Combinations that are kept of one subset."""
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Combinations of sampled rows: the place of each source's row, and for how many combinations each stands.
+
+    `kept` is the share of all combinations of the samples that these are.
+    """
+
+    places: Mapping[str, Words]
+    weights: Numbers
+    kept: float = 1.0
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, at: Words | Mask) -> Combined:
+        """The combinations at these places."""
+        return replace(self, places={a: places[at] for a, places in self.places.items()}, weights=self.weights[at])
+
+    def thinned(self, most: float, seed: int) -> Combined:
+        """About so many of them at most, each standing for more."""
+        if len(self) <= most:
+            return self
+        share = most / len(self)
+        kept = self.take(below(hashes(np.arange(len(self)), salt(seed, "combination", *self.places)), share))
+        return replace(kept, weights=kept.weights / share, kept=kept.kept * share)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The joins of a query's samples; `query` has the conditions that count."""
+
+    query: Query
+    strata: Strata
+    windows: bool
+    seed: int
+
+    def of(self, alias: str) -> Combined:
+        """The rows of one source."""
+        weights = self.strata.sources[alias].weights
+        return Combined({alias: np.arange(len(weights))}, weights)
+
+    def joined(self, left: Combined, alias: str) -> Combined:
+        """What is there already, joined with one more source."""
+        on = join_condition(self.query, frozenset(left.places), frozenset({alias}))
+        right = self.of(alias)
+        if on.index == "scan":
+            most = int(MOST_PAIRS**0.5)
+            left = left.thinned(max(most, MOST_PAIRS / max(len(right), 1)), self.seed)
+            right = right.thinned(max(most, MOST_PAIRS / max(len(left), 1)), self.seed)
+            return self._kept(left, right, all_pairs(len(left), len(right)), on.residual)
+        if on.index == "band":
+            left, left_codes = _ascending(left, *self._band(left, on.left_key[0]))
+            right, right_codes = _ascending(right, *self._band(right, on.right_key[0]))
+            if len(left) * len(right) > MOST_PAIRS:
+                left, left_codes = _thinned(left, left_codes, max(MOST_PAIRS / len(right), MOST_PAIRS**0.5), self.seed)
+                right, right_codes = _thinned(right, right_codes, max(MOST_PAIRS / len(left), 1), self.seed)
+            return self._kept(left, right, band_pairs(left_codes, right_codes, on.low, on.high), on.residual)
+        left, keys = _ascending(left, *self._keys(left, alias))
+        right, others = _ascending(right, *self._keys(right, *left.places))
+        expected = int((np.searchsorted(others, keys, "right") - np.searchsorted(others, keys, "left")).sum())
+        if expected > MOST_PAIRS:
+            left, keys = _thinned(left, keys, len(left) * MOST_PAIRS / expected, self.seed)
+        return self._kept(left, right, equal_pairs(keys, others), on.residual)
+
+    def size(self, found: Combined) -> Bounded:
+        """How many combinations these stand for, with the variance of keys, rows and combinations kept by chance."""
+        total = found.weights
+        touched = [keys for keys in self.strata.keys.values() if keys.sources & found.places.keys()]
+        by_key = []
+        for keys in touched:
+            alias = min(keys.sources & found.places.keys())
+            places = self.strata.sources[alias].places[keys.name][found.places[alias]]
+            by_key.append((keys, places))
+            total = total * keys.factors[places]
+        variance = (1 - found.kept) * float(np.dot(total, total))
+        for keys, places in by_key:
+            per_key = sums(places, total, len(keys.factors))
+            variance += float(np.dot(keys.uncertain, per_key * per_key))
+        for alias, places in found.places.items():
+            source = self.strata.sources[alias]
+            if source.uncertain is not None:
+                per_row = sums(places, total, len(source.weights))
+                variance += float(np.dot(source.uncertain, per_row * per_row))
+        return Bounded.sampled(float(total.sum()), variance)
+
+    def _kept(
+        self, left: Combined, right: Combined, blocks: Iterable[tuple[Words, Words]], residual: Sequence[Expression]
+    ) -> Combined:
+        pairs = list(blocks)
+        at = [np.concatenate([p[side] for p in pairs]) if pairs else np.zeros(0, np.int64) for side in (0, 1)]
+        places = {alias: found[at[0]] for alias, found in left.places.items()}
+        places.update({alias: found[at[1]] for alias, found in right.places.items()})
+        found = Combined(places, left.weights[at[0]] * right.weights[at[1]], left.kept * right.kept)
+        if self.windows:
+            found = found.take(self._within(found))
+        for condition in residual:
+            if len(found):
+                found = found.take(holds(condition, reader(self.strata.sources, found.places), len(found)))
+        return found.thinned(MOST_ROWS, self.seed)
+
+    def _within(self, found: Combined) -> Mask:
+        """Which combinations are within their windows, on every clock."""
+        mask = np.ones(len(found), np.bool_)
+        samples = self.strata.sources
+        for clock in next(iter(samples.values())).valid_from:
+            begins = [samples[alias].valid_from[clock][at] for alias, at in found.places.items()]
+            ends = [samples[alias].valid_to[clock][at] for alias, at in found.places.items()]
+            mask &= np.maximum.reduce(begins) <= np.minimum.reduce(ends)
+        return mask
+
+    def _keys(self, side: Combined, *others: str) -> tuple[Words, Mask]:
+        """The keys of the classes that a side has in common with other sources, as one number, and where none is NULL.
+
+        The class's places stand for the keys; they are those of the first source of the side.
+        """
+        codes, valid = np.zeros(len(side), np.int64), np.ones(len(side), np.bool_)
+        for name, keys in sorted(self.strata.keys.items()):
+            inside = sorted(keys.sources & side.places.keys())
+            if inside and keys.sources & set(others):
+                places = self.strata.sources[inside[0]].places[name][side.places[inside[0]]]
+                codes = codes * len(keys.factors) + places
+                valid &= places < len(keys.factors) - 1
+        return codes, valid
+
+    def _band(self, side: Combined, key: Expression) -> tuple[Codes, Mask]:
+        codes, valid = band_codes(evaluate(key, reader(self.strata.sources, side.places), len(side)))
+        return codes, np.ones(len(side), np.bool_) if valid is None else valid
+
+
+def _ascending(side: Combined, codes: Codes, valid: Mask) -> tuple[Combined, Codes]:
+    """A side in the order of its codes, without the rows that have none."""
+    if not valid.all():
+        side, codes = side.take(valid), codes[valid]
+    order, ascending = stable_sort(codes)
+    return side.take(order), ascending
+
+
+def _thinned(side: Combined, codes: Codes, most: float, seed: int) -> tuple[Combined, Codes]:
+    """About so many rows of a side at most, still in order."""
+    marked = replace(side, places={**side.places, _CODE: np.arange(len(side))})
+    few = marked.thinned(most, seed)
+    at = few.places[_CODE]
+    return replace(few, places={alias: places for alias, places in few.places.items() if alias != _CODE}), codes[at]
+
+
+_CODE = ""
+"""No alias: where a row stood."""

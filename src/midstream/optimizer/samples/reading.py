@@ -1,0 +1,124 @@
+"""Samples read from the chunks that a manifest lists: read-only, deterministic, within a budget of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import isqrt
+
+import numpy as np
+
+from midstream.language.expression import Expression
+from midstream.language.query import BandPredicate, EquiPredicate, Query
+from midstream.model.manifest import Manifest, StateListing
+from midstream.model.window import EVENT_TIME, Clock
+from midstream.optimizer.observe import Observed
+from midstream.optimizer.samples.drawn import ChunkSamples
+from midstream.optimizer.samples.living import Living, OwnRows
+from midstream.optimizer.samples.samples import Samples
+from midstream.optimizer.samples.strata import Strata
+from midstream.optimizer.samples.stratify import stratified
+from midstream.plan.key_classes import key_classes
+from midstream.plan.signature import relabel_query
+from midstream.runtime.watermark import BEGINNING, watermarks
+from midstream.state.specs import RowsSpec
+from midstream.state.store.base import ChunkStore
+
+BUDGET = 4096
+"""Rows of one source that are sampled, about."""
+
+PAIRS = 1 << 19
+"""Pairs that a predicate which is neither an equality nor a band is evaluated on."""
+
+BEHIND = 0.02
+"""The share of a source's rows that may be out of the others' windows without being told apart."""
+
+
+def samples_of(
+    manifest: Manifest,
+    observed: Observed,
+    store: ChunkStore,
+    budget: int = BUDGET,
+    seed: int = 0,
+    memory: ChunkSamples | None = None,
+) -> Samples:
+    """Samples of the rows alive after a manifest's step, by the user's aliases; about `budget` rows of a source.
+
+    The same manifest and seed give the same samples. `memory` keeps what was drawn of chunks from one call to the next
+    and changes no figure. Of rows that a chain's queries share, those count that this query sees.
+    """
+    memory = ChunkSamples() if memory is None else memory
+    back = {label: alias for alias, label in observed.labels.items()}
+    query = relabel_query(observed.query, back)
+    livings = {
+        alias: _living(manifest, observed, query, alias, store, seed, memory) for alias in sorted(observed.labels)
+    }
+    drawn = stratified(livings, {alias: _budget(query, alias, budget) for alias in livings})
+    return Samples(query, drawn, _are_windows_needed(drawn), seed)
+
+
+def _living(
+    manifest: Manifest,
+    observed: Observed,
+    query: Query,
+    alias: str,
+    store: ChunkStore,
+    seed: int,
+    memory: ChunkSamples,
+) -> Living:
+    spec = observed.rows[observed.labels[alias]]
+    keys: dict[str, Expression] = {}
+    for one in key_classes(query):
+        for member in one.within({alias})[:1]:
+            keys[one.text()] = member
+    read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
+    columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
+    lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
+    listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]
+    return Living(
+        alias,
+        spec,
+        listings,
+        keys,
+        tuple(columns),
+        _bounds(manifest, observed),
+        _own_rows(manifest, observed, spec, observed.labels[alias]),
+        store,
+        seed,
+        memory,
+    )
+
+
+def _bounds(manifest: Manifest, observed: Observed) -> Mapping[Clock, int]:
+    """For each clock the least end of lifetime that still matters, as the next step will have it."""
+    streams = {source.stream for source in observed.query.sources}
+    marks = watermarks(manifest.streams, manifest.progress)
+    found = {EVENT_TIME: max(min(marks[stream] for stream in streams), BEGINNING + 1)}
+    for source in observed.query.sources:
+        if source.window is not None and source.window.kind == "rows" and source.stream in manifest.progress:
+            found[Clock(source.stream)] = manifest.progress[source.stream].rows
+    return found
+
+
+def _own_rows(manifest: Manifest, observed: Observed, spec: RowsSpec, label: str) -> OwnRows | None:
+    demand = manifest.queries[observed.name].demands.get(label)
+    if spec.lineage is None or demand is None:
+        return None
+    return OwnRows(1 << spec.lineage.bit(demand.filter), demand.size)
+
+
+def _budget(query: Query, alias: str, budget: int) -> int:
+    """Fewer rows where every pair must be looked at."""
+    for predicate in query.predicates:
+        if not isinstance(predicate, EquiPredicate | BandPredicate) and alias in predicate.aliases():
+            return min(budget, isqrt(PAIRS))
+    return budget
+
+
+def _are_windows_needed(drawn: Strata) -> bool:
+    """Whether rows are alive that the newest rows of other sources no longer meet."""
+    samples = [source for source in drawn.sources.values() if len(source.weights)]
+    for clock in samples[0].valid_from if samples else ():
+        newest = max(int(source.valid_from[clock].max()) for source in samples)
+        if any(float(np.mean(source.valid_to[clock] < newest)) > BEHIND for source in samples):
+            return True
+    return False

@@ -1,0 +1,159 @@
+"""What the samples of a query's sources say: the size of the join of any subset of them, with bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import exp, log
+
+from midstream.language.query import BandPredicate, EquiPredicate, Query
+from midstream.operators.join_condition import join_condition
+from midstream.optimizer.bounded import Bounded
+from midstream.optimizer.samples.expansion import Combined, Expansion
+from midstream.optimizer.samples.links import Link, link
+from midstream.optimizer.samples.strata import Strata
+from midstream.optimizer.samples.sum_product import Network
+
+Sources = frozenset[str]
+Places = frozenset[int]
+"""Predicates of a query, by where they stand in it."""
+
+VAGUE = 0.25
+"""A variance of so many times the square of the estimate says nothing."""
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Answers from samples of the rows that are alive; `query` speaks of sources by the user's aliases.
+
+    `windows`: rows are alive that are no longer in one window with others, for a stream is behind. Universe samples
+    stand for equalities, uniform ones for the rest (see `strata`). Beyond OM §4.3, where histograms of single columns
+    stand for joins: the same keys are looked at in every stream, so skew and correlation are in the answer.
+    """
+
+    query: Query
+    strata: Strata
+    windows: bool = False
+    seed: int = 0
+    _sizes: dict[tuple[Sources, Places], Bounded] = field(default_factory=dict, compare=False, repr=False)
+    _links: dict[int, Link] = field(default_factory=dict, compare=False, repr=False)
+    _combined: dict[tuple[Sources, Places], Combined] = field(default_factory=dict, compare=False, repr=False)
+
+    def rows(self, sources: Sources) -> Bounded:
+        """The living combinations of any sources."""
+        return self._size(sources, self._within(sources))
+
+    def compared(self, left: Sources, right: Sources) -> float:
+        """The pairs of living combinations of two sides that the index of their join lets through."""
+        crossing = self._within(left | right) - self._within(left) - self._within(right)
+        on = join_condition(self.query, left, right)
+        searched: Places = frozenset()
+        if on.index == "band":
+            sides = {on.left_key[0].text(), on.right_key[0].text()}
+            searched = frozenset(at for at in crossing if self._sides(at) == sides)
+        return self._size(left | right, self._within(left) | self._within(right) | searched).value
+
+    def _size(self, sources: Sources, conditions: Places) -> Bounded:
+        at = (sources, conditions)
+        if at not in self._sizes:
+            pieces = self._pieces(sources, conditions)
+            if len(pieces) > 1:
+                parts = (self._size(piece, self._only(conditions, piece)) for piece in pieces)
+                self._sizes[at] = Bounded.product(parts)
+            else:
+                self._sizes[at] = self._tied(sources, conditions)
+        return self._sizes[at]
+
+    def _tied(self, sources: Sources, conditions: Places) -> Bounded:
+        if len(sources) == 1:
+            return self.strata.sources[next(iter(sources))].alive
+        found = self._counted(sources, conditions)
+        deviation = (found.high - found.value) / 2
+        if found.value and deviation**2 < VAGUE * found.value**2:
+            return found
+        likely = self._by_parts(sources, conditions)
+        if likely is None:
+            return found
+        return replace(found, value=likely, low=min(found.low, likely), high=max(found.high, likely))
+
+    def _counted(self, sources: Sources, conditions: Places) -> Bounded:
+        simple = not self.windows and all(len(self.query.predicates[at].aliases()) == 2 for at in conditions)
+        if simple:
+            network = Network(self.strata, sources, [self._link(at) for at in sorted(conditions)])
+            if network.is_tree:
+                return network.size()
+        expansion = Expansion(self._query_of(conditions), self.strata, self.windows, self.seed)
+        return expansion.size(self._expanded(sources, conditions, expansion))
+
+    def _expanded(self, sources: Sources, conditions: Places, expansion: Expansion) -> Combined:
+        at = (sources, conditions)
+        if at not in self._combined:
+            if len(sources) == 1:
+                self._combined[at] = expansion.of(next(iter(sources)))
+            else:
+                # A predicate of three ties no two of them.
+                last = next(self._leaves(sources, conditions), max(sources))
+                left = sources - {last}
+                before = self._expanded(left, self._only(conditions, left), expansion)
+                self._combined[at] = expansion.joined(before, last)
+        return self._combined[at]
+
+    def _by_parts(self, sources: Sources, conditions: Places) -> float | None:
+        """What smaller joins let expect, where the samples have too few combinations: a source and what it is tied to.
+
+        Given the sources that it is tied to, the last one is taken to have nothing to do with the others.
+        """
+        found = []
+        for last in self._leaves(sources, conditions):
+            left = sources - {last}
+            near = frozenset(one for one in left if self._are_tied(frozenset({one, last}), conditions))
+            if near and near != left:
+                before = self._size(left, self._only(conditions, left)).value
+                both, alone = near | {last}, self._size(near, self._only(conditions, near)).value
+                step = self._size(both, self._only(conditions, both)).value / alone if alone else 0.0
+                found.append(log(max(before * step, 1e-9)))
+        return exp(sum(found) / len(found)) if found else None
+
+    def _leaves(self, sources: Sources, conditions: Places) -> Iterator[str]:
+        """The sources without which the others are still tied together, last by name first."""
+        for alias in sorted(sources, reverse=True):
+            left = sources - {alias}
+            if len(self._pieces(left, self._only(conditions, left))) == 1:
+                yield alias
+
+    def _are_tied(self, sources: Sources, conditions: Places) -> bool:
+        return len(self._pieces(sources, self._only(conditions, sources))) == 1
+
+    def _pieces(self, sources: Sources, conditions: Places) -> list[Sources]:
+        ties = [keys.sources & sources for keys in self.strata.keys.values()]
+        ties += [self.query.predicates[at].aliases() for at in sorted(conditions)]
+        pieces = [frozenset({alias}) for alias in sorted(sources)]
+        for tie in ties:
+            touched = [piece for piece in pieces if piece & tie]
+            if len(touched) > 1:
+                pieces = [frozenset[str]().union(*touched), *(piece for piece in pieces if not piece & tie)]
+        return sorted(pieces, key=sorted)
+
+    def _within(self, sources: Sources) -> Places:
+        """The predicates on these sources that are no equalities."""
+        return frozenset(
+            at
+            for at, predicate in enumerate(self.query.predicates)
+            if not isinstance(predicate, EquiPredicate) and predicate.aliases() <= sources
+        )
+
+    def _only(self, conditions: Places, sources: Sources) -> Places:
+        return frozenset(at for at in conditions if self.query.predicates[at].aliases() <= sources)
+
+    def _sides(self, at: int) -> set[str]:
+        predicate = self.query.predicates[at]
+        return {predicate.left.text(), predicate.right.text()} if isinstance(predicate, BandPredicate) else set()
+
+    def _query_of(self, conditions: Places) -> Query:
+        kept = (p for at, p in enumerate(self.query.predicates) if at in conditions or isinstance(p, EquiPredicate))
+        return replace(self.query, predicates=tuple(kept))
+
+    def _link(self, at: int) -> Link:
+        if at not in self._links:
+            self._links[at] = link(self.query.predicates[at], self.strata.sources)
+        return self._links[at]

@@ -1,0 +1,99 @@
+"""Joins of samples counted without being made, where the conditions form no circle (sum-product; Yannakakis' counting).
+
+Sources and key classes are nodes of a tree: each source tells its keys how many rows it has, each key tells a source
+how many combinations of the others meet it there. A subset of n sources costs n passes over their samples, however
+many combinations there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from midstream.optimizer.bounded import Bounded
+from midstream.optimizer.samples.links import Link
+from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sums
+
+
+@dataclass(frozen=True)
+class Network:
+    """The samples of some sources, the classes that tie two of them or more, and the other conditions among them."""
+
+    strata: Strata
+    sources: frozenset[str]
+    links: Sequence[Link]
+    _sums: dict[tuple[str, str], Numbers] = field(default_factory=dict)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the conditions form no circle; they are taken to tie all sources together."""
+        ties = sum(len(keys.sources & self.sources) for keys in self.keys.values()) + 2 * len(self.links)
+        return ties == len(self.sources) + len(self.keys) + len(self.links) - 1
+
+    @property
+    def keys(self) -> Mapping[str, SampledKeys]:
+        """The classes of which there are two sources or more."""
+        return {name: keys for name, keys in self.strata.keys.items() if len(keys.sources & self.sources) > 1}
+
+    def size(self) -> Bounded:
+        """How many combinations there are, with the variance that keys and rows kept by chance have to first order."""
+        root = min(self.sources)
+        per_row = {alias: self._rows(alias) for alias in sorted(self.sources) if self._varies(alias) or alias == root}
+        variance = 0.0
+        for keys in self.strata.keys.values():
+            inside = sorted(keys.sources & self.sources)
+            if len(inside) > 1:
+                per_key = self._per_key(keys.name)
+                variance += float(np.dot(keys.uncertain, per_key * per_key))
+            elif inside and float(keys.factors.max()) > 1:
+                places = self.strata.sources[inside[0]].places[keys.name]
+                rows = per_row.get(inside[0])
+                per_key = sums(places, self._rows(inside[0]) if rows is None else rows, len(keys.factors))
+                variance += float(np.dot(keys.uncertain, per_key * per_key))
+        for alias, rows in per_row.items():
+            uncertain = self.strata.sources[alias].uncertain
+            if uncertain is not None:
+                variance += float(np.dot(uncertain, rows * rows))
+        return Bounded.sampled(float(per_row[root].sum()), variance)
+
+    def _varies(self, alias: str) -> bool:
+        return self.strata.sources[alias].uncertain is not None
+
+    def _per_key(self, name: str) -> Numbers:
+        """For each key of a class how many combinations have it."""
+        keys = self.strata.keys[name]
+        found = keys.factors
+        for alias in sorted(keys.sources & self.sources):
+            found = found * self._sum(alias, name)
+        return found
+
+    def _sum(self, alias: str, name: str) -> Numbers:
+        """For each key of a class the combinations of a source with what hangs on its other conditions."""
+        at = (alias, name)
+        if at not in self._sums:
+            places = self.strata.sources[alias].places[name]
+            counts = sums(places, self._rows(alias, without=name), len(self.strata.keys[name].factors))
+            counts[-1] = 0.0  # NULL joins nothing.
+            self._sums[at] = counts
+        return self._sums[at]
+
+    def _rows(self, alias: str, without: str | Link | None = None) -> Numbers:
+        """For each row of a source how many combinations hang on it, but for those of one condition."""
+        source: SampledSource = self.strata.sources[alias]
+        found = source.weights
+        for name, places in source.places.items():
+            if name == without:
+                continue
+            keys = self.strata.keys[name]
+            others = sorted((keys.sources & self.sources) - {alias})
+            met = keys.factors
+            for other in others:
+                met = met * self._sum(other, name)
+            found = found * met[places]
+        for link in self.links:
+            if link is not without and alias in link.sources:
+                (other,) = link.sources - {alias}
+                found = found * link.found_by(alias, self._rows(other, without=link))
+        return found
