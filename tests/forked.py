@@ -87,11 +87,12 @@ class Fork:
 
     def wait(self, timeout: float = 120) -> int:
         """Wait for its end."""
-        until = time.monotonic() + timeout
+        begun = time.monotonic()
         while (code := self.poll()) is None:
-            if time.monotonic() > until:
+            waited = time.monotonic() - begun
+            if waited > timeout:
                 raise subprocess.TimeoutExpired("a fork", timeout, self.out.read_bytes(), self.errors.read_bytes())
-            time.sleep(0.01)
+            time.sleep(min(0.005 + waited / 50, 0.2))
         return code
 
     def communicate(self, timeout: float = 120) -> tuple[str, str]:

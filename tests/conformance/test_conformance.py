@@ -7,10 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections import Counter
-from pathlib import Path
 from random import Random
 
 import pytest
@@ -21,10 +18,10 @@ from midstream.step.choose import AUTO
 from tests.conformance.forms import FORMS
 from tests.conformance.suite import Seen
 from tests.conformance.trips import values_of
+from tests.forked import Fork, Forks
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
 LEAST = {"test": 60, "soak": 5000, "quick": 20}[PROFILE]
 """The cases that every strategy has at least; some draws are of queries that some strategies refuse."""
@@ -39,29 +36,20 @@ DRAWS = LEAST + LEAST // 6
 def seen() -> Seen:
     """What all strategies were put through, and what it was like."""
     base = Random().randrange(2**30) if PROFILE == "soak" else 1
+    forks = Forks("tests.conformance.suite")
     waiting = [(base + number, -(-DRAWS // SHARES)) for number in range(SHARES)]
-    running: list[subprocess.Popen[str]] = []
+    running: list[Fork] = []
     total: Seen = {}
     while waiting or running:
         while waiting and len(running) < (os.cpu_count() or 1):
-            running.append(_begin(*waiting.pop(0)))
+            running.append(forks.start("tests.conformance.suite", *map(str, waiting.pop(0))))
         done = running.pop(0)
-        out, told = done.communicate()
-        assert not done.returncode, told[-20_000:]
+        out, said = done.communicate(7200)
+        assert not done.returncode, said[-20_000:]
         for strategy, counted in json.loads(out).items():
             total.setdefault(strategy, Counter()).update(counted)
+    forks.close()
     return total
-
-
-def _begin(number: int, count: int) -> subprocess.Popen[str]:
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.conformance.suite", str(number), str(count)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": paths},
-    )
 
 
 def test_no_answer_changes(seen: Seen) -> None:

@@ -24,8 +24,6 @@ from midstream.sinks import FileSink, StagedStep
 from tests.forked import Fork, forks, run
 from tests.job_folder import JOB, as_lines, fill, rows
 
-ROOT = Path(__file__).resolve().parent.parent.parent
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
