@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, QueryName, WaitSeconds, named_values
+from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, print_table, say
 from midstream.cli.send import send
 
 if TYPE_CHECKING:
     from midstream.checkpoint.plans_report import PlansReport
+    from midstream.job.opened import OpenCheckpoint
 
 ProposedPlan = Annotated[
     str, typer.Argument(metavar="[PLAN]", help="The plan you read; refused if another is proposed by now.")
@@ -105,18 +108,44 @@ def unpin(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_j
     send(path, Unpin(query), wait, as_json)
 
 
-def plans(path: CheckpointPath, query: QueryName, as_json: AsJson = False) -> None:
+def plans(
+    path: CheckpointPath,
+    query: QueryName,
+    chart: Annotated[
+        Path | None,
+        typer.Option("--chart", metavar="FILE", help="Draw which plan rules where, and where the streams have been."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
     """The plans that a query could run by: what each would cost, why it is taken or not, what moving there would cost.
 
     By what the job's newest step has left; nothing is changed.
     """
     from midstream.job.opened import OpenCheckpoint
 
-    report = OpenCheckpoint.of(path).plans(query)
+    checkpoint = OpenCheckpoint.of(path)
+    report = checkpoint.plans(query)
+    if chart is not None:
+        _draw(checkpoint, report, chart)
     if as_json:
         print_json(report.to_json())
     else:
         _show(report)
+
+
+def _draw(checkpoint: OpenCheckpoint, report: PlansReport, file: Path) -> None:
+    from midstream.lab.chart_picture import chart_picture
+    from midstream.optimizer.charts.chart_policy import charts_of
+
+    kept = checkpoint.manifest().optimizations.get(report.query)
+    charts = charts_of({} if kept is None else kept.memory)
+    if not charts:
+        raise WrongUse(
+            f"query {report.query} has no chart",
+            place=report.query,
+            remedy="let a policy that makes charts look after it: --policy lambda_chart, or sel_lambda_chart",
+        )
+    chart_picture(charts, f"Plans of {report.query}", file)
 
 
 def _show(report: PlansReport) -> None:

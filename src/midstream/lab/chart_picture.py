@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,61 +20,72 @@ if TYPE_CHECKING:
 MOST_PANELS = 6
 INCHES, DOTS = 3.4, 110
 
+Drawn = Sequence[tuple[Chart, ChartCourse]]
+"""Charts that are drawn together, with where the stream has been on each."""
 
-def chart_picture(chart: Chart, course: ChartCourse, title: str, path: Path) -> None:
-    """Draw a chart into a PNG file, whose folder is made if need be; equal charts and courses give equal files."""
+
+def chart_picture(charts: Drawn, title: str, path: Path) -> None:
+    """Draw charts into a PNG file, whose folder is made if need be; equal charts and courses give equal files."""
     need_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
-    columns = min(len(_panels(chart)), 3)
-    rows = -(-len(_panels(chart)) // columns)
-    canvas = Canvas(figsize=(INCHES * columns + 1, INCHES * rows + 0.9), layout="constrained")
+    count = len(_panels(charts))
+    columns = min(count, 3)
+    canvas = Canvas(figsize=(INCHES * columns + 1, INCHES * -(-count // columns) + 0.9), layout="constrained")
     FigureCanvasAgg(canvas)
     canvas.suptitle(title, fontsize="medium")
-    draw_chart(chart, course, canvas)
+    draw_charts(charts, canvas)
     path.parent.mkdir(parents=True, exist_ok=True)
     canvas.savefig(path, dpi=DOTS, metadata={"Software": None})
 
 
-def draw_chart(chart: Chart, course: ChartCourse, canvas: Canvas) -> None:
-    """Draw a chart onto an empty matplotlib figure: a panel for each two of its axes, `MOST_PANELS` at most.
+def draw_charts(charts: Drawn, canvas: Canvas) -> None:
+    """Draw charts onto an empty matplotlib figure: a panel for each two axes of a chart, `MOST_PANELS` at most.
 
     A panel is the cut through the region of the last round. Each plan has a colour; a dot for each region that the
     stream has been in, the larger the longer, whatever its place along the other axes; a cross where it is.
     """
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
     from matplotlib.patches import Patch
 
-    panels = _panels(chart)
+    plans = dict.fromkeys(plan for chart, _ in charts for plan in chart.plans)
+    colours = {plan: to_hex(colormaps["tab10"](i % 10)) for i, plan in enumerate(plans)}
+    panels = _panels(charts)
     columns = min(len(panels), 3)
     grid = canvas.subplots(-(-len(panels) // columns), columns, squeeze=False)
     for axes in grid.flat[len(panels) :]:
         axes.set_axis_off()
-    for axes, (across, up) in zip(grid.flat, panels, strict=False):
-        _panel(axes, chart, course, across, up)
-    colours = _colours(len(chart.plans))
-    handles = [Patch(color=colour, label=plan) for colour, plan in zip(colours, chart.plans, strict=True)]
+    for axes, panel in zip(grid.flat, panels, strict=False):
+        _draw_panel(axes, *panel, colours)
+    handles = [Patch(color=colour, label=plan) for plan, colour in colours.items()]
     canvas.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize="x-small")
 
 
-def _panels(chart: Chart) -> list[tuple[int, int]]:
+def _panels(charts: Drawn) -> list[tuple[Chart, ChartCourse, int, int]]:
     """The pairs of axes that are drawn; a chart of one axis is drawn against itself."""
-    return list(combinations(range(len(chart.axes)), 2))[:MOST_PANELS] or [(0, 0)]
+    return [
+        (chart, course, across, up)
+        for chart, course in charts
+        for across, up in list(combinations(range(len(chart.axes)), 2)) or [(0, 0)]
+    ][:MOST_PANELS]
 
 
-def _panel(axes: Axes, chart: Chart, course: ChartCourse, across: int, up: int) -> None:
+def _draw_panel(
+    axes: Axes, chart: Chart, course: ChartCourse, across: int, up: int, colours: Mapping[str, str]
+) -> None:
     from matplotlib.colors import ListedColormap
 
     one, other = chart.axes[across], chart.axes[up]
-    colours = _colours(len(chart.plans))
     axes.imshow(
         _cut(chart, course, across, up).T,
         origin="lower",
         extent=(one.low, one.high, other.low, other.high),
         aspect="auto",
-        cmap=ListedColormap(colours),
+        cmap=ListedColormap([colours[plan] for plan in chart.plans]),
         vmin=-0.5,
-        vmax=len(colours) - 0.5,
+        vmax=len(chart.plans) - 0.5,
         alpha=0.55,
     )
     been = _been(chart, course, across, up)
@@ -114,11 +126,3 @@ def _been(chart: Chart, course: ChartCourse, across: int, up: int) -> dict[tuple
         place = int(region[across]), int(region[up])
         found[place] = found.get(place, 0) + rounds
     return found
-
-
-def _colours(count: int) -> list[str]:
-    """A colour for each plan."""
-    from matplotlib import colormaps
-    from matplotlib.colors import to_hex
-
-    return [to_hex(colormaps["tab10"](i % 10)) for i in range(count)]

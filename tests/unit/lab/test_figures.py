@@ -17,6 +17,7 @@ from midstream.lab.run import run
 from midstream.lab.tidy import table
 from midstream.migration.discovery import strategies
 from midstream.model.errors import MidstreamError, QueryError
+from midstream.optimizer.discovery import policies
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -58,6 +59,7 @@ def test_every_figure_says_what_it_is(name: str) -> None:
     assert found.strategies or found.paper in NOT_OF_MIGRATION
     assert found.source.startswith(found.paper) and found.paper in reporting.PAPERS
     assert found.strategies <= set(strategies())
+    assert found.policies <= set(policies())
 
 
 def test_an_unknown_figure_names_the_known_ones() -> None:

@@ -21,7 +21,7 @@ Region = tuple[int, ...]
 PARTITIONS = 10
 """k of the paper's experiments (§5.1)."""
 
-MOST_REGIONS = 100_000
+MOST_REGIONS = 10_000
 """A chart of more is not made: its axes get fewer partitions."""
 
 

@@ -20,7 +20,7 @@ class JoinUnitCosts:
     a row that looks for partners in a state, `route` a row that an eddy sends on, `operator_step` an operator in a
     step, whatever flows. A state over k sources takes `row_bytes` and k times `reference_bytes` for each row.
 
-    The defaults are one run of `midstream calibrate` on a machine with two slow cores.
+    The defaults are of the right order for a slow core; `midstream calibrate` measures a machine.
     """
 
     comparison: float = 20.0

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.statistics import Statistics
 
 
@@ -47,7 +48,8 @@ class Review:
     second even where the figures are wrong, `predict` what a move there costs, None where no allowed strategy can carry
     it. `real` is what the running plan has cost since the last review, None where a migration was under way or nothing
     is known. `elapsed` is the time since then, `window` the longest window, `horizon` the time for which a gain counts,
-    None where the policy is to know. `memory` is what it decided to remember last, empty at first.
+    None where the policy is to know. `memory` is what it decided to remember last, empty at first. `at_rates` is what
+    plans would cost at other rates and selectivities, None where that is not known.
     """
 
     query: str
@@ -65,6 +67,7 @@ class Review:
     step: int = 0
     options: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
+    at_rates: Callable[[Sequence[str]], CostAtRates] | None = None
 
     def weighed(self, plan: str) -> WeighedPlan | None:
         """A plan by its notation, if it was weighed."""
