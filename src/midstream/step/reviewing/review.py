@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 from midstream.language.parse import parsed
 from midstream.language.query import Query
@@ -12,12 +13,13 @@ from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.alternatives import Alternatives, cost_model
-from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
+from midstream.optimizer.samples.drawn import ChunkSamples
+from midstream.optimizer.samples.reading import samples_of
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.state.store.base import ChunkStore
@@ -27,6 +29,9 @@ from midstream.step.program import observed
 from midstream.step.reviewing.plan_group import PlanGroup
 
 SECOND = 1_000_000
+
+_MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
+"""What was drawn of each store's chunks: kept so that a chunk is opened once, it changes no figure."""
 
 SHOWN = 5
 """So many of the best plans are in an event."""
@@ -48,8 +53,19 @@ class Reviewing:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """What its plans would hold and do."""
-        return Estimate(statistics(self.manifest, observed(self.manifest, self.one.lead)))
+        """What its plans would hold and do: counted where the running plan keeps it, else by samples of its rows."""
+        seen = observed(self.manifest, self.one.lead)
+        samples = samples_of(self.manifest, seen, self.store, seed=self.manifest.seed, memory=self._memory)
+        return Estimate(statistics(self.manifest, seen, samples=samples))
+
+    @property
+    def _memory(self) -> ChunkSamples:
+        """What was drawn of the chunks that are listed still."""
+        memory = _MEMORIES.setdefault(self.store, ChunkSamples())
+        lanes = self.manifest.lane_states.values()
+        listed = (ref.name for lane in lanes for state in lane.states.values() for ref in state.chunks)
+        memory.forget_all_but(frozenset(listed))
+        return memory
 
     @cached_property
     def review(self) -> Review:
@@ -73,7 +89,6 @@ class Reviewing:
             step=self.manifest.step,
             options=self.one.settings.options,
             memory=kept.memory if kept.policy == self.one.settings.policy else {},
-            at_rates=self.at_rates,
         )
 
     def decide(self) -> Decision:
@@ -102,11 +117,6 @@ class Reviewing:
     def alternatives(self) -> tuple[WeighedPlan, ...]:
         """The other plans that are allowed, the cheapest first."""
         return self.plans.others
-
-    def at_rates(self, plans: Sequence[str]) -> CostAtRates:
-        """What plans would cost at other rates and selectivities."""
-        trees = [parse_plan(plan, self.query) for plan in plans]
-        return CostAtRates.of(trees, self.estimate, self.plans.model)
 
     def sure_gain(self, plan: str) -> float:
         """What a plan saves even where the figures are wrong."""

@@ -1,0 +1,36 @@
+"""A query that begins with the worst plan of five streams."""
+
+from __future__ import annotations
+
+import midstream as ms
+from midstream.plan.enumerate import bushy_trees
+from midstream.step.reviewing.plan_group import plan_group
+from midstream.step.reviewing.review import Reviewing
+from tests.optimizer.drifting import SECOND, engine, reviews, rows, run
+
+KEYS = {"A": 40, "B": 40, "C": 80, "D": 400, "E": 400}
+STEPS, LAST = 24, 4
+
+
+def work(made: ms.Engine) -> int:
+    """The comparisons of the last steps, when nothing of the beginning is left."""
+    run(made, range(STEPS - LAST), KEYS, rate=30)
+    before = made.manifest.totals.comparisons
+    for step in range(STEPS - LAST, STEPS):
+        made.push(rows(step, KEYS, rate=30))
+    return made.manifest.totals.comparisons - before
+
+
+def test_after_three_reviews_at_most_it_stands_on_one_within_a_tenth_of_the_best() -> None:
+    """By what the plans really do, worst and best of all 105 trees by the figures of a run that was left alone."""
+    alone = engine("ABCDE")
+    run(alone, range(STEPS - LAST), KEYS, rate=30)
+    seen = Reviewing(alone.manifest, plan_group(alone.manifest, "q"), STEPS * SECOND, alone._store)
+    ranked = sorted(bushy_trees("ABCDE"), key=lambda tree: seen.plans.model.of(tree, seen.estimate).value)
+    first, last = ranked[0].notation(), ranked[-1].notation()
+    made = engine("ABCDE", last)
+    made.optimize("q", review="2 seconds", horizon="10 minutes")
+    done, best, worst = work(made), work(engine("ABCDE", first)), work(engine("ABCDE", last))
+    decided = [event.decision for event in reviews(made.events)]
+    assert "switch" in decided[:3] and decided.count("switch") <= 2
+    assert done <= 1.1 * best < worst

@@ -1,0 +1,59 @@
+"""The optimizer of a job on Spark: many queries in one run, decided as an embedded engine decides them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from midstream.model.events import MigrationBegun, PlanReviewed
+from tests.optimizer.drifting import BAD_FIRST, COLUMNS, rows
+from tests.oracle.spec import StreamSpec
+from tests.spark.drive import Place, job
+
+BAD = "((A B) C)"
+FAMILIES, WINDOWS, STEPS = 10, 20, 8
+QUERIES = {
+    f"q{family}_{window:02d}": (
+        f"SELECT A.k FROM A, B, C WHERE A.k = B.k + {family} AND B.k = C.k + {family} WINDOW {100 * (window + 1)} MS"
+    )
+    for family in range(FAMILIES)
+    for window in range(WINDOWS)
+}
+
+
+def decided(events: tuple[ms.events.Event, ...]) -> list[ms.events.Event]:
+    return [event for event in events if isinstance(event, PlanReviewed | MigrationBegun)]
+
+
+@pytest.mark.timeout(600)
+def test_200_queries_under_auto_in_one_run(spark: SparkSession, tmp_path: Path) -> None:
+    """Those that share a plan are reviewed and moved as one; every one of them is, and answers as embedded."""
+    place = Place(tmp_path)
+    engine, answers = ms.Engine(lanes=2), dict.fromkeys(QUERIES, 0)
+    for name in "ABC":
+        engine.create_stream(name, COLUMNS, timestamp="ts")
+    for name, sql in QUERIES.items():
+        engine.add_query(name, sql, BAD)
+    settings = {"review": "1 second", "horizon": "1 hour"}
+    engine.optimize(**settings)  # type: ignore[arg-type]
+    for step in range(STEPS):
+        tables = rows(step, BAD_FIRST, rate=30)
+        place.feed_together(step, tables)
+        answers = {name: answers[name] + table.num_rows for name, table in engine.push(tables).items()}
+    streams = [StreamSpec(name, COLUMNS, "ts") for name in "ABC"]
+    made = job(spark, place, streams, QUERIES, dict.fromkeys(QUERIES, BAD), 2).optimize(**settings)
+    run = made.start(trigger={"availableNow": True})
+    assert run.await_termination(300), "the job hangs"
+    files = {name: place.answers(name).glob("step=*/*.parquet") for name in QUERIES}
+    assert {name: sum(pq.read_metadata(file).num_rows for file in found) for name, found in files.items()} == answers
+    assert decided(run.events) == decided(engine.events)
+    reviewed = Counter(
+        query for event in decided(run.events) if isinstance(event, PlanReviewed) for query in event.queries
+    )
+    assert reviewed.keys() == QUERIES.keys(), "somebody starves"
+    assert any(isinstance(event, MigrationBegun) for event in run.events)
