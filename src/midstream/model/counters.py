@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from operator import attrgetter
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,11 @@ class Counters:
     moved: int = 0
     hops: int = 0
 
+    @staticmethod
+    def sum(many: Iterable[Counters]) -> Counters:
+        """All together."""
+        return Counters(*map(sum, zip(*map(_VALUES, many), strict=True)))
+
     def __add__(self, other: Counters) -> Counters:
         return Counters(
             self.rows_in + other.rows_in,
@@ -37,3 +44,6 @@ class Counters:
             self.moved + other.moved,
             self.hops + other.hops,
         )
+
+
+_VALUES = attrgetter(*(field.name for field in fields(Counters)))

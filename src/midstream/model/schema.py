@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.types as pt
@@ -29,6 +30,14 @@ class StreamSchema:
     timestamp: str
     lateness: int = 0
     idle_timeout: int | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        """Streams are in the keys of what is compiled once, and a schema takes its time."""
+        return hash((self.name, self.columns, self.timestamp, self.lateness, self.idle_timeout))
 
     def __post_init__(self) -> None:
         columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])

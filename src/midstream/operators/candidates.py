@@ -24,6 +24,9 @@ BLOCK = 1 << 22
 """Pairs of one block, unless a single needle has more."""
 
 
+HANDFUL = 64
+"""So many needles are searched for one by one."""
+
 DENSE, FEW = 4, 8
 """Codes that span less than so many times their number are found by counting; not for needles so many times fewer."""
 
@@ -39,6 +42,12 @@ class Ranges:
         """The pairs (left index, right index) in ascending order of the left index, in blocks."""
         counts = np.maximum(self.end - self.start, 0)
         total = np.cumsum(counts)
+        pairs = int(total[-1]) if len(total) else 0
+        if pairs <= BLOCK:
+            if pairs:
+                left = np.repeat(np.arange(len(counts)), counts)
+                yield left, np.arange(pairs) + np.repeat(self.start - (total - counts), counts)
+            return
         begin = 0
         while begin < len(counts):
             done = int(total[begin - 1]) if begin else 0
@@ -62,7 +71,7 @@ def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
 
 
 def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
-    if haystack.dtype == np.int64 and len(haystack):
+    if haystack.dtype == np.int64 and len(needles) > HANDFUL:
         low, high = int(haystack[0]), int(haystack[-1])
         if high - low < DENSE * min(len(haystack), FEW * len(needles)):
             return _counted_ranges(needles.view(np.int64), haystack.view(np.int64), low, high)

@@ -50,4 +50,4 @@ def ensure(lane: Lane, states: Sequence[tuple[Operator, StateSpec]], *, event: b
 
 def states_of(roots: Sequence[Operator]) -> list[tuple[Operator, StateSpec]]:
     """The states of all operators below the roots, children first."""
-    return [state for root in roots for operator in root.walk() for state in operator.states()]
+    return [state for root in roots for state in root.states_below]

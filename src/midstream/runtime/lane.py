@@ -121,7 +121,8 @@ class Lane:
     def count(self, operator: OperatorId, counters: Counters) -> None:
         """Add to what an operator did in this step; in any phase."""
         self._check(not self._finished, "nothing is counted once the lane is finished")
-        self._counters[operator] = self._counters.get(operator, Counters()) + counters
+        known = self._counters.get(operator)
+        self._counters[operator] = counters if known is None else known + counters
 
     def counted(self, operator: OperatorId) -> Counters:
         """What an operator did in this step so far."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Self
@@ -118,14 +118,19 @@ class Operator(ABC):
         with fault_located(self.describe):
             return self.advance(lane)
 
-    def walk(self, seen: set[int] | None = None) -> Iterator[Operator]:
-        """This operator and all below it, children first, each once (`seen` has the ids of those passed already)."""
-        seen = set() if seen is None else seen
-        if id(self) not in seen:
-            seen.add(id(self))
-            for child in self.children():
-                yield from child.walk(seen)
-            yield self
+    def walk(self) -> tuple[Operator, ...]:
+        """This operator and all below it, children first, each once."""
+        return self._below
+
+    @cached_property
+    def _below(self) -> tuple[Operator, ...]:
+        below = {id(operator): operator for child in self.children() for operator in child.walk()}
+        return (*below.values(), self)
+
+    @cached_property
+    def states_below(self) -> tuple[tuple[Operator, StateSpec], ...]:
+        """The states of this operator and of all below it, children first."""
+        return tuple(state for operator in self.walk() for state in operator.states())
 
     def drive(self, lane: Lane) -> Combinations:
         """The step's delta, with every operator below advanced.

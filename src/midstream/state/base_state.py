@@ -16,10 +16,12 @@ from midstream.model.window import EVENT_TIME, FOREVER, Clock
 from midstream.state.combinations import Combinations, Words
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
-from midstream.state.rows import NUMBER, BaseRows, RowRun, numbered, united
-from midstream.state.sorted_run import before_relived, is_dead
+from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
+from midstream.state.sorted_run import before_relived, is_alive, is_dead
 from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore, store_chunk
+
+Mask = npt.NDArray[np.bool_]
 
 TIME = "_ts"
 """The internal column of event time, int64 microseconds."""
@@ -57,6 +59,7 @@ class BaseState:
         self.old, self.next_row = list(old), next_row
         self.rows: BaseRows | None = None
         self.relived = False
+        self._masks: dict[int, tuple[RowRun, Mask | None]] = {}
 
     @staticmethod
     def load(
@@ -87,8 +90,9 @@ class BaseState:
 
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""
-        self.rows = BaseRows(self.old, RowRun(self.next_row, batch))
-        return self.combinations(batch, self.next_row)
+        arrived = self.combinations(batch, self.next_row)
+        self.rows = BaseRows(self.old, RowRun(self.next_row, batch, lifetimes=arrived.lifetimes()))
+        return arrived
 
     def nothing(self) -> RowRun:
         """A run of no rows, of the shape of the old ones, at the next number."""
@@ -116,10 +120,10 @@ class BaseState:
         total = 0
         for run in self.old:
             ref = run.ref
-            if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
+            if ref is not None and is_alive(ref, bounds):
                 total += ref.rows
                 continue
-            mask = self.combinations(run.batch, run.first).alive(bounds)
+            mask = self._alive(run, bounds)
             total += run.batch.num_rows if mask is None else int(mask.sum())
         return total
 
@@ -137,34 +141,45 @@ class BaseState:
         chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(runs))
         return StateListing(chunks, live, new.end, lineage=self.spec.lineage.digest if self.spec.lineage else "")
 
+    def _alive(self, run: RowRun, bounds: Mapping[Clock, int]) -> Mask | None:
+        """Which rows of an old run are alive; None when all of them."""
+        if id(run) not in self._masks:
+            self._masks[id(run)] = run, self.combinations(run.batch, run.first).alive(bounds)
+        return self._masks[id(run)][1]
+
     def _store(self, store: ChunkStore, name: str, run: RowRun) -> ChunkRef:
-        lifetimes = self.combinations(run.batch, run.first).lifetimes()
-        return store_chunk(store, name, run.batch, first=run.first, lifetimes=lifetimes)
+        lifetimes = run.known_lifetimes
+        if lifetimes is None:
+            lifetimes = self.combinations(run.batch, run.first).lifetimes()
+        return store_chunk(store, name, run.batch, first=run.first, lifetimes=dict(lifetimes))
 
     def _thinned(self, run: RowRun, bounds: Mapping[Clock, int]) -> RowRun:
         """The run without its dead rows, once they are most of it; queries that share rows let some go early."""
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
             return run
-        mask = self.combinations(run.batch, run.first).alive(bounds)
+        if run.ref is not None and is_alive(run.ref, bounds):
+            return run
+        mask = self._alive(run, bounds)
         if mask is None or not is_sparse(int(mask.sum()), len(mask)):
             return run
         return run.among(mask)
 
     def _merge(self, runs: list[RowRun]) -> list[RowRun]:
         gaps = any(one.end != other.first for one, other in pairwise(runs))
-        if gaps or any(NUMBER in s.batch.schema.names for s in runs):
+        if gaps or any(s.is_numbered for s in runs):
             runs = [replace(s, batch=numbered(s)) for s in runs]
         names = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
-        return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)))]
+        lifetimes = _united([s.known_lifetimes for s in runs])
+        return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)), lifetimes=lifetimes)]
 
     def _trim(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
         """Cut the dead rows off the front once they are most of the first chunk."""
         if not runs:
             return runs
         first = runs[0]
-        if NUMBER in first.batch.schema.names:
+        if first.is_numbered or (first.ref is not None and is_alive(first.ref, bounds)):
             return runs
-        mask = self.combinations(first.batch, first.first).alive(bounds)
+        mask = self._alive(first, bounds)
         if mask is None:
             return runs
         dead = int(mask.argmax()) if mask.any() else len(mask)
@@ -193,6 +208,14 @@ def relabelled(batch: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordB
             words = words | np.where(all_hold(lineage.conditions_of(one), batch), one.mask, 0)
     at = batch.schema.get_field_index(LINEAGE)
     return batch.set_column(at, LINEAGE, pa.array(words, pa.int64()))
+
+
+def _united(lifetimes: Sequence[Lifetimes | None]) -> Lifetimes | None:
+    """The lifetimes of several runs' rows together, if all are known."""
+    known = [one for one in lifetimes if one is not None]
+    if len(known) < len(lifetimes):
+        return None
+    return {clock: (min(one[clock][0] for one in known), max(one[clock][1] for one in known)) for clock in known[0]}
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:

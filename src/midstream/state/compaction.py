@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
@@ -44,17 +43,17 @@ def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[in
     """
     if len(sizes) <= most:
         return None
-    total = [0, *accumulate(sizes)]
-    runs = [
-        (total[end] - total[start], start, end)
-        for start in range(len(sizes))
-        for end in range(start + 2, len(sizes) + 1)
-        if 2 * max(sizes[start:end]) <= total[end] - total[start]
-    ]
-    if not runs:
-        return None
-    _, start, end = min(runs)
-    return start, end
+    best: tuple[int, int, int] | None = None
+    for start in reversed(range(len(sizes))):  # The newest are the smallest.
+        rows = greatest = sizes[start]
+        for end in range(start + 2, len(sizes) + 1):
+            rows += sizes[end - 1]
+            greatest = max(greatest, sizes[end - 1])
+            if best is not None and rows > best[0]:
+                break
+            if 2 * greatest <= rows and (best is None or (rows, start, end) < best):
+                best = rows, start, end
+    return best and best[1:]
 
 
 def is_sparse(live: int, rows: int) -> bool:

@@ -115,7 +115,7 @@ class JoinState:
         if self.spec.lineage is not None:
             clock = self.spec.lineage.clock
             known = ((born_in(run, clock), len(run)) for run in runs)
-            chunks = [replace(r, born=born, alive=alive) for r, (born, alive) in zip(chunks, known, strict=True)]
+            chunks = [_listed(ref, ref.slice, born, alive) for ref, (born, alive) in zip(chunks, known, strict=True)]
         return self._listing(tuple(chunks), runs)
 
     def _finish_slices(
@@ -136,7 +136,7 @@ class JoinState:
                 ref = run.ref or _stored(store, f"{name}-{len(chunks)}", run)
                 if run.ref is not None and run.ref.slice != at:
                     self.moved += len(run)
-                chunks.append(replace(ref, slice=at, born=born_in(run, lineage.clock), alive=len(run)))
+                chunks.append(_listed(ref, at, born_in(run, lineage.clock), len(run)))
             kept += inside
         return self._listing(tuple(chunks), kept)
 
@@ -162,6 +162,13 @@ def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
     (0, 1)
     """
     return min(bisect_left(cuts, max(now - born[1], 0)), len(cuts) - 1)
+
+
+def _listed(ref: ChunkRef, slice: int, born: tuple[int, int], alive: int) -> ChunkRef:
+    """A chunk as it is listed in a chain."""
+    if (ref.slice, ref.born, ref.alive) == (slice, born, alive):
+        return ref
+    return replace(ref, slice=slice, born=born, alive=alive)
 
 
 def _stored(store: ChunkStore, name: str, run: SortedRun) -> ChunkRef:

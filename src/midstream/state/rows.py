@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,22 +12,33 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.manifest import ChunkRef
+from midstream.model.window import Clock
 from midstream.state.combinations import Words
 
 NUMBER = "_number"
 """The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""
+
+Lifetimes = Mapping[Clock, tuple[int, int]]
+"""For each clock the least and the greatest end of a lifetime."""
 
 
 @dataclass(frozen=True)
 class RowRun:
     """A run of rows with ascending numbers, consecutive ones unless the batch has them in a column.
 
-    `ref` is None for rows that are not in the store yet.
+    `ref` is None for rows that are not in the store yet; `lifetimes` are then the least and the greatest end of their
+    lifetimes by clock, if they are known.
     """
 
     first: int
     batch: pa.RecordBatch
     ref: ChunkRef | None = None
+    lifetimes: Lifetimes | None = None
+
+    @property
+    def known_lifetimes(self) -> Lifetimes | None:
+        """Its lifetimes, if they are known."""
+        return self.lifetimes if self.ref is None else self.ref.lifetimes
 
     @property
     def end(self) -> int:
@@ -35,24 +46,31 @@ class RowRun:
         return self.first + int(self.batch.num_rows)
 
     @property
+    def is_numbered(self) -> bool:
+        """Whether the batch has the numbers in a column."""
+        return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
+
+    @property
     def numbers(self) -> Words:
         """The number of each row."""
-        if NUMBER in self.batch.schema.names:
+        if self.is_numbered:
             return np.asarray(self.batch.column(NUMBER).to_numpy(zero_copy_only=True), np.int64)
         return np.arange(self.first, self.end, dtype=np.int64)
 
     def among(self, mask: npt.NDArray[np.bool_]) -> RowRun:
         """These rows only, with their numbers."""
-        batch = self.batch if NUMBER in self.batch.schema.names else numbered(self)
-        return RowRun(self.first, batch.filter(pa.array(mask)))
+        return RowRun(self.first, numbered(self).filter(pa.array(mask)))
 
 
 def numbered(run: RowRun) -> pa.RecordBatch:
     """The rows of a run with their numbers as a column."""
-    if NUMBER in run.batch.schema.names:
+    if run.is_numbered:
         return run.batch
     return run.batch.append_column(NUMBER, pa.array(run.numbers))
 
+
+FEW_ROWS = 1 << 14
+"""A column of so few rows is put together as a whole: taking from run after run costs more."""
 
 _POOL = pa.system_memory_pool()
 # Arrow's default pool gives large buffers back at once, and each step's columns are then faulted in anew.
@@ -103,7 +121,7 @@ class BaseRows:
         self._sizes = np.array([s.batch.num_rows for s in self._runs], np.int64)
         self._places = np.cumsum(self._sizes) - self._sizes
         self._whole: dict[str, pa.Array] = {}
-        sparse = any(NUMBER in s.batch.schema.names for s in self._runs)
+        sparse = any(s.is_numbered for s in self._runs)
         self._numbers = np.concatenate([s.numbers for s in self._runs]) if sparse else None
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
@@ -113,7 +131,7 @@ class BaseRows:
         if self._numbers is None and len(self._runs) == 1:
             return _take(self._column(self._runs[0], name), refs - self._starts[0])
         total = int(self._sizes.sum())
-        if name in self._whole or len(refs) * 8 >= total or self._numbers is not None:
+        if name in self._whole or len(refs) * 8 >= total or total <= FEW_ROWS or self._numbers is not None:
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._runs]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
@@ -131,8 +149,9 @@ class BaseRows:
 
     def _column(self, run: RowRun, name: str) -> pa.Array:
         """The column of a run; NULLs where its rows were stored before any query read that column."""
-        if name in run.batch.schema.names:
-            return run.batch.column(name)
+        at = run.batch.schema.get_field_index(name)
+        if at >= 0:
+            return run.batch.column(at)
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
         return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -60,12 +62,18 @@ def _joined(codes: Sequence[Codes]) -> Codes:
 def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     """The rows of a run that are alive; looks inside only where the chunk's lifetimes straddle a bound."""
     ref = run.ref
-    if ref is not None and all(ref.lifetimes[c][0] >= bounds[c] for c in bounds if c in ref.lifetimes):
+    if ref is not None and is_alive(ref, bounds):
         return run
     mask = run.combinations.alive(bounds)
     if mask is None:
         return run
     return replace(run.take(mask), ref=ref, left_out=run.left_out)
+
+
+def is_alive(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
+    """Whether no row of a chunk is past its lifetime on any clock."""
+    lifetimes = ref.lifetimes
+    return all(lifetimes[clock][0] >= bound for clock, bound in bounds.items() if clock in lifetimes)
 
 
 def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
@@ -85,16 +93,40 @@ def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
 def to_batch(run: SortedRun) -> pa.RecordBatch:
     """A run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
     c = run.combinations
-    columns = {} if run.codes is None else {"code": pa.array(run.codes)}
-    columns.update({f"ref:{label}": pa.array(words) for label, words in c.refs.items()})
-    columns.update({f"now:{clock}": pa.array(words) for clock, words in c.valid_from.items()})
-    columns.update({f"until:{clock}": pa.array(words) for clock, words in c.valid_to.items()})
-    return pa.RecordBatch.from_pydict(columns)
+    columns = {} if run.codes is None else {"code": run.codes}
+    columns.update({f"ref:{label}": words for label, words in c.refs.items()})
+    columns.update({f"now:{clock}": words for clock, words in c.valid_from.items()})
+    columns.update({f"until:{clock}": words for clock, words in c.valid_to.items()})
+    return pa.RecordBatch.from_arrays([pa.array(words) for words in columns.values()], names=list(columns))
 
 
 def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
-    """The run that `to_batch` wrote, on the same memory."""
+    """The run that `to_batch` wrote, on the same memory; of a batch that lives on from step to step found once."""
+    read = _READ.get(id(batch))
+    if read is None or read[0]() is not batch or not _is_of(read[1], spec):
+        run = _read(batch, spec)
+        _READ[id(batch)] = weakref.ref(batch, partial(_forget, id(batch))), run
+    else:
+        run = read[1]
+    return SortedRun(run.codes, run.combinations, ref)
 
+
+_READ: dict[int, tuple[weakref.ref[pa.RecordBatch], SortedRun]] = {}
+"""The runs of batches that are in use, by identity."""
+
+
+def _is_of(run: SortedRun, spec: StateSpec) -> bool:
+    held = run.combinations
+    named = held.labels == tuple(spec.labels) and tuple(held.valid_to) == tuple(spec.clocks)
+    return named and (run.codes is None) == (spec.index == "scan")
+
+
+def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
+    if (read := _READ.get(key)) is not None and read[0] is gone:
+        del _READ[key]
+
+
+def _read(batch: pa.RecordBatch, spec: StateSpec) -> SortedRun:
     def words(name: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
 
@@ -103,4 +135,4 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
         {clock: words(f"now:{clock}") for clock in spec.clocks},
         {clock: words(f"until:{clock}") for clock in spec.clocks},
     )
-    return SortedRun(words("code") if spec.index != "scan" else None, combinations, ref)
+    return SortedRun(words("code") if spec.index != "scan" else None, combinations)

@@ -26,14 +26,19 @@ def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, Stream
 
 
 def conclude(
-    before: Manifest, plan: StepPlan, outputs: Mapping[LaneId, LaneOutput], seen: Mapping[str, Seen]
+    before: Manifest,
+    plan: StepPlan,
+    outputs: Mapping[LaneId, LaneOutput],
+    seen: Mapping[str, Seen],
+    progress: Mapping[str, StreamProgress] | None = None,
 ) -> tuple[Manifest, tuple[Event, ...]]:
     """The manifest after the step, and everything that happened in it.
 
-    `before` is the manifest the step began from; `outputs` has those of all lanes.
+    `before` is the manifest the step began from; `outputs` has those of all lanes, `progress` what `progress_after`
+    says, if that is known already.
     """
     manifest, step = plan.manifest, plan.manifest.step
-    progress = progress_after(plan, seen)
+    progress = progress_after(plan, seen) if progress is None else progress
     counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
     if plan.lanes_before != manifest.lanes:
         counted = _sum([counted, _dropped(before, outputs, counted)])
@@ -105,12 +110,10 @@ def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
     found: dict[str, Counters] = {}
     for output in outputs.values():
         for unit, operators in output.uses.items():
-            total = found.get(unit, Counters())
-            for operator in operators:
-                if (counters := output.counters.get(operator)) is not None and operator.slice is None:
-                    arrived = counters.rows_in if operator.kind == "source" else 0
-                    total += replace(counters, rows_in=arrived, rows_out=0)
-            found[unit] = total
+            did = [(o, output.counters[o]) for o in operators if o in output.counters and o.slice is None]
+            arrived = sum(counters.rows_in for operator, counters in did if operator.kind == "source")
+            own = replace(Counters.sum(counters for _, counters in did), rows_in=arrived, rows_out=0)
+            found[unit] = found[unit] + own if unit in found else own
     return found
 
 
@@ -147,9 +150,9 @@ def _sum(pieces: Iterable[Mapping[CounterKey, Counters]]) -> dict[CounterKey, Co
     total: dict[CounterKey, Counters] = {}
     for piece in pieces:
         for name, counters in piece.items():
-            total[name] = total.get(name, Counters()) + counters
+            total[name] = total[name] + counters if name in total else counters
     return total
 
 
 def _sum_all(counters: Mapping[CounterKey, Counters]) -> Counters:
-    return sum((c for key, c in counters.items() if key.operator.slice is None), Counters())
+    return Counters.sum(c for key, c in counters.items() if key.operator.slice is None)

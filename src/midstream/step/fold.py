@@ -16,7 +16,7 @@ from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
-from midstream.step.admission.admit import admit
+from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
@@ -57,11 +57,12 @@ def step(
     plan = plan_step(manifest, commands, chunks=store)
     before = watermarks(manifest.streams, manifest.progress)
     admitted = {
-        name: admit(schema, batch.get(name, schema.columns.empty_table()), before[name])
+        name: admit(schema, batch[name], before[name]) if name in batch else nothing_of(schema)
         for name, schema in manifest.streams.items()
     }
     seen = {name: rows.seen for name, rows in admitted.items()}
-    after = watermarks(manifest.streams, progress_after(plan, seen))
+    progress = progress_after(plan, seen)
+    after = watermarks(manifest.streams, progress)
     counts = {name: progress.rows for name, progress in manifest.progress.items()}
     clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
@@ -78,7 +79,7 @@ def step(
         return lane_step(program, lane, state_of(plan, lane.group, lane, store), share, clock, store)
 
     outputs = dict(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
-    concluded, events = conclude(manifest, plan, outputs, seen)
+    concluded, events = conclude(manifest, plan, outputs, seen, progress)
     return StepResult(
         concluded,
         {name: _together(name, outputs) for name in concluded.queries},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from midstream.language.parse import parsed
@@ -36,10 +36,14 @@ class StepPlan:
     migrations: Mapping[str, tuple[MigrationStart, ...]]
     events: tuple[Event, ...]
     changed: bool = False
+    _programs: dict[str, Program] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def program(self, group: str) -> Program:
         """What the lanes of a group run."""
-        return replace(compile_program(self.manifest, group, self.migrations), changed=self.changed)
+        if group not in self._programs:
+            found = compile_program(self.manifest, group, self.migrations)
+            self._programs[group] = replace(found, changed=self.changed)
+        return self._programs[group]
 
     def groups(self) -> tuple[str, ...]:
         """The lane groups in use, sorted."""

@@ -23,6 +23,7 @@ from midstream.sharing.results import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
 from midstream.step.draft import MigrationStart
+from midstream.step.requirements import Requirements
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Unit(ABC):
     binding: Binding
     formerly: str = field(default="", kw_only=True)
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False, kw_only=True)
+    _required: dict[str, Requirements] = field(default_factory=dict, repr=False, kw_only=True)
 
     @property
     @abstractmethod
@@ -153,6 +155,14 @@ class Unit(ABC):
             labelled = self.labelled(plan)
             self._boxes[notation] = PlanBox(labelled, plan.notation(), self.compile(labelled))
         return self._boxes[notation]
+
+    def requirements(self, box: Box) -> Requirements:
+        """What it stands on when a box runs it; of a plan by itself found once."""
+        if not isinstance(box, PlanBox) or self._boxes.get(box.notation) is not box:
+            return Requirements.of(box.operators(), self.kept, self.queues, self.operators)
+        if box.notation not in self._required:
+            self._required[box.notation] = Requirements.of(box.roots, self.kept, self.queues, self.operators)
+        return self._required[box.notation]
 
     def restored(self, snapshot: Mapping[str, Any]) -> Box:
         """The box that a snapshot is of; where strategies do not move state, what was on its way has arrived."""

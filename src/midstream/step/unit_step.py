@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from midstream.migration.discovery import strategy
@@ -11,16 +11,15 @@ from midstream.model.ids import OperatorId, StateId
 from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
-from midstream.operators.source import SourceOperator
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
-from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.step.draft import MigrationStart
 from midstream.step.held import hold_back, released
+from midstream.step.requirements import Requirements
 from midstream.step.unit import Unit
 
 
@@ -72,7 +71,7 @@ class UnitStep:
 
     def specs(self) -> list[StateSpec | RowsSpec]:
         """The states, base rows included, that the unit may read in this step."""
-        return specs_of(self.unit, self._ran)
+        return [spec for box in self._ran for spec in self.unit.requirements(box).specs]
 
     def recover(self) -> None:
         """Go on with the plan itself where a state is lost that only a migration under way could compute."""
@@ -96,7 +95,7 @@ class UnitStep:
 
         One that is computed anew emits an event, unless this step needs new states anyway (`changed`).
         """
-        kept = list(zip(self.box.results, self.unit.kept, strict=False))
+        kept = zip(self.box.results, self.unit.kept, strict=False)
         quiet = changed or bool(self._migrations)
         ensure(self.lane, [*states_of(self.box.operators()), *kept], event=not quiet)
 
@@ -122,7 +121,9 @@ class UnitStep:
         if self.box.withheld(self.lane) is not None:
             tables |= set(self.unit.held_tables.values())
         migrations, after = self._reports(), self.box.settled(self.lane)
-        return UnitOutcome(self.unit, after, [*self._ran, after], tables | needed(self.unit, after), migrations)
+        ran = {id(box): self.unit.requirements(box) for box in (*self._ran, after)}
+        needed = tables | ran[id(after)].states
+        return UnitOutcome(self.unit, after, tuple(ran.values()), needed, migrations)
 
     def _reports(self) -> dict[str, dict[str, Any]]:
         """What the unit's migrations did in this step, those included that began and ended in it."""
@@ -145,7 +146,7 @@ class UnitOutcome:
         self,
         unit: Unit,
         box: Box,
-        ran: Sequence[Box],
+        ran: Sequence[Requirements],
         needed: set[StateId],
         migrations: Mapping[str, dict[str, Any]],
     ) -> None:
@@ -154,27 +155,6 @@ class UnitOutcome:
 
     def operators(self) -> tuple[OperatorId, ...]:
         """The ids of all counters that belong to the unit, sorted."""
-        ids = {id for box in self._ran for op in operators_of(box) for id in op.counted}
-        ids |= {OperatorId.of_state(state) for box in self._ran for state in needed(self.unit, box)}
-        return tuple(sorted(ids | set(self.unit.operators)))
-
-
-def specs_of(unit: Unit, boxes: Iterable[Box]) -> list[StateSpec | RowsSpec]:
-    """The states, base rows included, that a unit stands on when these boxes run it."""
-    specs: list[StateSpec | RowsSpec] = list(unit.kept)
-    for box in boxes:
-        specs += [spec for _, spec in states_of(box.operators())]
-        specs += [op.spec for op in operators_of(box) if isinstance(op, SourceOperator) and op.spec.kept]
-    return specs
-
-
-def needed(unit: Unit, box: Box) -> set[StateId]:
-    """The ids of everything that must be listed for a unit to go on with a box."""
-    tables = {table for op in operators_of(box) for table in op.tables()}
-    return set(unit.queues) | tables | {spec.id for spec in specs_of(unit, [box])}
-
-
-def operators_of(box: Box) -> Iterator[Operator]:
-    """All operators that a box runs."""
-    for root in box.operators():
-        yield from root.walk()
+        if len(self._ran) == 1:
+            return self._ran[0].counted
+        return tuple(sorted({id for one in self._ran for id in one.counted}))

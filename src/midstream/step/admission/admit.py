@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -66,17 +68,32 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> 
     in its original form. A missing column is an `InputError`, other columns are ignored.
     """
     check_columns(schema, table.column_names)
-    reading = read_rows(schema, _one_batch(table.select(schema.columns.names)))
+    names = schema.columns.names
+    reading = read_rows(schema, _one_batch(table if table.column_names == names else table.select(names)))
     judged = judge(reading.times, watermark)
-    read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*schema.columns.names, TIME])
-    late = read.slice(0, 0) if judged.late is None else read.filter(pa.array(judged.late))
-    dead = table.slice(0, 0) if judged.dead is None else _in_plain_types(table).filter(pa.array(judged.dead))
+    read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*names, TIME])
+    nothing = _nothing(schema)
+    late = nothing.late if judged.late is None else late_rows(read.filter(pa.array(judged.late)), watermark)
+    dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, reading.reasons)
     return Admitted(
-        read if judged.entering is None else read.filter(pa.array(judged.entering)),
-        late_rows(late, watermark),
-        dead_letters(dead, [reading.reasons[row] for row in sorted(reading.reasons)]),
-        judged.seen,
+        read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
     )
+
+
+def nothing_of(schema: StreamSchema) -> Admitted:
+    """What is admitted of a stream that brings no row."""
+    return _nothing(schema)
+
+
+@lru_cache(maxsize=1 << 12)
+def _nothing(schema: StreamSchema) -> Admitted:
+    columns = schema.columns.empty_table()
+    rows = _one_batch(columns).append_column(TIME, pa.array([], pa.int64()))
+    return Admitted(rows, late_rows(rows, 0), dead_letters(columns, []), Seen())
+
+
+def _dead(table: pa.Table, dead: Mask, reasons: Mapping[int, str]) -> pa.Table:
+    return dead_letters(_in_plain_types(table).filter(pa.array(dead)), [reasons[row] for row in sorted(reasons)])
 
 
 def check_columns(schema: StreamSchema, given: list[str]) -> None:

@@ -126,8 +126,9 @@ def _times(column: pa.Array, name: str, reasons: dict[int, str]) -> pa.Array:
         )
     if _is_text(column.type):
         column = pa.concat_arrays(_cast(column, pa.field(name, pa.timestamp("us")), 0, reasons))
-    for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
-        reasons.setdefault(row, null_time(name))
+    if column.null_count:
+        for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
+            reasons.setdefault(row, null_time(name))
     return pa.array(band_codes(column)[0])
 
 

@@ -1,0 +1,39 @@
+"""What a unit stands on when a box runs it: states, and the ids that count its work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from midstream.model.ids import OperatorId, StateId
+from midstream.operators.ensure import states_of
+from midstream.operators.source import SourceOperator
+from midstream.runtime.operator import Operator
+from midstream.state.specs import RowsSpec, StateSpec
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """The `specs` of the states that are read, base rows included; the ids of all `states`, tables and queues that must
+    be listed for the unit to go on; and the ids that are `counted`, sorted.
+    """
+
+    specs: tuple[StateSpec | RowsSpec, ...]
+    states: frozenset[StateId]
+    counted: tuple[OperatorId, ...]
+
+    @staticmethod
+    def of(
+        roots: Sequence[Operator],
+        kept: Iterable[StateSpec],
+        queues: Iterable[StateId],
+        counters: Iterable[OperatorId],
+    ) -> Requirements:
+        """Those of the operators of these roots, and of a unit that has `kept` states, `queues` and `counters` too."""
+        operators = [operator for root in roots for operator in root.walk()]
+        rows = [op.spec for op in operators if isinstance(op, SourceOperator) and op.spec.kept]
+        specs = (*kept, *(spec for _, spec in states_of(roots)), *rows)
+        tables = {table for operator in operators for table in operator.tables()}
+        states = frozenset({*queues, *tables, *(spec.id for spec in specs)})
+        counted = {id for operator in operators for id in operator.counted} | set(map(OperatorId.of_state, states))
+        return Requirements(specs, states, tuple(sorted(counted | set(counters))))
