@@ -30,7 +30,9 @@ from midstream.step.admission.outputs import appended
 from midstream.step.fold import StepResult
 
 SIDE_BY_SIDE = 1 << 20
-"""From so many bytes of results on they are written beside the chunks; with less, threads only wait for each other."""
+"""From so many bytes of results on they are written beside the chunks even where no write waits for the disk: with
+less, threads only wait for each other.
+"""
 
 
 class EngineCheckpoint:
@@ -105,19 +107,21 @@ class EngineCheckpoint:
             return [list(file) for file in self.outputs.stage_tables(before, manifest, tables, attempt)]
 
         self.reach("amid_tasks", manifest.step)
-        if sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
+        if not self.folders.durable and sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
             files, after = stage(), self.store.written(manifest)
+            self._commits.note(manifest, events)
         else:
-            staged = pool.submit(stage)
+            # Each of them waits for the disk, and none for another.
+            staged, noted = pool.submit(stage), pool.submit(self._commits.note, manifest, events)
             try:
                 after = self.store.written(manifest, pool.map)
             finally:
-                wait([staged])
-            files = staged.result()
+                wait([staged, noted])
+            files, _ = staged.result(), noted.result()
         self.reach("after_chunks", manifest.step)
         after = self._marked(after, files)
         try:
-            self._commits.publish(after, events)
+            self._commits.publish(after)
         except LostCheckpointError as error:
             self._lost = error
             raise

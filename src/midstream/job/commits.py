@@ -27,9 +27,15 @@ class Commits:
     outputs: Outputs
     crash: CrashPoint
 
-    def publish(self, manifest: Manifest, events: Iterable[Event]) -> None:
-        """Commit a step. Raises `LostCheckpointError` where another process has taken the checkpoint over."""
+    def note(self, manifest: Manifest, events: Iterable[Event]) -> None:
+        """Write what happened in a step that is about to be committed."""
         self.outputs.folders.events.write(manifest.step, manifest.time_line, events)
+
+    def publish(self, manifest: Manifest) -> None:
+        """Commit a step, whose events are noted.
+
+        Raises `LostCheckpointError` where another process has taken the checkpoint over.
+        """
         self.crash.reach("before_manifest", manifest.step)
         self.writer.commit(manifest)
         self.crash.reach("after_manifest", manifest.step)

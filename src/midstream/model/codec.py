@@ -62,6 +62,18 @@ class Text:
         raise NotImplementedError
 
 
+class Lasting:
+    """The base of frozen dataclasses of which many stay from step to step: each value is encoded once, and whoever gets
+    what it is encoded as must not change it.
+    """
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != _WRITTEN}
+
+
+_WRITTEN = "_written"
+
+
 def encode(value: Any) -> Any:
     """A frozen value as JSON values.
 
@@ -108,6 +120,7 @@ class _Record:
         self._kind = kind
         self._tag: str | None = kind.tag if issubclass(kind, Tagged) else None
         self._complete = issubclass(kind, Complete)
+        self._lasting = issubclass(kind, Lasting)
 
     @cached_property
     def _fields(self) -> list[tuple[Field[Any], str, _Form | None]]:
@@ -137,6 +150,14 @@ class _Record:
     def encode(self, value: Any) -> dict[str, Any]:
         if type(value) is not self._kind:
             return _record(type(value)).encode(value)
+        if not self._lasting:
+            return self._written(value)
+        known: dict[str, Any] | None = value.__dict__.get(_WRITTEN)
+        if known is None:
+            known = value.__dict__[_WRITTEN] = self._written(value)
+        return known
+
+    def _written(self, value: Any) -> dict[str, Any]:
         written: dict[str, Any] = {self._tag: value.kind} if self._tag else {}
         for (name, write, default), item in zip(self._writers, self._values(value), strict=True):
             if item is not default and item != default:

@@ -22,6 +22,9 @@ class LaneId(Text):
     group: str
     number: int
 
+    def __hash__(self) -> int:
+        return hash(self.group) ^ self.number
+
     @override
     def __str__(self) -> str:
         return f"{self.group}.{self.number}"
@@ -88,6 +91,9 @@ class CounterKey(Text):
 
     group: str
     operator: OperatorId
+
+    def __hash__(self) -> int:
+        return hash(self.operator)  # A text knows its own.
 
     @override
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from midstream.model.codec import Complete
+from midstream.model.codec import Complete, Lasting
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
@@ -30,7 +30,7 @@ DEFAULT_SHARING = "auto"
 
 
 @dataclass(frozen=True)
-class ChunkRef:
+class ChunkRef(Lasting):
     """One immutable chunk in the store, and what must be known of it without reading it.
 
     `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each
@@ -48,6 +48,10 @@ class ChunkRef:
     born: tuple[int, int] | None = None
     slice: int = 0
     alive: int = 0
+
+    def kept_as(self, name: str, bytes: int, checksum: int) -> ChunkRef:
+        """The chunk where a store has put it; `replace` takes its time, and this is done for every chunk."""
+        return ChunkRef(name, self.rows, bytes, checksum, self.first, self.lifetimes, self.born, self.slice, self.alive)
 
 
 @dataclass(frozen=True)

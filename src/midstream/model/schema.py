@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.model.codec import Lasting
 from midstream.model.errors import InputError
 
 RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
@@ -15,7 +17,7 @@ RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
 
 
 @dataclass(frozen=True)
-class StreamSchema:
+class StreamSchema(Lasting):
     """A stream: its columns, which of them is the event time, and how much disorder it may have.
 
     `lateness` and `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
@@ -33,6 +35,9 @@ class StreamSchema:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # Another process hashes otherwise.
 
     @cached_property
     def _hash(self) -> int:

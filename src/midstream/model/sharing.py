@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 ALWAYS = -(2**63)
 """The event time from which on rows are kept that were kept from the beginning."""
@@ -59,6 +60,11 @@ class SharedSource:
     filters: Mapping[str, SourceFilter] = field(default_factory=dict)
     columns: Mapping[str, int] = field(default_factory=dict)
 
+    @cached_property
+    def text(self) -> str:
+        """All it says; equal texts are of equal sources."""
+        return str(self)
+
 
 @dataclass(frozen=True)
 class Demand:
@@ -97,3 +103,8 @@ class Chain:
     split_from: str = ""
     former_name: str = ""
     renamed_in: int = 0
+
+    @cached_property
+    def text(self) -> str:
+        """All it says; equal texts are of equal chains."""
+        return str(self)

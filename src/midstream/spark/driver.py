@@ -192,7 +192,8 @@ class Driver:
         published = {"declared": self.declared.to_json(), "files": [list(file) for file in gathered.files]}
         published |= self._log.noted(after.step)
         after = replace(after, published=published)
-        self._commits.publish(after, events)
+        self._commits.note(after, events)
+        self._commits.publish(after)
         self.manifest, self.reconciled = after, True
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)

@@ -29,7 +29,9 @@ class Combinations:
     valid_to: Mapping[Clock, Words]
 
     def __len__(self) -> int:
-        return len(next(iter(self.refs.values())))
+        for words in self.refs.values():
+            return len(words)
+        raise ValueError("combinations have sources")
 
     @property
     def labels(self) -> tuple[str, ...]:

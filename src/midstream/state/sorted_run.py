@@ -97,7 +97,9 @@ def to_batch(run: SortedRun) -> pa.RecordBatch:
     columns.update({f"ref:{label}": words for label, words in c.refs.items()})
     columns.update({f"now:{clock}": words for clock, words in c.valid_from.items()})
     columns.update({f"until:{clock}": words for clock, words in c.valid_to.items()})
-    return pa.RecordBatch.from_arrays([pa.array(words) for words in columns.values()], names=list(columns))
+    batch = pa.RecordBatch.from_arrays([pa.array(words) for words in columns.values()], names=list(columns))
+    _remember(batch, SortedRun(run.codes, c))
+    return batch
 
 
 def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = None) -> SortedRun:
@@ -105,7 +107,7 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
     read = _READ.get(id(batch))
     if read is None or read[0]() is not batch or not _is_of(read[1], spec):
         run = _read(batch, spec)
-        _READ[id(batch)] = weakref.ref(batch, partial(_forget, id(batch))), run
+        _remember(batch, run)
     else:
         run = read[1]
     return SortedRun(run.codes, run.combinations, ref)
@@ -113,6 +115,10 @@ def from_batch(batch: pa.RecordBatch, spec: StateSpec, ref: ChunkRef | None = No
 
 _READ: dict[int, tuple[weakref.ref[pa.RecordBatch], SortedRun]] = {}
 """The runs of batches that are in use, by identity."""
+
+
+def _remember(batch: pa.RecordBatch, run: SortedRun) -> None:
+    _READ[id(batch)] = weakref.ref(batch, partial(_forget, id(batch))), run
 
 
 def _is_of(run: SortedRun, spec: StateSpec) -> bool:

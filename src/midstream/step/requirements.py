@@ -32,7 +32,7 @@ class Requirements:
         """Those of the operators of these roots, and of a unit that has `kept` states, `queues` and `counters` too."""
         operators = [operator for root in roots for operator in root.walk()]
         rows = [op.spec for op in operators if isinstance(op, SourceOperator) and op.spec.kept]
-        specs = (*kept, *(spec for _, spec in states_of(roots)), *rows)
+        specs: tuple[StateSpec | RowsSpec, ...] = (*kept, *(spec for _, spec in states_of(roots)), *rows)
         tables = {table for operator in operators for table in operator.tables()}
         states = frozenset({*queues, *tables, *(spec.id for spec in specs)})
         counted = {id for operator in operators for id in operator.counted} | set(map(OperatorId.of_state, states))

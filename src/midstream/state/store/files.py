@@ -30,6 +30,7 @@ _AT = "@"
 """In the name of a chunk that lies with others in a file: what is before it names the file, after it is its place."""
 
 _ALIGNMENT = 64
+_UNCOMPRESSED = pa.ipc.IpcWriteOptions(compression=None)  # Or mapped columns would have to be copied to be read.
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
 
 
@@ -241,8 +242,7 @@ def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
     metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION}
     marked = batch.replace_schema_metadata(metadata)
     sink = pa.BufferOutputStream()
-    # Uncompressed, or the mapped columns would have to be copied to be read.
-    with pa.ipc.new_file(sink, marked.schema, options=pa.ipc.IpcWriteOptions(compression=None)) as writer:
+    with pa.ipc.new_file(sink, marked.schema, options=_UNCOMPRESSED) as writer:
         writer.write_batch(marked)
     return sink.getvalue()
 

@@ -161,10 +161,10 @@ class LocalStorage(Storage):
 
         Nothing is removed through a link that leads elsewhere.
         """
-        folders, own = set(), os.path.realpath(self._root)
+        folders = set[str]()
         for name in names:
             folder = os.path.dirname(self.path(name))
-            if folder not in folders and os.path.commonpath((own, os.path.realpath(folder))) != own:
+            if folder not in folders and self._leads_out(name):
                 raise SinkError(
                     "a link leads out of the folder", place=folder, remedy="see who made it, and remove the link"
                 )
@@ -181,6 +181,16 @@ class LocalStorage(Storage):
                 os.rmdir(folder)
                 if outer != self._root:
                     os.rmdir(outer)
+
+    def _leads_out(self, name: str) -> bool:
+        """Whether a link on the way from the root to a file leads elsewhere."""
+        outer = os.path.dirname(name)
+        while outer:
+            if os.path.islink(self.path(outer)) or os.path.basename(outer) == "..":
+                own = os.path.realpath(self._root)
+                return os.path.commonpath((own, os.path.realpath(os.path.dirname(self.path(name))))) != own
+            outer = os.path.dirname(outer)
+        return False
 
     def remove_folder(self, folder: str) -> None:
         """Rename the folder first, so that it is gone at once; the one it was in goes too if it is empty then."""

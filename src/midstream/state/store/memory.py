@@ -37,7 +37,7 @@ class MemoryStore:
         # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
         names = chain([name], (f"{name}~{number}" for number in count(1)))
         final = next(free for free in names if _same(self._chunks.setdefault(free, batch), batch))
-        return final, batch.nbytes, 0
+        return final, size_of(batch), 0
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """The very batch that was put."""
@@ -63,6 +63,16 @@ class MemoryStore:
         """Let go of chunks that no manifest lists any more; unknown names are passed over."""
         for name in names:
             self._chunks.pop(name, None)
+
+
+def size_of(batch: pa.RecordBatch) -> int:
+    """The bytes of a batch, `nbytes`; where its buffers are no larger than its values need, that is known at once."""
+    total: int = batch.get_total_buffer_size()
+    try:
+        least = batch.num_rows * sum(kind.bit_width for kind in batch.schema.types) // 8
+    except ValueError:  # Texts have no width.
+        return int(batch.nbytes)
+    return total if total == least else int(batch.nbytes)
 
 
 def _same(held: pa.RecordBatch, batch: pa.RecordBatch) -> bool:

@@ -67,8 +67,8 @@ class WriteBackStore:
         if not refs:
             return manifest
         batches = {name: self._memory.get(ref) for name, ref in refs.items()}
-        small = [name for name, batch in batches.items() if batch.nbytes <= SMALL]
-        large = [name for name, batch in batches.items() if batch.nbytes > SMALL]
+        small = [name for name, ref in refs.items() if ref.bytes <= SMALL]
+        large = [name for name, ref in refs.items() if ref.bytes > SMALL]
         found = dict(zip(large, each(lambda name: self.files.put(name, batches[name]), large), strict=True))
         if small:
             label = f"{manifest.step:08d}-small.{next(self._written)}"
@@ -77,7 +77,7 @@ class WriteBackStore:
         for name, (file, _, _) in found.items():
             self._memory.rename(name, file)
         self._fresh.clear()
-        return _listing(manifest, {n: replace(refs[n], name=f, bytes=b, checksum=c) for n, (f, b, c) in found.items()})
+        return _listing(manifest, {name: refs[name].kept_as(*kept) for name, kept in found.items()})
 
     def retain(self, names: Iterable[str]) -> None:
         """Let go in memory of every chunk but these."""
