@@ -38,6 +38,7 @@ bench: venv ## the measurements: Spark's own join and DuckDB beside ours, change
 	@$(bin)/python -m benchmarks.durable
 	@$(bin)/python -m benchmarks.plan_search
 	@$(bin)/python -m benchmarks.estimates
+	@$(bin)/python -m benchmarks.small_steps
 	@$(with_java) $(bin)/python -m benchmarks.checkpoints
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments

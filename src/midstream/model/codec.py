@@ -62,7 +62,7 @@ class Text:
         raise NotImplementedError
 
 
-class Lasting:
+class EncodedOnce:
     """The base of frozen dataclasses of which many stay from step to step: each value is encoded once, and whoever gets
     what it is encoded as must not change it.
     """
@@ -120,7 +120,7 @@ class _Record:
         self._kind = kind
         self._tag: str | None = kind.tag if issubclass(kind, Tagged) else None
         self._complete = issubclass(kind, Complete)
-        self._lasting = issubclass(kind, Lasting)
+        self._once = issubclass(kind, EncodedOnce)
 
     @cached_property
     def _fields(self) -> list[tuple[Field[Any], str, _Form | None]]:
@@ -150,7 +150,7 @@ class _Record:
     def encode(self, value: Any) -> dict[str, Any]:
         if type(value) is not self._kind:
             return _record(type(value)).encode(value)
-        if not self._lasting:
+        if not self._once:
             return self._written(value)
         known: dict[str, Any] | None = value.__dict__.get(_WRITTEN)
         if known is None:

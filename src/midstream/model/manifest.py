@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from midstream.model.codec import Complete, Lasting
+from midstream.model.codec import Complete, EncodedOnce
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
@@ -30,7 +30,7 @@ DEFAULT_SHARING = "auto"
 
 
 @dataclass(frozen=True)
-class ChunkRef(Lasting):
+class ChunkRef(EncodedOnce):
     """One immutable chunk in the store, and what must be known of it without reading it.
 
     `first` is the number of its first row (base rows are numbered in order of arrival); `lifetimes` gives for each

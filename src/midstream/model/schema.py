@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.model.codec import Lasting
+from midstream.model.codec import EncodedOnce
 from midstream.model.errors import InputError
 
 RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
@@ -17,7 +17,7 @@ RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
 
 
 @dataclass(frozen=True)
-class StreamSchema(Lasting):
+class StreamSchema(EncodedOnce):
     """A stream: its columns, which of them is the event time, and how much disorder it may have.
 
     `lateness` and `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
