@@ -48,7 +48,7 @@ def match(
     scan all.
     """
     found = []
-    for left_at, right_at in _candidates(on, left, right):
+    for left_at, right_at in _candidates(on, left, right) if len(left) and len(right) else ():
         if on.verify:
             left_at, right_at = _verified(lane, rows, on, left, left_at, right, right_at)
         pairs = pair(left.combinations, left_at, right.combinations, right_at)

@@ -70,7 +70,8 @@ class WindowJoin(Operator):
         arrived = (self.left.delta(lane), self.right.delta(lane))
         new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
-        pairs = [(new_left, run) for run in right.old] + [(run, new_right) for run in left.old]
+        pairs = [(new_left, run) for run in right.old if len(new_left)]
+        pairs += [(run, new_right) for run in left.old if len(new_right)]
         pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]
         found = self._matched(lane, pairs)
         if self.sliced:

@@ -1,0 +1,69 @@
+"""What a small step costs, in counts that no machine changes: it must not grow again unnoticed."""
+
+from __future__ import annotations
+
+import cProfile
+import os
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from tests.unit.building import table
+
+PUSHES = 9
+"""Of so many the one in the middle counts: states are compacted, and plans reviewed, now and then."""
+
+
+def engine(streams: int, checkpoint: Path | None = None) -> ms.Engine:
+    """An engine with a join of so many streams, whose windows hold 20 pushes."""
+    made, names = ms.Engine(checkpoint=checkpoint), [f"S{number}" for number in range(streams)]
+    for name in names:
+        made.create_stream(name, "k BIGINT, ts TIMESTAMP, v DOUBLE", timestamp="ts")
+    tied = " AND ".join(f"S0.k = {name}.k" for name in names[1:])
+    made.add_query("join", f"SELECT S0.k FROM {', '.join(names)} WHERE {tied} WINDOW 20 SECONDS")
+    for number in range(24):
+        made.push(rows(streams, number))
+    return made
+
+
+def rows(streams: int, number: int, count: int = 10) -> dict[str, pa.Table]:
+    """The push of this number: so many rows of each stream, each of which joins with one of every other."""
+    keys = [10 * number + row for row in range(count)]
+    given = table([number] * count, k=keys, v=[0.5] * count)
+    return {f"S{stream}": given.select(["k", "ts", "v"]) for stream in range(streams)}
+
+
+def calls(made: ms.Engine, streams: int, count: int = 10) -> float:
+    """How many Python calls a push makes."""
+    found = []
+    for given in [rows(streams, number, count) for number in range(24, 24 + PUSHES)]:
+        profile = cProfile.Profile()
+        profile.enable()
+        made.push(given)
+        profile.disable()
+        found.append(sum(entry.callcount for entry in profile.getstats()))
+    return median(found)
+
+
+def test_a_push_of_30_rows_makes_few_calls() -> None:
+    assert calls(engine(3), 3) < 6_000
+
+
+def test_a_push_that_brings_nothing_makes_fewer() -> None:
+    assert calls(engine(3), 3, count=0) < 4_500
+
+
+def test_the_calls_of_a_push_grow_with_the_joins_and_not_with_their_square() -> None:
+    assert calls(engine(12), 12, count=1) < 2.6 * calls(engine(6), 6, count=1)
+
+
+def test_a_push_waits_for_the_disk_a_handful_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file and its folder each for results, chunks, events and manifest; the folders of the staging and the sink."""
+    with engine(2, tmp_path / "checkpoint") as made:
+        waited, fsync = list[int](), os.fsync
+        monkeypatch.setattr(os, "fsync", lambda handle: waited.append(handle) or fsync(handle))
+        assert made.push(rows(2, 24))["join"].num_rows
+        assert len(waited) <= 13
