@@ -116,8 +116,10 @@ class EngineCheckpoint:
             try:
                 after = self.store.written(manifest, pool.map)
             finally:
-                wait([staged, noted])
-            files, _ = staged.result(), noted.result()
+                wait([staged])
+                wait([noted])
+            noted.result()
+            files = staged.result()
         self.reach("after_chunks", manifest.step)
         after = self._marked(after, files)
         try:
