@@ -34,9 +34,11 @@ import pyarrow.parquet as pq
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.job.doctor import examine
 from midstream.migration.discovery import discovered
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError
+from midstream.model.events import StepDelayed
 from midstream.sharing.discovery import schemes
 from midstream.sinks.contract import STAGING
 from midstream.state.store.chunk_cache import FOLDER
@@ -239,6 +241,8 @@ class Round:
             assert_each_step_same(self.by_step(name, len(steps)), answer, name)
             self.done["results"] += answer.table.num_rows
         self.done |= Counter(event["event"] for event in events)
+        if self.done[StepDelayed.kind]:  # A step that is done again leaves what it had staged until the next start.
+            examine(f"{self.kept}/checkpoint", repair=True)
         staged = [name for name in specs if name not in until and self.names(f"answers/{name}/{STAGING}")]
         left = [*staged, *(name for name in self.names("checkpoint/late") if "/step=" in name)]
         assert not left, f"left behind, or late: {left}"
@@ -247,7 +251,7 @@ class Round:
         """What stands in the query's sink."""
         found: list[list[pa.Table]] = [[] for _ in range(steps)]
         for name in self.names(f"answers/{query}"):
-            if step := re.search(r"/step=(\d+)/.*[.]parquet", name):
+            if step := re.fullmatch(rf"answers/{query}/step=(\d+)/[^/]+[.]parquet", name):
                 found[int(step[1])].append(pq.read_table(pa.BufferReader(storage_at(self.kept).read(name))))
         return [pa.concat_tables(tables) if tables else None for tables in found]
 
