@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from weakref import WeakKeyDictionary
@@ -13,6 +13,7 @@ from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.alternatives import Alternatives, cost_model
+from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.discovery import policy
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
@@ -89,6 +90,7 @@ class Reviewing:
             step=self.manifest.step,
             options=self.one.settings.options,
             memory=kept.memory if kept.policy == self.one.settings.policy else {},
+            at_rates=self.at_rates,
         )
 
     def decide(self) -> Decision:
@@ -117,6 +119,11 @@ class Reviewing:
     def alternatives(self) -> tuple[WeighedPlan, ...]:
         """The other plans that are allowed, the cheapest first."""
         return self.plans.others
+
+    def at_rates(self, plans: Sequence[str]) -> CostAtRates:
+        """What plans would cost at other rates and selectivities."""
+        trees = [parse_plan(plan, self.query) for plan in plans]
+        return CostAtRates.of(trees, self.estimate, self.plans.model)
 
     def sure_gain(self, plan: str) -> float:
         """What a plan saves even where the figures are wrong."""
