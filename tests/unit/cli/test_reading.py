@@ -37,6 +37,10 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
         "name": "pairs", "plan": "((A B) C)", "since": 0, "joined": 0, "sees": "all", "exact_from": None, "sink": {},
         "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
         "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0,
+        "optimizer": {
+            "mode": "suggest", "policy": "adaptive", "pinned": False, "decision": "", "reason": "", "proposal": None,
+            "foreseen": None, "real": None,
+        },
     }  # fmt: skip
     assert query["state_rows"] == report["state_rows"] and query["state_bytes"] == report["state_bytes"] > 0
     assert query["counters"] == vars(job.manifest.queries["pairs"].counters) and query["counters"]["rows_out"] == 3
