@@ -64,6 +64,8 @@ def keep(draft: Draft, query: str, kept: Optimization) -> None:
 def _review(draft: Draft, reviewing: Reviewing) -> None:
     one, shown_to = reviewing.one, reviewing.review
     decision = reviewing.decide()
+    if decision.plan == reviewing.running.plan:
+        decision = replace(decision, plan=None)
     if decision.plan is not None and shown_to.weighed(decision.plan) is None:
         decision = replace(decision, plan=None, reason=f"the policy chose {decision.plan}, which is not allowed")
     cost = None if decision.plan is None else reviewing.predict(decision.plan)
