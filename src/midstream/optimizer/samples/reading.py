@@ -103,7 +103,9 @@ def _own_rows(manifest: Manifest, observed: Observed, spec: RowsSpec, label: str
     demand = manifest.queries[observed.name].demands.get(label)
     if spec.lineage is None or demand is None:
         return None
-    return OwnRows(1 << spec.lineage.bit(demand.filter), demand.size)
+    # Where selections are pulled up, rows are kept whether they pass the query's filter or not, and joined so.
+    filters = {one.text: one for one in spec.lineage.filters}
+    return OwnRows(filters.get(demand.filter, spec.lineage.filters[0]).mask, demand.size)
 
 
 def _budget(query: Query, alias: str, budget: int) -> int:

@@ -12,6 +12,7 @@ from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
 from midstream.optimizer.policies.base import Decision, SwitchCost
+from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
@@ -39,11 +40,23 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
         try:
             _review(attempt, Reviewing(draft.manifest, one, now, store))
         except MidstreamError as error:
-            keep(draft, one.lead, replace(one.kept, reviewed=now))
-            draft.events.append(ReviewFailed(draft.manifest.step, one.lead, str(error)))
+            _failed(draft, one, now, str(error))
+        except MemoryError:
+            raise
+        except Exception as fault:
+            # Answers do not depend on reviews: a fault of one must not keep a step from being done.
+            if checks.are_on():
+                raise
+            _failed(draft, one, now, f"a fault of the review, please report it: {type(fault).__name__}: {fault}")
         else:
             draft = attempt
     return draft
+
+
+def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
+    """Have a review that failed be over; the queries run on by their plan until the next one."""
+    keep(draft, one.lead, replace(one.kept, reviewed=now))
+    draft.events.append(ReviewFailed(draft.manifest.step, one.lead, reason))
 
 
 def begun(manifest: Manifest, now: int) -> Manifest:

@@ -1,0 +1,41 @@
+"""A review that fails costs a query nothing but the review."""
+
+from __future__ import annotations
+
+import contextvars
+
+import pytest
+
+import midstream as ms
+from midstream.model.events import ReviewFailed
+from midstream.optimizer.policies.adaptive import Adaptive
+from midstream.optimizer.policies.base import Decision, Review
+from tests.optimizer.drifting import BAD_FIRST, engine, query, reviews, rows, run
+
+
+def _failed(made: ms.Engine) -> list[str]:
+    return [event.reason for event in made.events if isinstance(event, ReviewFailed)]
+
+
+@pytest.mark.parametrize("sharing", ["pull_up", "push_down", "mem_opt", "off"])
+def test_queries_with_filters_are_reviewed_in_every_mode_of_sharing(sharing: str) -> None:
+    made = engine(sharing=sharing)
+    made.add_query("filtered", query("ABC").replace(" WINDOW", " AND A.k % 2 = 0 WINDOW"))
+    run(made, range(25))
+    assert not _failed(made)
+    assert bool(reviews(made.events)) == (sharing != "push_down"), "its plan stays while a stream is parted"
+
+
+def test_a_fault_of_a_policy_keeps_no_step_from_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    def decide(self: Adaptive, review: Review) -> Decision:
+        raise ZeroDivisionError(review.query)
+
+    sound = engine()
+    sound.optimize("q", mode="off")
+    expected = [sound.push(rows(step, BAD_FIRST))["q"] for step in range(25)]
+    monkeypatch.setattr(Adaptive, "decide", decide)
+    made = engine()
+    # Tests raise what a review raises; a user's process does not.
+    found = contextvars.Context().run(lambda: [made.push(rows(step, BAD_FIRST))["q"] for step in range(25)])
+    assert found == expected
+    assert _failed(made)[0] == "a fault of the review, please report it: ZeroDivisionError: q"
