@@ -200,3 +200,13 @@ def test_small_steps_are_for_trees_and_rare_matches_for_orders() -> None:
     assert isinstance(best_plans(*args, CostModel(weights=PLAN_OBJECTIVES["memory"]))[0].plan, MultiJoin)
     many_steps = Statistics(rows, (keys,), step=0.001)
     assert not isinstance(best_plans("ABC", (keys,), Estimate(many_steps), CostModel())[0].plan, MultiJoin)
+
+
+@pytest.mark.parametrize("rows", [0.0, float("inf")])
+def test_there_are_orders_whatever_the_figures(rows: float) -> None:
+    """Of a source without a window rows are kept for ever, and of two groups nothing ties one to the other."""
+    sources = {name: SourceStatistics(1.0, rows, WINDOW) for name in "ABCD"}
+    tied = (Condition("hash", frozenset("AB")), Condition("hash", frozenset("CD")))
+    for conditions in (tied, (Condition("hash", frozenset("ABCD")),), ()):
+        found = cheapest_orders(subsets(Statistics(sources, conditions)), CostModel())
+        assert [sorted((start, *order)) for start, order in found.orders] == [list("ABCD")] * 4

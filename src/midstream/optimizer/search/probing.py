@@ -8,6 +8,9 @@ from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.search.subsets import Masks, Numbers, Subsets
 from midstream.plan.tree import MultiJoin
 
+NONE = -1
+"""In place of the source that is probed next, as long as none was found."""
+
 
 def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
     """For each source the cheapest order to probe the others in, without needless cross products.
@@ -17,14 +20,15 @@ def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
     """
     masks = np.arange(subsets.full + 1)
     left: Numbers = np.full(subsets.full + 1, np.inf)
-    following: Masks = np.zeros(subsets.full + 1, np.int64)
+    following: Masks = np.full(subsets.full + 1, NONE, np.int64)
     left[subsets.full] = 0.0
     for size in range(subsets.count - 1, 0, -1):
         for i in range(subsets.count):
             here = masks[(subsets.members == size) & subsets.joinable & (masks >> i & 1 == 0)]
             here = here[subsets.joinable[here | 1 << i]]
             values = _hops(subsets, cost, here, 1 << i) + left[here | 1 << i]
-            better = values < left[here]
+            # Where a cost is beyond all numbers any order is as good, but there must be one.
+            better = (values < left[here]) | (following[here] == NONE)
             left[here[better]] = values[better]
             following[here[better]] = i
     return MultiJoin(tuple((alias, _order(subsets, following, i)) for i, alias in enumerate(subsets.aliases)))
@@ -43,6 +47,8 @@ def _order(subsets: Subsets, following: Masks, start: int) -> tuple[str, ...]:
     here = 1 << start
     while here != subsets.full:
         probed = int(following[here])
+        if probed == NONE:  # Groups of sources that nothing ties to each other: by the next group, as it is written.
+            probed = next(i for i in range(subsets.count) if not here >> i & 1)
         order.append(subsets.aliases[probed])
         here |= 1 << probed
     return tuple(order)
