@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.outputs import Outputs
@@ -38,7 +39,7 @@ def staged(patient: Patient) -> Iterator[Finding]:
                 storage.url,
                 "remove them; the next start of the job does so",
                 harmless=True,
-                mend=lambda storage=storage, left=left: storage.remove(left),  # type: ignore[misc]
+                mend=partial(storage.remove, left),
             )
         if foreign:
             yield Finding(
