@@ -40,6 +40,9 @@ def optimize(
     review: Annotated[
         str, typer.Option("--review", metavar="DURATION", help="How often plans are looked at, in event time.")
     ] = "10 seconds",
+    effort: Annotated[
+        float, typer.Option("--effort", metavar="SHARE", help="Of the queries' work, for reviews that take long.")
+    ] = 0.03,
     horizon: Annotated[
         str | None, typer.Option("--horizon", metavar="DURATION", help="For how long a gain counts.")
     ] = None,
@@ -63,6 +66,7 @@ def optimize(
         "weights": named_values(weight, "--weight"),
         "allow": tuple(allow or ()),
         "review": review,
+        "effort": effort,
         "horizon": horizon,
         "quiet": tuple(quiet or ()),
         "options": named_values(option, "--option"),

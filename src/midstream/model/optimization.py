@@ -24,7 +24,8 @@ class OptimizerSettings:
     `policy` decides, by `options` of its own; `objective` and `weights` say what a plan costs. `allow` lists the plans
     and the strategies it may use; without plans any may be chosen, without strategies any may carry it. A query is
     reviewed every `review` microseconds of event time, and never in the `quiet` ones: pairs of microseconds after
-    midnight, UTC. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy.
+    midnight, UTC. A review that takes long waits until the queries have worked so much that it is the share `effort` of
+    that. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy.
     """
 
     policy: str = "adaptive"
@@ -33,6 +34,7 @@ class OptimizerSettings:
     weights: Mapping[str, float] = field(default_factory=dict)
     allow: tuple[str, ...] = ()
     review: int = 10 * SECOND
+    effort: float = 0.03
     horizon: int | None = None
     quiet: tuple[tuple[int, int], ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
@@ -64,7 +66,8 @@ class Optimization:
     """What the optimizer keeps of a query; of the queries of a chain, the first by name has what is common to all.
 
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review, `plan`
-    what ran then, and `comparisons` what had been counted by then. `memory` is the policy's, which `policy` wrote. A
+    what ran then, and `comparisons` what had been counted by then; `work` is what the queries had done by then and
+    `price` what the review took, both foreseen in nanoseconds. `memory` is the policy's, which `policy` wrote. A
     `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of
     the last review.
     """
@@ -73,6 +76,8 @@ class Optimization:
     reviewed: int | None = None
     plan: str = ""
     comparisons: int = 0
+    work: float = 0.0
+    price: float = 0.0
     policy: str = ""
     memory: Mapping[str, Any] = field(default_factory=dict)
     proposal: Proposal | None = None

@@ -81,6 +81,7 @@ class Controls(ABC, Generic[Receipt]):
         weights: Mapping[str, float] | None = None,
         allow: Sequence[str] = (),
         review: str | int = "10 seconds",
+        effort: float = 0.03,
         horizon: str | int | None = None,
         quiet: Sequence[str] = (),
         **options: float,
@@ -90,8 +91,9 @@ class Controls(ABC, Generic[Receipt]):
         By its `mode` it does nothing (`off`), says which plan would be better (`suggest`), waits for `approve` or
         `reject` (`ask`) or moves the query itself (`auto`), together with all that share its plan. `policy` decides
         when, by `options` of its own. Every `review` of event time it looks at the plans in `allow`, or at all; a
-        strategy in that list may carry the query, without one any may. `horizon` is for how long a gain counts, and in
-        `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
+        strategy in that list may carry the query, without one any may. Where that would take more than a hundredth of
+        a second it waits until the queries have worked so long that it is the share `effort` of that. `horizon` is for
+        how long a gain counts, and in `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
         """
         given = {
             "policy": policy,
@@ -100,6 +102,7 @@ class Controls(ABC, Generic[Receipt]):
             "weights": weights or {},
             "allow": allow,
             "review": review,
+            "effort": effort,
             "horizon": horizon,
             "quiet": quiet,
             "options": options,

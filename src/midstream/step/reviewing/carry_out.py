@@ -16,6 +16,7 @@ from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
+from midstream.step.reviewing.affordable import work
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown
 from midstream.step.reviewing.turns import clock, due
@@ -92,6 +93,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         reviewed=reviewing.now,
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
+        work=work(draft.manifest, one),
+        price=reviewing.price,
         policy=one.settings.policy,
         memory=dict(decision.memory),
         decision=decided,

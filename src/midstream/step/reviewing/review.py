@@ -27,6 +27,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.choose import AUTO, resolve
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
+from midstream.step.reviewing.affordable import price
 from midstream.step.reviewing.plan_group import PlanGroup
 
 SECOND = 1_000_000
@@ -92,6 +93,12 @@ class Reviewing:
             memory=kept.memory if kept.policy == self.one.settings.policy else {},
             at_rates=self.at_rates,
         )
+
+    @property
+    def price(self) -> float:
+        """What the review takes, foreseen in nanoseconds."""
+        sources = self.estimate.statistics.sources.values()
+        return price(len(sources), sum(one.rows for one in sources))
 
     def decide(self) -> Decision:
         """What the policy decides."""

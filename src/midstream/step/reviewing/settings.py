@@ -91,6 +91,9 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
         if span is not None and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
             raise _wrong(f"{name} is {span!r}", place, "use a duration of more than 0, such as '10 seconds'")
+    effort = settings.effort
+    if not isinstance(effort, int | float) or isinstance(effort, bool) or not 0 < effort <= 1:
+        raise _wrong(f"effort is {effort!r}", place, "use a share of the work of more than 0, at most 1, such as 0.03")
     for begin, end in settings.quiet:
         if not (0 <= begin < DAY and 0 <= end <= DAY and begin != end):
             raise _wrong("a quiet time is not within a day", place, "use two times of day, such as 22:00-06:00")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
+from midstream.step.reviewing.affordable import is_paid_for
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups, without_choice
 
 DAY = 86_400_000_000
@@ -23,7 +24,11 @@ def clock(manifest: Manifest) -> int | None:
 
 def due(manifest: Manifest, now: int) -> list[PlanGroup]:
     """What is reviewed in this step: those that have waited longest, so that none starves."""
-    waiting = [one for one in plan_groups(manifest) if _is_due(one, now) and _has_run(manifest, one)]
+    waiting = [
+        one
+        for one in plan_groups(manifest)
+        if _is_due(one, now) and _has_run(manifest, one) and is_paid_for(manifest, one)
+    ]
     chosen, subsets = list[PlanGroup](), 0
     for one in sorted(waiting, key=lambda one: (one.kept.reviewed or 0, one.lead)):
         if len(chosen) == MOST_REVIEWS:
