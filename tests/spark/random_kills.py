@@ -63,7 +63,8 @@ from tests.spark.ready_classes import environment
 FILES, EVERY = 60, 0.8
 HARMS = ("python", "jvm", "workers", "workers", "all", "suspend")
 HARMS_ON_A_STORE = (*HARMS, "store", "store", "store and python", "machine")
-STORE_PATIENCE = "30"
+STORE_PATIENCE = {"drivers": "30", "commands": "600"}
+"""Drivers take a step again whose store does not answer; who gives a command waits for the server to be back."""
 HANGS = 900
 """Seconds after which a driver that does not end is taken to hang: it may have much to do on a busy machine."""
 PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: A C | C: B A]", "eddy(A B C)", "stairs((A (B C)))")
@@ -121,7 +122,7 @@ class Round:
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A driver that has begun."""
         command = [sys.executable, "-m", JOB, str(self.root), self.kept, *options]
-        own = {WORK: str(self.root / "work"), FOLDER: str(self.root / "cache")}
+        own = {WORK: f"{self.root}/work", FOLDER: f"{self.root}/cache", PATIENCE: STORE_PATIENCE["drivers"]}
         with open(self.root / "log", "ab") as log:
             driver = subprocess.Popen(
                 command,
@@ -324,7 +325,7 @@ def run(seed: int, server: ObjectServer | None, files: int = FILES) -> Counter[s
 def served(folder: Path) -> Iterator[ObjectServer]:
     """A store that keeps what it acknowledged when it is killed; the environment leads to it."""
     server = ObjectServer(free_port(), journal=folder / "journal")
-    os.environ.update(server.environment | {PATIENCE: STORE_PATIENCE})
+    os.environ.update(server.environment | {PATIENCE: STORE_PATIENCE["commands"]})
     server.start()
     try:
         yield server
