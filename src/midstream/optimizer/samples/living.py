@@ -96,6 +96,9 @@ class Living:
     def _drawn(self, lane: str, ref: ChunkRef, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         """More than is asked for: shares that are powers of two, so that each chunk is opened once."""
         shares = tuple(_wider(share) for share in (by_row, *by_key))
+        if by_key and all(share == 1.0 for share in shares):
+            whole = self._drawn(lane, ref, 1.0, ())
+            return replace(whole, row_hashes=self._of_a_key(whole.row_hashes, lane))
         at = (ref.name, self._text, len(shares))
         known = self.memory.drawn.get(at)
         if known is None or any(had < share for had, share in zip(known[0], shares, strict=True)):
@@ -111,8 +114,9 @@ class Living:
         """The rows of a chunk: what decides is hashed of all of them, the rest is read of those that are kept."""
         batch = self.store.get(ref)
         numbers = RowRun(ref.first, batch).numbers
-        salted = salt(self.seed, "row of a key" if by_key else "row", self.alias, lane)
-        mask = below(hashes(numbers, salted), by_row)
+        row_hashes = hashes(numbers, salt(self.seed, "row", self.alias, lane))
+        row_hashes = self._of_a_key(row_hashes, lane) if by_key else row_hashes
+        mask = below(row_hashes, by_row)
         if by_key:
             keys = [self._key(name, member, batch, numbers) for name, member in self.keys.items()]
             mask &= _under([found for _, _, found in keys], by_key, batch.num_rows)
@@ -127,7 +131,7 @@ class Living:
         times = BaseState(self._lasting, [], 0, 0).combinations(few, 0)
         read = _reader(few)
         return Drawn(
-            hashes(numbers[at], salted),
+            row_hashes[at],
             tuple(codes for codes, _, _ in keys),
             tuple(valid for _, valid, _ in keys),
             tuple(found for _, _, found in keys),
@@ -135,6 +139,10 @@ class Living:
             times.valid_to,
             {name: read(Column(pa.null(), self.alias, name)) for name in self.columns},
         )
+
+    def _of_a_key(self, row_hashes: Hashes, lane: str) -> Hashes:
+        """What decides which rows of a key are kept: independent of what decides which are in the uniform sample."""
+        return hashes(row_hashes.view(np.int64), salt(self.seed, "row of a key", self.alias, lane))
 
     def _key(self, name: str, member: Expression, batch: pa.RecordBatch, numbers: Words) -> tuple[Words, Mask, Hashes]:
         """The codes of a key, where it is one, and its hashes; a NULL is as rare as its row."""
