@@ -32,9 +32,10 @@ docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link
 pictures: venv ## the pictures of docs/architecture.md, drawn again from the code
 	$(bin)/python -m docs.drawing
 
-bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, and sharing
+bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer
 	@$(with_java) $(bin)/python -m benchmarks.run
 	@$(with_java) $(bin)/python -m benchmarks.sharing
+	@$(with_java) $(bin)/python -m benchmarks.optimizer
 	@$(bin)/python -m benchmarks.durable
 	@$(bin)/python -m benchmarks.plan_search
 	@$(bin)/python -m benchmarks.estimates

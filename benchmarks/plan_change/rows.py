@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from benchmarks.plan_change.load import Load
-from benchmarks.plan_change.scenario import Profile, Scenario
+from benchmarks.plan_change.scenario import Feed, Profile
 
 GRID = 10_000
 """Pieces that a run is cut into to draw arrivals from a rate that changes."""
@@ -21,6 +21,28 @@ OWN = 10_000_000
 
 Counts = dict[str, int]
 """For each stream how many of its rows, from the first on."""
+
+
+class Drift(Protocol):
+    """What rows are made by: `feeds` over the key `regions`, for so many windows."""
+
+    @property
+    def feeds(self) -> Mapping[str, Feed]: ...
+    @property
+    def regions(self) -> Mapping[str, float]: ...
+    @property
+    def length(self) -> float: ...
+    @property
+    def seed(self) -> int: ...
+
+
+class Density(Protocol):
+    """How many there are: the seconds of a window, and the rows a second of a full-rate stream."""
+
+    @property
+    def window(self) -> float: ...
+    @property
+    def rate(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -51,7 +73,7 @@ class Rows:
         return {s: min(taken[s], int(np.searchsorted(t, oldest))) for s, t in self.times.items()}
 
 
-def generate(scenario: Scenario, load: Load) -> Rows:
+def generate(scenario: Drift, load: Density) -> Rows:
     """The rows of a scenario at a load; the same on every call."""
     regions = _regions(scenario, load)
     tables, times = {}, {}
@@ -67,14 +89,14 @@ def generate(scenario: Scenario, load: Load) -> Rows:
     return Rows(tables, times)
 
 
-def _regions(scenario: Scenario, load: Load) -> dict[str, tuple[int, int]]:
+def _regions(scenario: Drift, load: Density) -> dict[str, tuple[int, int]]:
     """Each region's first key and how many it has."""
     sizes = {name: max(1, round(load.rate * load.window / fanout)) for name, fanout in scenario.regions.items()}
     ends = accumulate(sizes.values())
     return {name: (end - size, size) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
 
-def _arrivals(random: np.random.Generator, rate: Profile, length: float, load: Load) -> npt.NDArray[np.float64]:
+def _arrivals(random: np.random.Generator, rate: Profile, length: float, load: Density) -> npt.NDArray[np.float64]:
     """Sorted times, in windows, at random but as dense as the rate says."""
     grid = np.linspace(0, length, GRID + 1)
     middles = (grid[1:] + grid[:-1]) / 2
