@@ -13,6 +13,7 @@ from midstream.lab.om_streams import Traffic
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
 from midstream.optimizer.charts.course import ChartCourse
 from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
+from midstream.optimizer.search.om_heuristics import OmStream, om_plan
 
 Numbers = npt.NDArray[np.float64]
 
@@ -37,12 +38,16 @@ JOIN_ORDERS = ((0, 1, 2), (0, 2, 1), (1, 2, 0))
 
 @dataclass(frozen=True)
 class OmQuery:
-    """A query with its candidate plans, and what each costs at a point of its chart, by OM's functions."""
+    """A query with its candidate plans, and what each costs at a point of its chart, by OM's functions.
+
+    `heuristic` is the plan that OM's steps without a chart lead to at a point (§4.2).
+    """
 
     name: str
     plans: tuple[str, ...]
     dimensions: tuple[str, ...]
     cost: Callable[[Sequence[float], OmWeights], tuple[float, ...]]
+    heuristic: Callable[[Sequence[float], OmWeights], str]
 
     def costs(self, points: Points, weights: OmWeights = WEIGHTS) -> Numbers:
         """What the plans cost, a row for each point."""
@@ -57,11 +62,23 @@ class OmQuery:
 
 def single_costs(point: Sequence[float], weights: OmWeights, kept: float = KEPT_COLUMNS) -> tuple[float, ...]:
     """What Q1 costs by its two plans at a selectivity and rate; a row that was projected is as wide as what is kept."""
+    stream = single_stream(point, kept)
+    assert stream.projection is not None
+    orders = ((*stream.selections, stream.projection), (stream.projection, *stream.selections))
+    return tuple(pipeline_cost(order, stream.rate, WINDOW).weighted(weights) for order in orders)
+
+
+def single_stream(point: Sequence[float], kept: float = KEPT_COLUMNS) -> OmStream:
+    """Q1's stream at a selectivity and rate."""
     sel, rate = point
     selection = OmOperator("selection", sel, SELECTION_TPR)
-    projection = OmOperator("projection", 1.0, PROJECTION_TPR, width=kept)
-    orders = ((selection, projection), (projection, selection))
-    return tuple(pipeline_cost(order, rate, WINDOW).weighted(weights) for order in orders)
+    return OmStream(rate, (selection,), OmOperator("projection", 1.0, PROJECTION_TPR, width=kept))
+
+
+def single_plan(point: Sequence[float], weights: OmWeights) -> str:
+    """The plan of Q1 by OM's steps."""
+    found = om_plan({"TCP": single_stream(point)}, lambda left, right: MATCH, WINDOW, JOIN_TPR, weights)
+    return f"{found.pipelines['TCP'][0].name} first"
 
 
 def join_costs(point: Sequence[float], weights: OmWeights) -> tuple[float, ...]:
@@ -72,8 +89,17 @@ def join_costs(point: Sequence[float], weights: OmWeights) -> tuple[float, ...]:
     return tuple(cost.weighted(weights) for cost in found)
 
 
-Q1 = OmQuery("Q1", SINGLE_PLANS, ("selectivity", "rate"), single_costs)
-Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs)
+def join_plan(point: Sequence[float], weights: OmWeights) -> str:
+    """The plan of Q2 by OM's steps: which of a tree's first two streams is named first makes no difference."""
+    names = ("TCP", "UDP", "SF")
+    streams = {name: OmStream(rate) for name, rate in zip(names, point, strict=True)}
+    *first, last = om_plan(streams, lambda left, right: MATCH, WINDOW, JOIN_TPR, weights).joins.aliases()
+    one, other = sorted(first, key=names.index)
+    return f"(({one} {other}) {last})"
+
+
+Q1 = OmQuery("Q1", SINGLE_PLANS, ("selectivity", "rate"), single_costs, single_plan)
+Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs, join_plan)
 
 PAPER, WEIGHED = "OM chart", "OM chart, contested regions weighed anew"
 RAND, RATE = "RAND", "RATE"
@@ -137,7 +163,7 @@ class Rounds:
         if contestant == RAND:
             return [self.query.plans[i] for i in np.random.default_rng(seed).integers(0, len(self.query.plans), rounds)]
         if contestant == RATE:
-            return [self.best[0]] * rounds
+            return [self.query.heuristic(self.observed[0].tolist(), self.weights)] * rounds
         if contestant == PAPER:
             return [None] * rounds
         places = np.argmin(self.query.costs(self.estimated, self.weights), axis=1)
