@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from midstream.checkpoint.report_values import ReportValue
+from midstream.checkpoint.report import lanes_report
+from midstream.checkpoint.report_values import LanesReport, ReportValue
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
@@ -26,7 +27,8 @@ class PlansReport(ReportValue):
     """The plans of a query, the cheapest first, and what the policy would decide if it were asked now.
 
     `plans` are as in the event `PlanReviewed`, `figures` too. `queries` move together. `why_none` says why there is
-    nothing to choose; then there are no plans. `proposal` is the last one, `last` what the last review decided.
+    nothing to choose; then there are no plans. `proposal` is the last one, `last` what the last review decided. `lanes`
+    says how it stands with the number of lanes of the whole job.
     """
 
     query: str
@@ -40,6 +42,7 @@ class PlansReport(ReportValue):
     switch: Mapping[str, Any] = field(default_factory=dict)
     proposal: Proposal | None = None
     last: str = ""
+    lanes: LanesReport | None = None
     why_none: str = ""
 
 
@@ -52,8 +55,9 @@ def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansRepo
     last = f"{one.kept.decision}: {one.kept.reason}" if one.kept.decision else ""
     plan = manifest.queries[one.lead].plan
     known_already = PlansReport(
-        one.lead, one.queries, plan, one.settings, one.pinned, proposal=one.kept.proposal, last=last
-    )
+        one.lead, one.queries, plan, one.settings, one.pinned,
+        proposal=one.kept.proposal, last=last, lanes=lanes_report(manifest),
+    )  # fmt: skip
     why_none = without_choice(manifest, one.lead)
     if not why_none and (now is None or manifest.queries[one.lead].since > manifest.step):
         why_none = "nothing is known of its streams yet"

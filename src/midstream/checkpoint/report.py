@@ -8,6 +8,7 @@ from typing import Any
 from midstream.checkpoint.report_values import (
     ChainReport,
     LaneReport,
+    LanesReport,
     MigrationReport,
     OptimizerReport,
     QueryReport,
@@ -20,10 +21,11 @@ from midstream.model.codec import decode
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.operators.user_operator import OperatorSpec
+from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import watermark
 from midstream.step.chain_unit import ChainUnit
-from midstream.step.conclude import living_rows
+from midstream.step.living import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
 from midstream.step.unit import Unit
@@ -55,6 +57,7 @@ def report(manifest: Manifest) -> Report:
         lanes=manifest.lanes,
         counters=manifest.totals,
         operators=manifest.operators,
+        lane_review=lanes_report(manifest),
         state_rows=sum(living_rows(lane.states) for lane in manifest.lane_states.values()),
         state_bytes=whole.bytes,
         chunks=whole.chunks,
@@ -67,6 +70,14 @@ def report(manifest: Manifest) -> Report:
         last_command=manifest.last_command,
         pending=manifest.pending,
     )
+
+
+def lanes_report(manifest: Manifest) -> LanesReport:
+    """How it stands with the number of lanes."""
+    kept, load = manifest.lane_optimization, manifest.lane_optimization.load
+    took = DecayedMean(load.took).value if load.took else None
+    mode = manifest.optimizer.lanes_mode
+    return LanesReport(manifest.lanes, mode, kept.decision, kept.reason, kept.proposal, took, load.interval)
 
 
 class _Held:

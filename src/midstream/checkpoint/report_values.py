@@ -13,6 +13,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.ids import CounterKey, OperatorId
+from midstream.model.lanes import LaneProposal
 from midstream.model.optimization import OptimizerSettings, Proposal
 
 
@@ -89,6 +90,28 @@ class OptimizerReport(ReportValue):
     @property
     def waits(self) -> bool:
         """Whether a plan is proposed that nobody has answered."""
+        return self.proposal is not None and self.proposal.state == "waits"
+
+
+@dataclass(frozen=True)
+class LanesReport(ReportValue):
+    """What the optimizer may do with the number of lanes, and what it last decided, for a reason, and its proposal.
+
+    `took` is the decayed mean of the seconds that steps take, `interval` that of the trigger in seconds, where it has
+    one; None where nothing was measured.
+    """
+
+    lanes: int
+    mode: str
+    decision: str
+    reason: str
+    proposal: LaneProposal | None
+    took: float | None
+    interval: float | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether a number is proposed that nobody has answered."""
         return self.proposal is not None and self.proposal.state == "waits"
 
 
@@ -192,6 +215,7 @@ class Report(ReportValue):
     lanes: int
     counters: Counters
     operators: Mapping[CounterKey, Counters]
+    lane_review: LanesReport
     state_rows: int
     state_bytes: int
     chunks: int
@@ -229,7 +253,7 @@ def _json(value: Any) -> Any:
     match value:
         case ReportValue():
             return value.to_json()
-        case Command() | OptimizerSettings() | Proposal():
+        case Command() | OptimizerSettings() | Proposal() | LaneProposal():
             return encode(value)
         case Counters():
             return dict(vars(value))

@@ -20,6 +20,11 @@ ProposedPlan = Annotated[
     str, typer.Argument(metavar="[PLAN]", help="The plan you read; refused if another is proposed by now.")
 ]
 
+AnsweredQuery = Annotated[str, typer.Argument(metavar="[QUERY]", help="The query whose plan is proposed.")]
+ProposedLanes = Annotated[
+    int | None, typer.Option("--lanes", metavar="N", min=1, help="The number of lanes that is proposed.")
+]
+
 
 def optimize(
     path: CheckpointPath,
@@ -49,6 +54,9 @@ def optimize(
     quiet: Annotated[
         list[str] | None, typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Leave it alone then, UTC; repeatable.")
     ] = None,
+    lanes: Annotated[
+        str | None, typer.Option("--lanes", metavar="M", help="The same for the number of lanes, if another mode.")
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=NUMBER", help="For the policy; may be repeated.")
     ] = None,
@@ -69,27 +77,47 @@ def optimize(
         "effort": effort,
         "horizon": horizon,
         "quiet": tuple(quiet or ()),
+        "lanes": lanes,
         "options": named_values(option, "--option"),
     }
     send(path, Optimize(query, settings_of_values(given, f"query {query}" if query else "optimize")), wait, as_json)
 
 
 def approve(
-    path: CheckpointPath, query: QueryName, plan: ProposedPlan = "", wait: WaitSeconds = None, as_json: AsJson = False
+    path: CheckpointPath,
+    query: AnsweredQuery = "",
+    plan: ProposedPlan = "",
+    lanes: ProposedLanes = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say yes to the plan that is proposed for a query; all that share its plan move with it."""
+    """Say yes to what is proposed: a plan for a query, and all that share it move too, or a number of lanes."""
+    from midstream.step.commands.answer_lanes import ApproveLanes
     from midstream.step.commands.approve import Approve
 
-    send(path, Approve(query, plan), wait, as_json)
+    _check_one_answer(query, lanes)
+    send(path, Approve(query, plan) if lanes is None else ApproveLanes(lanes), wait, as_json)
 
 
 def reject(
-    path: CheckpointPath, query: QueryName, plan: ProposedPlan = "", wait: WaitSeconds = None, as_json: AsJson = False
+    path: CheckpointPath,
+    query: AnsweredQuery = "",
+    plan: ProposedPlan = "",
+    lanes: ProposedLanes = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
 ) -> None:
-    """Say no to the plan that is proposed for a query; none is proposed until it would save much more."""
+    """Say no to what is proposed, a plan or a number of lanes; nothing is until it would save much more."""
+    from midstream.step.commands.answer_lanes import RejectLanes
     from midstream.step.commands.reject import Reject
 
-    send(path, Reject(query, plan), wait, as_json)
+    _check_one_answer(query, lanes)
+    send(path, Reject(query, plan) if lanes is None else RejectLanes(lanes), wait, as_json)
+
+
+def _check_one_answer(query: str, lanes: int | None) -> None:
+    if bool(query) == (lanes is not None):
+        raise WrongUse("an answer is to one proposal", place="QUERY", remedy="name the query, or else --lanes NUMBER")
 
 
 def pin(
@@ -156,6 +184,8 @@ def _show(report: PlansReport) -> None:
     settings, shared = report.settings, f" (with {', '.join(report.queries)})" if len(report.queries) > 1 else ""
     pinned = ", pinned" if report.pinned else ""
     say(f"query {report.query}{shared} runs by {report.plan}: mode {settings.mode}, policy {settings.policy}{pinned}")
+    if report.lanes is not None and report.lanes.decision:
+        say(f"lanes: {report.lanes.lanes}, last review: {report.lanes.decision}: {report.lanes.reason}")
     if report.why_none:
         say(f"nothing to choose: {report.why_none}")
         return

@@ -11,7 +11,7 @@ from midstream.cli.output import event_in_words, fields_text, print_json, print_
 from midstream.model.words import coverage_text, time_text
 
 if TYPE_CHECKING:
-    from midstream.checkpoint.report_values import MigrationReport, QueryReport, Report
+    from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
 
 
 def status(
@@ -89,6 +89,7 @@ def _show(report: Report, place: str) -> None:
             if query.optimizer.waits and (one := query.optimizer.proposal) is not None
         ],
     )
+    _show_lanes(report.lane_review)
     print_table(
         "chains",
         ("chain", "plan", "queries", "slices", "state rows"),
@@ -109,6 +110,18 @@ def _show(report: Report, place: str) -> None:
         ),
         [_migration_row(migration, query) for migration in report.migrations for query in migration.queries],
     )
+
+
+def _show_lanes(lanes: LanesReport) -> None:
+    if not lanes.decision:
+        return
+    say(f"lanes: {lanes.lanes}, optimizer {lanes.mode}, last review: {lanes.decision}: {lanes.reason}")
+    if lanes.waits and lanes.proposal is not None:
+        proposed = lanes.proposal
+        say(
+            f"{proposed.lanes} lanes proposed, saves {proposed.gain:.0%} of a step, since step {proposed.step}: "
+            f"midstream approve, or reject, CKPT --lanes {proposed.lanes}"
+        )
 
 
 def _query_row(query: QueryReport) -> tuple[Any, ...]:

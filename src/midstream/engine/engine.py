@@ -27,6 +27,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
+from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
@@ -95,7 +96,9 @@ class Engine(Controls[None]):
         self._refusals: list[Event] = []
         self._late: dict[str, pa.Table] = {}
         self._dead: dict[str, pa.Table] = {}
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count(), thread_name_prefix="midstream")
+        self._workers = threads or os.cpu_count() or 1
+        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
+        self._timing = StepTiming(self._workers)
         self._declared: set[str] = set()
         self._checkpoint: EngineCheckpoint | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
@@ -181,8 +184,17 @@ class Engine(Controls[None]):
             self._command(command)
         self._change(with_declared(self._manifest, optimizer=declared))
 
-    def push(self, tables: Mapping[str, pa.Table] | None = None) -> dict[str, pa.Table]:
+    def push(
+        self,
+        tables: Mapping[str, pa.Table] | None = None,
+        *,
+        took: float | None = None,
+        interval: float | None = None,
+    ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
+
+        Whoever pushes at an `interval` may say so, in seconds, with the seconds that the push before `took`: by these
+        the optimizer looks at the number of lanes.
 
         A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. A command
         without which it would not have failed is refused, so that no command stands in the way for good; the others
@@ -192,7 +204,7 @@ class Engine(Controls[None]):
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
         first with the next push.
         """
-        given = tables or {}
+        given, self._timing = tables or {}, StepTiming(self._workers, took, interval)
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
         try:
@@ -313,7 +325,7 @@ class Engine(Controls[None]):
         checkpoint.reach("before_job", self._manifest.step + 1)
 
     def _step(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> StepResult:
-        return step(self._manifest, tables, commands, self._store, self._each)
+        return step(self._manifest, tables, commands, self._store, self._each, self._timing)
 
     def _each(self, do: Callable[[Share], Done], items: Sequence[Share]) -> Sequence[Done]:
         """Do something for each, in threads where there are several; all have ended when it fails."""

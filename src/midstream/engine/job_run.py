@@ -41,6 +41,8 @@ class FileJob:
         self._sources = {name: _source(name, spec, known.get(name)) for name, spec in file.streams.items()}
         self._notes = {name: folders.sources(name) for name in file.streams}
         self._stepped = False
+        self._took: float | None = None
+        self._interval: float | None = None
         self._patience = PATIENCE if file.patience is None else parse_duration(file.patience)
         self._engine = Engine(
             sharing=file.sharing, lanes=file.lanes, checkpoint=file.checkpoint, take_over=take_over, threads=threads
@@ -66,9 +68,11 @@ class FileJob:
         for name, files in found.items():
             if files:
                 self._notes[name].note(number, line, ({"file": file} for file in files))
+        begun, took = time.monotonic(), self._took
         try:
-            self._engine.push(tables)
+            self._engine.push(tables, took=took, interval=self._interval)
         finally:
+            self._took = time.monotonic() - begun
             if self._engine.manifest.step == number:  # Also where a sink did not take the results.
                 for name, files in found.items():
                     self._read[name].update(dict.fromkeys(files, number))
@@ -81,7 +85,7 @@ class FileJob:
 
         A step that fails for a reason outside is done again while there is patience. `told` is called now and then.
         """
-        patience = Patience(self._patience, stopping)
+        patience, self._interval = Patience(self._patience, stopping), interval or None
         while not stopping():
             begun = time.monotonic()
             patience.do(self._engine.manifest.step + 1, self._step)

@@ -205,6 +205,33 @@ class PlanReviewed(Event):
 
 
 @dataclass(frozen=True)
+class LanesReviewed(Event):
+    """The number of lanes was looked at, and something was decided.
+
+    `decision`: "stay", "suggest", "ask" (it waits for `approve` or `reject`) or "switch", for `reason`. `chosen` is the
+    number decided for, 0 if `lanes` stay. `answer` says how to say yes. `figures`: the seconds that a step took and
+    those of the trigger's interval, None where it has none; the busiest lane by the mean; workers; and in nanoseconds a
+    step's `work` and what taking over the `state` costs.
+    """
+
+    decision: str
+    reason: str
+    lanes: int
+    chosen: int = 0
+    answer: str = ""
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LanesProposalClosed(Event):
+    """A number of lanes that was proposed was approved, rejected, or withdrawn because it no longer helps."""
+
+    lanes: int
+    state: str
+    reason: str = ""
+
+
+@dataclass(frozen=True)
 class ReviewFailed(Event):
     """A review could not be done; the query runs on as it is, and is reviewed again when its turn comes."""
 

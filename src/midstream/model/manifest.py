@@ -13,6 +13,7 @@ from midstream.model.codec import Complete, EncodedOnce
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
+from midstream.model.lanes import LaneOptimization
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
@@ -148,7 +149,8 @@ class Manifest(Complete):
 
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
     `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
-    queries that have none of their own, `optimizations` what the optimizer keeps of each query.
+    queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
+    what it keeps of the lanes.
     """
 
     job: str = ""
@@ -171,6 +173,7 @@ class Manifest(Complete):
     epochs: tuple[Epoch, ...] = ()
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
+    lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
 
     @property
     def time_line(self) -> TimeLine:

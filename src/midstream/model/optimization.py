@@ -25,7 +25,8 @@ class OptimizerSettings:
     and the strategies it may use; without plans any may be chosen, without strategies any may carry it. A query is
     reviewed every `review` microseconds of event time, and never in the `quiet` ones: pairs of microseconds after
     midnight, UTC. A review that takes long waits until the queries have worked so much that it is the share `effort` of
-    that. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy.
+    that. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy. `lanes` is the mode in
+    which a job's number of lanes is looked at; None: the same as that of plans.
     """
 
     policy: str = "adaptive"
@@ -38,6 +39,12 @@ class OptimizerSettings:
     horizon: int | None = None
     quiet: tuple[tuple[int, int], ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
+    lanes: Mode | None = None
+
+    @property
+    def lanes_mode(self) -> Mode:
+        """What a decision on the number of lanes does."""
+        return self.mode if self.lanes is None else self.lanes
 
 
 OFF = OptimizerSettings(mode="off")

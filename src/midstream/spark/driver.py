@@ -6,6 +6,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ from midstream.language.query import Query
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, InternalError, MidstreamError, fault_located
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
+from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
@@ -61,6 +63,7 @@ class Driver:
     """Folds the micro-batches of one job; `fold` is what Spark's `foreachBatch` calls.
 
     `patience` says whether the job is being stopped too, so that a Spark job that was cancelled is not run again.
+    `timing` says when micro-batches are due, and how many tasks run side by side.
     """
 
     def __init__(
@@ -72,13 +75,14 @@ class Driver:
         patience: Patience,
         log: SparkLog,
         crash: CrashPoint,
+        timing: StepTiming,
     ) -> None:
         self.manifest, self.declared, self.outputs = manifest, declared, outputs
         self.folders, self.writer = outputs.folders, writer
         self.store = FileStore(self.folders.chunks, epoch=writer.claim.number, write_behind=True)
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self.patience, self._log, self._crash = patience, log, crash
+        self.patience, self._log, self._crash, self._timing = patience, log, crash, timing
         self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
@@ -105,6 +109,7 @@ class Driver:
                 place=self.folders.root,
                 remedy="restore the folder that was lost, or begin with another checkpoint",
             )
+        begun = time.monotonic()
         self._prepare(batch)
         with _reported(number):
             plan = self._plan()
@@ -115,6 +120,7 @@ class Driver:
             self._crash.reach("after_chunks", number)
             self._commit(plan, gathered)
         self._commits.deliver(self.manifest)
+        self._timing = replace(self._timing, took=time.monotonic() - begun)
 
     def queries_to_come(self) -> list[Query]:
         """Every query that runs, is declared or waits in the command log, for the columns they read."""
@@ -144,7 +150,8 @@ class Driver:
         own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
         last = max([self.manifest.last_command, *(number for number, _ in given)])
         with fault_located(lambda: "the commands"):
-            plan = plan_step(self.manifest, [*own, *(command for _, command in given)], last, self.store)
+            commands = [*own, *(command for _, command in given)]
+            plan = plan_step(self.manifest, commands, last, self.store, self._timing)
         return replace(plan, manifest=self.outputs.named(plan.manifest))
 
     def _carries(self, plan: StepPlan) -> bool:

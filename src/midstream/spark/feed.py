@@ -10,7 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from midstream.job.carried_log import SparkLog
+from midstream.language.duration import parse_duration
 from midstream.language.query import Query
+from midstream.model.errors import MidstreamError
+from midstream.model.optimization import SECOND
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
 from midstream.spark.sources import JobStream, needs
@@ -40,6 +43,20 @@ class Feed:
             writer = writer.trigger(**self.trigger)
         with settings(self.session, QUERY_SETTINGS):
             return writer.start()
+
+    @property
+    def interval(self) -> float | None:
+        """The seconds between two micro-batches; None where the next one begins as soon as there are rows."""
+        try:
+            found = parse_duration(self.trigger.get("processingTime", 0), what="processingTime")
+        except MidstreamError:  # Spark reads more than we do, such as months.
+            return None
+        return found / SECOND or None
+
+    @property
+    def workers(self) -> int:
+        """How many tasks Spark runs at the same time."""
+        return int(self.session.sparkContext.defaultParallelism)
 
     @property
     def jvm_process(self) -> int:

@@ -23,6 +23,7 @@ from midstream.model.codec import encode
 from midstream.model.command import declare_operator
 from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
+from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
@@ -60,8 +61,9 @@ class Run(Controls[int]):
     ) -> None:
         self._feed = feed
         crash = CrashPoint.of_environment(feed.jvm_process, os.getpid())
+        timing = StepTiming(feed.workers, None, feed.interval)
         self._driver = Driver(
-            writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), feed.log, crash
+            writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), feed.log, crash, timing
         )
         self._error: BaseException | None = None
         self._stopping = self._widening = False

@@ -21,6 +21,7 @@ from midstream.model.codec import encode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
+from midstream.model.lanes import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen, StepClock
@@ -174,5 +175,13 @@ class TaskReport:
 def stripped(plan: StepPlan) -> StepPlan:
     """The plan without what no task looks at, so that it travels light and programs are known again."""
     queries = {name: replace(entry, counters=Counters(), sink=None) for name, entry in plan.manifest.queries.items()}
-    manifest = replace(plan.manifest, queries=queries, operators={}, totals=Counters(), published={}, progress={})
+    manifest = replace(
+        plan.manifest,
+        queries=queries,
+        operators={},
+        totals=Counters(),
+        published={},
+        progress={},
+        lane_optimization=LaneOptimization(),
+    )
     return replace(plan, manifest=manifest, events=())

@@ -8,10 +8,12 @@ from dataclasses import replace
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
 from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
-from midstream.model.ids import CounterKey, LaneId, OperatorId, StateId, StateKind
-from midstream.model.manifest import LaneState, Manifest, QueryEntry, StateListing, StreamProgress
+from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
+from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
+from midstream.step.lane_load import worked
 from midstream.step.lane_step import LaneOutput
+from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
 
@@ -59,6 +61,7 @@ def conclude(
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
+    after = worked(after, outputs)
     marks = watermarks(manifest.streams, progress)
     done = StepDone(
         step,
@@ -76,24 +79,6 @@ def conclude(
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
     lanes = [event for output in outputs.values() for event in output.events]
     return after, (*plan.events, *moved, *lanes, *late, *rejected, done)
-
-
-def state_rows(manifest: Manifest) -> int:
-    """The rows and combinations alive in all lanes."""
-    return sum(living_rows(lane.states) for lane in manifest.lane_states.values())
-
-
-def living_rows(states: Mapping[StateId, StateListing]) -> int:
-    """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
-    found: dict[str, int] = {}
-    for state_id, listing in states.items():
-        if state_id.kind is StateKind.TABLE:
-            continue
-        # A base state's index holds what its base rows hold.
-        by_itself = state_id.kind in (StateKind.QUEUE, StateKind.HELD)
-        sign = state_id if by_itself else f"{state_id.owner}.{state_id.content}"
-        found[sign] = max(found.get(sign, 0), listing.live)
-    return sum(found.values())
 
 
 def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from midstream.model.command import Command
 from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId
+from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
@@ -48,13 +49,15 @@ def step(
     commands: Sequence[Command],
     store: ChunkStore,
     each: EachLane = lambda do, lanes: list(map(do, lanes)),
+    timing: StepTiming | None = None,
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
-    `each` does the lanes one after the other, or at the same time: they share nothing but the store.
+    `each` does the lanes one after the other, or at the same time: they share nothing but the store. `timing` is what
+    the host has measured of the step before.
     """
     _check_streams(manifest, batch)
-    plan = plan_step(manifest, commands, chunks=store)
+    plan = plan_step(manifest, commands, chunks=store, timing=timing)
     before = watermarks(manifest.streams, manifest.progress)
     admitted = {
         name: admit(schema, batch[name], before[name]) if name in batch else nothing_of(schema)

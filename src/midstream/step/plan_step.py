@@ -11,6 +11,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
+from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import united
@@ -19,8 +20,10 @@ from midstream.sharing.recut import recut
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
+from midstream.step.lane_load import timed
 from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import review
+from midstream.step.reviewing.lane_review import review_lanes
 
 
 @dataclass(frozen=True)
@@ -67,11 +70,16 @@ def lanes_of(group: str, lanes: int) -> int:
 
 
 def plan_step(
-    manifest: Manifest, commands: Sequence[Command], last_command: int | None = None, chunks: ChunkStore | None = None
+    manifest: Manifest,
+    commands: Sequence[Command],
+    last_command: int | None = None,
+    chunks: ChunkStore | None = None,
+    timing: StepTiming | None = None,
 ) -> StepPlan:
     """Take the commands in order; one that cannot be done becomes a `CommandRefused` event and changes nothing.
 
-    With the `chunks` of the manifest the optimizer reviews plans after that, as far as it is allowed to.
+    With the `chunks` of the manifest the optimizer reviews plans and lanes after that, as far as it is allowed to.
+    `timing` is what the host has measured, by which it decides on lanes from the next step on.
     """
     step = manifest.step + 1
     begun = replace(united(manifest), step=step, last_command=last_command or manifest.last_command, pending=())
@@ -87,7 +95,8 @@ def plan_step(
             draft = attempt
     if chunks is not None:
         draft = review(draft, chunks)
-    current = draft.manifest
+        review_lanes(draft, manifest.lanes)
+    current = timed(draft.manifest, manifest.lanes, timing)
     if draft.reworded:
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()

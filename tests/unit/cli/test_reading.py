@@ -44,6 +44,9 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     }  # fmt: skip
     assert query["state_rows"] == report["state_rows"] and query["state_bytes"] == report["state_bytes"] > 0
     assert query["counters"] == vars(job.manifest.queries["pairs"].counters) and query["counters"]["rows_out"] == 3
+    assert report["lane_review"] == {
+        "lanes": 2, "mode": "suggest", "decision": "", "reason": "", "proposal": None, "took": None, "interval": None,
+    }  # fmt: skip
     assert report["waiting_commands"] == [{"id": 1, "command": "rescale", "lanes": 3}]
     assert [e["event"] for e in report["events"]] == ["query_added", "step_done"]
 

@@ -8,6 +8,7 @@ from midstream.model.command import Command, declare_operator
 from midstream.model.errors import CheckpointError
 from midstream.model.optimization import OptimizerSettings
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -28,6 +29,8 @@ COMMANDS: tuple[Command, ...] = (
     Optimize("q", OptimizerSettings(mode="ask", weights={"work": 0.5}, allow=("jisc",), quiet=((0, 5),))),
     Approve("q", "(A (B C))"),
     Reject("q"),
+    ApproveLanes(4),
+    RejectLanes(4),
     Pin("q", "(A (B C))"),
     Unpin("q"),
 )

@@ -10,6 +10,7 @@ from midstream.model.command import Command
 from midstream.model.errors import LanguageError, MidstreamError, PlanError, QueryError, StrategyError
 from midstream.model.events import (
     Event,
+    LanesProposalClosed,
     LanesRescaled,
     MigrationBegun,
     MigrationEnded,
@@ -24,6 +25,7 @@ from midstream.model.events import (
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OFF, OptimizerSettings
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand, apply, taken
 from midstream.step.commands.change_query import ChangeQuery
@@ -78,6 +80,8 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Optimize("", OptimizerSettings(allow=("((A B) C)",))), QueryError, "optimize", "name the query too"),
     (Approve("q"), QueryError, "query q", "the next review proposes"),
     (Reject("q"), QueryError, "query q", "the next review proposes"),
+    (ApproveLanes(2), QueryError, "lanes", "the next review proposes"),
+    (RejectLanes(2), QueryError, "lanes", "the next review proposes"),
     (Pin("q", "(A B)"), PlanError, "plan", ""),
     (Unpin("p"), QueryError, "p", "use one of: q"),
 ]  # fmt: skip
@@ -107,6 +111,8 @@ DONE: list[tuple[StepCommand, Event]] = [
     (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
     (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
     (Reject("q"), ProposalClosed(6, "q", "(A (B C))", "rejected")),
+    (ApproveLanes(3), LanesProposalClosed(6, 3, "approved")),
+    (RejectLanes(3), LanesProposalClosed(6, 3, "rejected")),
     (Pin("q"), PlanPinned(6, "q", "((A B) C)")),
     (Unpin("q"), PlanPinned(6, "q", "((A B) C)", pinned=False)),
 ]
@@ -117,7 +123,7 @@ def test_a_command_is_done_by_its_own_event_only(command: StepCommand, event: Ev
     assert {type(one) for one, _ in DONE} == set(Command.kinds.values())
     assert command.is_done_by(event)
     assert not any(command.is_done_by(other) for _, other in DONE if other != event)
-    field = {"query": "other"} if hasattr(event, "query") else {"new": 7}
+    field = {"query": "other"} if hasattr(event, "query") else {"lanes": 7} if hasattr(event, "lanes") else {"new": 7}
     assert not command.is_done_by(replace(event, **field))
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from midstream.model.command import declare_operator
+from midstream.model.errors import QueryError
+from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
@@ -84,6 +86,7 @@ class Controls(ABC, Generic[Receipt]):
         effort: float = 0.03,
         horizon: str | int | None = None,
         quiet: Sequence[str] = (),
+        lanes: str | None = None,
         **options: float,
     ) -> Receipt:
         """Let the optimizer look after a query, or after all that have no settings of their own.
@@ -94,6 +97,8 @@ class Controls(ABC, Generic[Receipt]):
         strategy in that list may carry the query, without one any may. Where that would take more than a hundredth of
         a second it waits until the queries have worked so long that it is the share `effort` of that. `horizon` is for
         how long a gain counts, and in `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
+
+        For all queries, the number of lanes is looked after in the same mode, or in that of `lanes`.
         """
         given = {
             "policy": policy,
@@ -105,19 +110,28 @@ class Controls(ABC, Generic[Receipt]):
             "effort": effort,
             "horizon": horizon,
             "quiet": quiet,
+            "lanes": lanes,
             "options": options,
         }
         return self._command(
             Optimize(query or "", settings_of_values(given, f"query {query}" if query else "optimize"))
         )
 
-    def approve(self, query: str, plan: str = "") -> Receipt:
-        """Say yes to the plan that is proposed for a query; a `plan` that is named must still be that one."""
-        return self._command(Approve(query, plan))
+    def approve(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
+        """Say yes to the plan that is proposed for a query; a `plan` that is named must still be that one.
 
-    def reject(self, query: str, plan: str = "") -> Receipt:
-        """Say no to the plan that is proposed for a query: none is proposed until it would save much more."""
-        return self._command(Reject(query, plan))
+        Without a query, say yes to the number of `lanes` that is proposed.
+        """
+        _check_one_answer(query, lanes)
+        return self._command(Approve(query, plan) if lanes is None else ApproveLanes(lanes))
+
+    def reject(self, query: str = "", plan: str = "", *, lanes: int | None = None) -> Receipt:
+        """Say no to the plan that is proposed for a query: none is proposed until it would save much more.
+
+        Without a query, say no to the number of `lanes` that is proposed.
+        """
+        _check_one_answer(query, lanes)
+        return self._command(Reject(query, plan) if lanes is None else RejectLanes(lanes))
 
     def pin(self, query: str, plan: str = "") -> Receipt:
         """Have a query keep its plan, or another one that it moves to first; users may still move it."""
@@ -130,3 +144,10 @@ class Controls(ABC, Generic[Receipt]):
     @abstractmethod
     def _command(self, command: StepCommand) -> Receipt:
         """Check a command and have the next step take it."""
+
+
+def _check_one_answer(query: str, lanes: int | None) -> None:
+    if bool(query) == (lanes is not None):
+        raise QueryError(
+            "an answer is to one proposal", place="approve or reject", remedy="name the query, or else lanes=NUMBER"
+        )

@@ -11,9 +11,15 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
+from midstream.step.reviewing.lane_review import withdraw_lanes
 from midstream.step.reviewing.plan_group import settings_of
 from midstream.step.reviewing.proposals import withdraw
-from midstream.step.reviewing.settings import check_allowed, check_allowed_anywhere, check_settings
+from midstream.step.reviewing.settings import (
+    check_allowed,
+    check_allowed_anywhere,
+    check_lanes_of_job,
+    check_settings,
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Optimize(StepCommand):
         check_settings(self.settings, place)
         if self.query:
             draft.entry(self.query)
+            check_lanes_of_job(self.settings, place)
             check_allowed(draft.manifest, self.query, self.settings)
             kept = draft.manifest.optimizations.get(self.query, Optimization())
             optimizations = {**draft.manifest.optimizations, self.query: replace(kept, settings=self.settings)}
@@ -37,6 +44,7 @@ class Optimize(StepCommand):
         else:
             check_allowed_anywhere(self.settings, place)
             draft.manifest = replace(draft.manifest, optimizer=self.settings)
+            withdraw_lanes(draft, "the optimizer was set anew")
         draft.events.append(OptimizerSet(draft.manifest.step, self.query, self.settings.mode, self.settings.policy))
 
     @override

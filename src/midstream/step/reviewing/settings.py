@@ -80,6 +80,8 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     chosen = policy(settings.policy, place)
     if settings.mode not in MODES:
         raise _wrong(f"unknown mode {settings.mode!r}", place, f"use one of: {', '.join(MODES)}")
+    if settings.lanes is not None and settings.lanes not in MODES:
+        raise _wrong(f"unknown mode {settings.lanes!r} of lanes", place, f"use one of: {', '.join(MODES)}")
     try:
         checked(settings.objective)
     except MidstreamError as error:
@@ -135,6 +137,12 @@ def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
         raise _wrong(
             f"{wrong!r} is no strategy", place, f"name the query too, for plans; strategies: {', '.join(strategies())}"
         )
+
+
+def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
+    """Raise where settings for one query have a mode for lanes: those are all queries'."""
+    if settings.lanes is not None:
+        raise _wrong("lanes belong to the job", place, "set their mode where you name no query")
 
 
 def _check_numbers(given: Mapping[str, Any], known: tuple[str, ...], what: str, place: str) -> None:

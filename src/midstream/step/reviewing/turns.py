@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
+from midstream.model.optimization import OptimizerSettings
 from midstream.step.reviewing.affordable import is_paid_for
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups, without_choice
 
@@ -45,7 +46,7 @@ def due(manifest: Manifest, now: int) -> list[PlanGroup]:
 def _is_due(one: PlanGroup, now: int) -> bool:
     if not one.is_reviewed or one.kept.reviewed is None:
         return False
-    return now - one.kept.reviewed >= one.settings.review and not is_quiet(one, now)
+    return now - one.kept.reviewed >= one.settings.review and not is_quiet(one.settings, now)
 
 
 def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
@@ -54,9 +55,7 @@ def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
     return entries[0].since < manifest.step and not any(entry.migrations for entry in entries)
 
 
-def is_quiet(one: PlanGroup, now: int) -> bool:
+def is_quiet(settings: OptimizerSettings, now: int) -> bool:
     """Whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
     time = now % DAY
-    return any(
-        begin <= time < end if begin <= end else time >= begin or time < end for begin, end in one.settings.quiet
-    )
+    return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)

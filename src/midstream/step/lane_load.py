@@ -1,0 +1,69 @@
+"""What loads the lanes of a job, noted step by step: what a host has measured, and what was counted. Pure.
+
+A decision is made by what the manifest before a step says. What a host has measured is noted in the manifest of the
+step that it is given to, and counts from the next one on: so a step that is done again decides the same, whatever is
+measured then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from midstream.model.counters import Counters
+from midstream.model.ids import LaneId
+from midstream.model.lanes import LaneLoad, LaneTrend, StepTiming
+from midstream.model.manifest import Manifest
+from midstream.optimizer.cost.units import JoinUnitCosts
+from midstream.optimizer.decayed_mean import DecayedMean
+from midstream.step.lane_step import LaneOutput
+
+UNITS = JoinUnitCosts()
+"""Lanes are compared with each other: what counts is how the costs of operations stand to each other."""
+
+
+def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> Manifest:
+    """The manifest that a step begins with, with what the host has measured of the one before it."""
+    kept = manifest.lane_optimization
+    load, trend = kept.load, kept.trend
+    if manifest.lanes != lanes_before:
+        load = LaneLoad(load.workers, load.interval, rescaled=manifest.step)
+        trend = trend if trend.set == manifest.lanes else LaneTrend(bar=trend.bar)
+    if timing is not None and manifest.optimizer.lanes_mode != "off":
+        load = replace(load, workers=timing.workers, interval=timing.interval)
+        if timing.interval is None:
+            load = replace(load, took=())
+        elif timing.took is not None and manifest.step - 1 > load.rescaled:
+            load = replace(load, took=DecayedMean(load.took).observed(timing.took).observations)
+    if load == kept.load and trend == kept.trend:
+        return manifest
+    return replace(manifest, lane_optimization=replace(kept, load=load, trend=trend))
+
+
+def is_watched(manifest: Manifest) -> bool:
+    """Whether there may be something to decide: a host has said what it has, and steps are due or lanes several."""
+    load = manifest.lane_optimization.load
+    watched = manifest.optimizer.lanes_mode != "off" and load.workers > 0
+    return watched and (manifest.lanes > 1 or load.interval is not None)
+
+
+def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest:
+    """The manifest after a step with what each lane has done; a step that spreads lanes anew does not count."""
+    kept = manifest.lane_optimization
+    if not is_watched(manifest) or kept.load.rescaled == manifest.step:
+        return manifest
+    before = kept.load.work
+    work = {lane: before.get(lane, 0.0) + work_of(outputs[lane]) for lane in sorted(outputs, key=_order)}
+    load = replace(kept.load, steps=kept.load.steps + 1, work=work)
+    return replace(manifest, lane_optimization=replace(kept, load=load))
+
+
+def work_of(output: LaneOutput) -> float:
+    """What a lane has done in a step, in nanoseconds by unit costs."""
+    done = Counters.sum(counters for operator, counters in output.counters.items() if operator.slice is None)
+    probed = UNITS.joining(float(done.rows_in), float(done.comparisons), float(done.rows_out))
+    return probed + UNITS.insert * done.inserted
+
+
+def _order(lane: LaneId) -> tuple[str, int]:
+    return lane.group, lane.number

@@ -1,0 +1,174 @@
+"""The review of a job's number of lanes: an event, a proposal, or lanes that are spread anew with the step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from midstream.model.errors import QueryError
+from midstream.model.events import LanesProposalClosed, LanesReviewed
+from midstream.model.lanes import LaneLoad, LaneOptimization, LaneProposal
+from midstream.model.manifest import Manifest
+from midstream.model.optimization import ProposalState
+from midstream.optimizer.decayed_mean import DecayedMean
+from midstream.optimizer.lanes import GroupLoad, LaneDecision, LaneFigures, changed, decided
+from midstream.runtime.lane_key import SINGLE
+from midstream.step.commands.rescale import Rescale
+from midstream.step.draft import Draft
+from midstream.step.lane_load import UNITS, is_watched
+from midstream.step.living import state_rows
+from midstream.step.reviewing.carry_out import DECIDED, INSISTS
+from midstream.step.reviewing.turns import clock, is_quiet
+
+
+def review_lanes(draft: Draft, lanes_before: int) -> None:
+    """Look at the number of lanes if it is its turn: never in a step that changes it, or amid a migration."""
+    manifest, kept = draft.manifest, draft.manifest.lane_optimization
+    now, settings = clock(manifest), manifest.optimizer
+    if now is None or not is_watched(manifest) or manifest.lanes != lanes_before:
+        return
+    if kept.reviewed is None:
+        _keep(draft, replace(kept, reviewed=now))
+        return
+    moving = bool(draft.migrations) or any(entry.migrations for entry in manifest.queries.values())
+    if moving or now - kept.reviewed < settings.review or is_quiet(settings, now):
+        return
+    figures = lane_figures(manifest)
+    if figures is not None:
+        _review(draft, figures, now)
+
+
+def lane_figures(manifest: Manifest) -> LaneFigures | None:
+    """What a manifest says of the lanes; None where nothing was done since the last review."""
+    load = manifest.lane_optimization.load
+    groups = {lane.group for lane in load.work}
+    total = sum(load.work.values())
+    if not load.steps or not total:
+        return None
+    shares = []
+    for group in sorted(groups):
+        work = [done / total for lane, done in load.work.items() if lane.group == group]
+        shares.append(GroupLoad(sum(work), max(work), group != SINGLE))
+    state = state_rows(manifest) * (UNITS.insert + UNITS.probe)
+    took = DecayedMean(load.took).value if load.took else None
+    return LaneFigures(manifest.lanes, load.workers, tuple(shares), total / load.steps, state, took, load.interval)
+
+
+def _review(draft: Draft, figures: LaneFigures, now: int) -> None:
+    manifest, kept = draft.manifest, draft.manifest.lane_optimization
+    mode = manifest.optimizer.lanes_mode
+    decision, trend = decided(figures, kept.trend)
+    decision = _unless_rejected(kept.proposal, decision, figures, mode)
+    does = "stay" if decision.lanes is None else DECIDED[mode]
+    draft.events.append(
+        LanesReviewed(
+            manifest.step,
+            does,
+            decision.reason,
+            figures.lanes,
+            decision.lanes or 0,
+            answer_text(decision.lanes, does),
+            shown(figures),
+        )
+    )
+    load: LaneLoad = replace(kept.load, steps=0, work={})
+    kept = replace(kept, reviewed=now, load=load, trend=trend, decision=does, reason=decision.reason)
+    _keep(draft, _proposed(draft, kept, decision, figures, mode))
+    if does == "switch" and decision.lanes is not None:
+        kept = draft.manifest.lane_optimization
+        _keep(draft, replace(kept, trend=changed(figures, trend, decision.lanes)))
+        Rescale(decision.lanes).apply(draft)
+
+
+def _unless_rejected(
+    proposal: LaneProposal | None, decision: LaneDecision, figures: LaneFigures, mode: str
+) -> LaneDecision:
+    """The decision, unless a user has refused to leave this number of lanes and no more is to be gained by now."""
+    if decision.lanes is None or proposal is None or proposal.state != "rejected" or mode == "auto":
+        return decision
+    if proposal.old != figures.lanes or figures.shortened(decision.lanes) <= INSISTS * (1 - proposal.gain):
+        return decision
+    reason = f"{proposal.lanes} lanes were rejected in step {proposal.step}, and {decision.lanes} do not save much more"
+    return LaneDecision(None, reason)
+
+
+def _proposed(
+    draft: Draft, kept: LaneOptimization, decision: LaneDecision, figures: LaneFigures, mode: str
+) -> LaneOptimization:
+    """What is kept, with the number that is proposed now, if any; one that waits for an answer in vain is withdrawn."""
+    before, step = kept.proposal, draft.manifest.step
+    proposes = decision.lanes is not None and mode != "auto"
+    since = step
+    if before is not None and before.state == "waits":
+        if proposes and (before.lanes, before.old) == (decision.lanes, figures.lanes):
+            since = before.step
+        else:
+            kept = _closed(draft, kept, before, "withdrawn", decision.reason)
+    if not proposes or decision.lanes is None:
+        return kept
+    gain = round(1 - figures.shortened(decision.lanes), 6)
+    return replace(kept, proposal=LaneProposal(figures.lanes, decision.lanes, gain, since))
+
+
+def answer_proposal(draft: Draft, lanes: int, state: ProposalState) -> None:
+    """Have the number of lanes that is proposed approved or rejected; raises where it is not the one that waits."""
+    manifest = draft.manifest
+    kept, proposal = manifest.lane_optimization, manifest.lane_optimization.proposal
+    anew = "the next review proposes what pays then; see midstream status CKPT"
+    if proposal is None:
+        raise QueryError("no other number of lanes is proposed", place="lanes", remedy=anew)
+    if proposal.state != "waits":
+        why = f": {proposal.reason}" if proposal.reason else ""
+        said = f"{proposal.lanes} lanes are proposed no longer: that was {proposal.state} in step {proposal.step}{why}"
+        raise QueryError(said, place="lanes", remedy=anew)
+    if proposal.old != manifest.lanes:
+        said = f"the job has {manifest.lanes} lanes instead of {proposal.old} since {proposal.lanes} were proposed"
+        raise QueryError(said, place="lanes", remedy=anew)
+    if proposal.lanes != lanes:
+        raise QueryError(
+            f"{lanes} lanes are not proposed, but {proposal.lanes}",
+            place="lanes",
+            remedy=f"name {proposal.lanes}; {anew}",
+        )
+    _keep(draft, _closed(draft, kept, proposal, state, ""))
+
+
+def withdraw_lanes(draft: Draft, reason: str) -> None:
+    """Withdraw the number of lanes that is proposed, if one waits for an answer."""
+    kept = draft.manifest.lane_optimization
+    if kept.proposal is not None and kept.proposal.state == "waits":
+        _keep(draft, _closed(draft, kept, kept.proposal, "withdrawn", reason))
+
+
+def _closed(
+    draft: Draft, kept: LaneOptimization, proposal: LaneProposal, state: ProposalState, reason: str
+) -> LaneOptimization:
+    step = draft.manifest.step
+    draft.events.append(LanesProposalClosed(step, proposal.lanes, state, reason))
+    return replace(kept, proposal=replace(proposal, state=state, step=step, reason=reason))
+
+
+def answer_text(lanes: int | None, decided: str) -> str:
+    """How a user says yes to a number of lanes that was proposed; empty where nothing waits for that."""
+    if lanes is None or decided not in ("suggest", "ask"):
+        return ""
+    yes = f"midstream approve CKPT --lanes {lanes}, or engine.approve(lanes={lanes})"
+    if decided == "ask":
+        return f"{yes}; to say no: midstream reject CKPT --lanes {lanes}, or engine.reject(lanes={lanes})"
+    return yes
+
+
+def shown(figures: LaneFigures) -> dict[str, Any]:
+    """The figures as an event shows them."""
+    return {
+        "took": None if figures.took is None else round(figures.took, 6),
+        "interval": figures.interval,
+        "uneven": round(figures.uneven, 4),
+        "workers": figures.workers,
+        "work": round(figures.work),
+        "state": round(figures.state),
+    }
+
+
+def _keep(draft: Draft, kept: LaneOptimization) -> None:
+    draft.manifest = replace(draft.manifest, lane_optimization=kept)
