@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from midstream.checkpoint.holder import Holder
 from midstream.model.codec import decode, encode
-from midstream.model.errors import CheckpointError, HeldCheckpointError
+from midstream.model.errors import CheckpointError, HeldCheckpointError, MidstreamError
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.storage import Storage
 
@@ -78,7 +79,8 @@ class Epochs:
             mine = EpochClaim(self._next(), secrets.token_hex(4), Holder.here())
             if self._storage.create(_name(mine.number), seal(encode(mine))):
                 _HELD_HERE.add(mine.token)
-                self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
+                with suppress(MidstreamError):  # Old claims are in nobody's way.
+                    self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
                 return mine
 
     def is_newest(self, claim: EpochClaim) -> bool:

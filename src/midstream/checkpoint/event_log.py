@@ -42,8 +42,11 @@ class StepLog:
         self._storage.remove(f"{_epoch(line, step):06d}-{step:012d}.jsonl" for step in steps)
 
     def _counting(self, line: TimeLine, last: int, after: int = -1) -> list[tuple[int, str]]:
-        found = self._files().items()
-        return sorted((at, n) for n, (epoch, at) in found if after < at <= last and epoch == _epoch(line, at))
+        found: dict[int, tuple[int, str]] = {}
+        for name, (epoch, at) in self._files().items():
+            if after < at <= last and _counts(line, epoch, at):
+                found[at] = max(found.get(at, (-1, "")), (epoch, name))
+        return [(at, found[at][1]) for at in sorted(found)]
 
     def check(self, name: str) -> None:
         """Raise `CheckpointError` where a file of the log cannot be read."""
@@ -113,6 +116,13 @@ class EventLog(StepLog):
         else:  # Nobody but this writer has added any since, and it knows their names.
             self.forget(line, range(max(0, self._tidied - STEPS_KEPT + 1), step - STEPS_KEPT + 1))
         self._tidied = step
+
+
+def _counts(line: TimeLine, epoch: int, step: int) -> bool:
+    """Whether a step counts in an epoch; of those that are forgotten in the last of them that noted something."""
+    if line.epoch_of(step) is None and line.epochs:
+        return epoch < line.epochs[0].number
+    return epoch == _epoch(line, step)
 
 
 def _epoch(line: TimeLine, step: int) -> int:

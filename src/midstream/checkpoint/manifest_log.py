@@ -41,12 +41,12 @@ class _Entry:
         return _Entry(int(found[1] or 0), int(found[2]), int(found[3] or 0), name) if found else None
 
     @staticmethod
-    def to_publish(manifest: Manifest, last: _Entry | None) -> _Entry:
-        """A file for a manifest, another one than the `last` that was published."""
+    def to_publish(manifest: Manifest, before: Iterable[_Entry]) -> _Entry:
+        """A file for a manifest, another one than those that were tried `before`."""
         if not manifest.epochs:
             return _Entry(0, manifest.step, 0, f"{manifest.step:012d}.json")
         epoch, step = manifest.epochs[-1].number, manifest.step
-        time = last.time + 1 if last is not None and (last.epoch, last.step) == (epoch, step) else 0
+        time = 1 + max((one.time for one in before if (one.epoch, one.step) == (epoch, step)), default=-1)
         return _Entry(epoch, step, time, f"{epoch:06d}-{step:012d}{f'~{time:04d}' if time else ''}.json")
 
 
@@ -76,7 +76,7 @@ class ManifestLog:
         self._keep = keep
         self._seen: dict[_Entry, Manifest] = {}
         self._own: list[_Entry] | None = None
-        self._last: _Entry | None = None
+        self._tried: tuple[_Entry, ...] = ()
 
     @property
     def epochs(self) -> Epochs:
@@ -95,7 +95,9 @@ class ManifestLog:
         not count, are removed once the new one stands. Raises `SinkError` where it cannot be written; then the log is
         as before.
         """
-        entry = self._last = _Entry.to_publish(manifest, self._last)
+        entry = _Entry.to_publish(manifest, self._tried)
+        # A step that failed may be in place or arrive late, and the one before be published once more after it.
+        self._tried = (*(one for one in self._tried if one.step >= entry.step - 1), entry)
         self.storage.write(entry.name, written(manifest))
         self._remember({**self._seen, entry: manifest})
         # The step is done: what cannot be cleaned away now is tried again with the next.

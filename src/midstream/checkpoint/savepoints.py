@@ -49,8 +49,9 @@ class Savepoints:
             )
 
     def drop(self, name: str) -> None:
-        """Forget a savepoint; what only it kept goes with the next sweep."""
-        self.read(name)
+        """Forget a savepoint, also a damaged one; what only it kept goes with the next sweep."""
+        if check_name(name) not in self.names():
+            raise self._unknown(name)
         self._storage.remove([f"{name}.json"])
 
     def names(self) -> list[str]:
@@ -64,15 +65,18 @@ class Savepoints:
         try:
             data = self._storage.read(f"{check_name(name)}.json").to_pybytes()
         except FileNotFoundError:
-            known = ", ".join(self.names()) or "there are none"
-            raise CheckpointError(
-                f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=f"use one of: {known}"
-            ) from None
+            raise self._unknown(name) from None
         return manifest_of(data, place, _REMEDY)
 
     def all(self) -> dict[str, Manifest]:
         """The manifests of all, by name; raises where one is damaged: it may list anything."""
         return {name: self.read(name) for name in self.names()}
+
+    def _unknown(self, name: str) -> CheckpointError:
+        known = ", ".join(self.names()) or "there are none"
+        return CheckpointError(
+            f"there is no savepoint {name!r}", place=self._checkpoint.url, remedy=f"use one of: {known}"
+        )
 
 
 def check_name(name: str) -> str:

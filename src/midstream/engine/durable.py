@@ -19,7 +19,7 @@ from midstream.job.folders import Folders
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import EMBEDDED, HOST, refuse_other_host
 from midstream.model.command import Command
-from midstream.model.errors import LostCheckpointError, SinkError, UndeliveredError
+from midstream.model.errors import LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 from midstream.sinks import Sink
@@ -49,7 +49,8 @@ class EngineCheckpoint:
         self.outputs = Outputs(self.folders, {})
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
-        self._begun = self._undelivered = False
+        self._begun: Manifest | None = None
+        self._undelivered = self._unsettled = False
         self._lost: LostCheckpointError | None = None
         self._attempts = count(1)
 
@@ -59,29 +60,30 @@ class EngineCheckpoint:
             newest = self.folders.manifests.latest()
             manifest = replace(first, job=secrets.token_hex(8)) if newest is None else newest
             named = all("function" not in (entry.sink or {}) for entry in manifest.queries.values())
-            return self.begin(manifest) if named else manifest
+            if not named:
+                return manifest
+            begun = self.begin(manifest)
+            self.finish(begun)
+            return begun
         except BaseException:
             self.close()
             raise
 
     def begin(self, manifest: Manifest) -> Manifest:
-        """The manifest as this epoch goes on from it; sinks are looked at, and filled where that was cut short."""
-        if self._begun:
-            return manifest
+        """The manifest as this epoch goes on from it, published once; `finish` then fills what was cut short."""
+        if self._begun is not None:
+            return manifest if manifest.epochs == self._begun.epochs else self._begun
         for query in manifest.queries:
             self.outputs.check_sink(query, manifest, manifest)
         self.outputs.check(manifest)
-        begun = self._writer.begin(self._marked(manifest))
-        self._begun = self._undelivered = True
-        self.outputs.give_up_later(begun)
-        self.finish(begun)
-        self.outputs.clear(begun)
-        return begun
+        self._begun = self._writer.begin(self._marked(manifest))
+        self._undelivered = self._unsettled = True
+        return self._begun
 
     def declare(self, manifest: Manifest) -> Manifest:
         """The manifest between two steps, published with what was declared and commanded since the last one."""
         marked = self._marked(manifest)
-        if self._begun:
+        if self._begun is not None:
             self._only_writer(marked)
         return marked
 
@@ -131,20 +133,30 @@ class EngineCheckpoint:
         return after
 
     def finish(self, manifest: Manifest) -> None:
-        """Fill the sinks with the results of the newest step, unless that was done."""
+        """Fill the sinks with the results of the newest step, unless that was done; before the first one of an epoch
+        take out what does not count, and after it what nobody will commit any more.
+        """
+        if self._unsettled:
+            self.outputs.give_up_later(manifest)
         if self._undelivered:
             self._commits.deliver(manifest)
             self._undelivered = False
+        if self._unsettled:
+            self.outputs.clear(manifest)
+            self._unsettled = False
 
     def deliver(self, manifest: Manifest) -> None:
         """The same right after the step, whose rows are taken whatever becomes of its results."""
         try:
             self.finish(manifest)
-        except SinkError as error:
+        except Exception as error:
+            # Also what a user's function raises: whatever it is, the step is committed.
+            known = error if isinstance(error, MidstreamError) else SinkError(f"{type(error).__name__}: {error}")
             raise UndeliveredError(
-                f"step {manifest.step} is committed, but a sink has not taken its results: {error.message}",
-                place=error.place,
-                remedy=f"do not push its rows again; {error.remedy}: the results come first with the next push",
+                f"step {manifest.step} is committed, but a sink has not taken its results: {known.message}",
+                place=known.place,
+                remedy=f"do not push its rows again; {known.remedy or 'mend that'}: the results come first with the "
+                "next push",
             ) from error
 
     def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
@@ -161,7 +173,7 @@ class EngineCheckpoint:
     def name_sink(self, query: str, sink: Sink, manifest: Manifest) -> None:
         """Have the results of a query go to a sink from now on."""
         self.outputs.sinks[query] = sink
-        if self._begun and query in manifest.queries:
+        if self._begun is not None and query in manifest.queries:
             self.outputs.check_sink(query, manifest, manifest)
 
     def refuse_if_lost(self) -> None:

@@ -106,9 +106,13 @@ class Engine(Controls[None]):
             self._checkpoint = EngineCheckpoint(checkpoint, durable=durable, take_over=take_over)
             self._store = self._checkpoint.store
             self._manifest = self._checkpoint.open(self._manifest)
-            for command in settings(self._manifest, lanes, sharing):
-                self._command(command)
-            self._change(with_declared(self._manifest, lanes=lanes, sharing=sharing))
+            try:
+                for command in settings(self._manifest, lanes, sharing):
+                    self._command(command)
+                self._change(with_declared(self._manifest, lanes=lanes, sharing=sharing))
+            except BaseException:
+                self.close()
+                raise
 
     def create_stream(
         self,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from midstream.checkpoint.writer import Writer
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
+from midstream.model.errors import MidstreamError
 from midstream.model.events import Event
 from midstream.model.manifest import Manifest
 
@@ -46,4 +48,6 @@ class Commits:
         self.outputs.commit(manifest)
         self.crash.reach("after_sink", manifest.step)
         if manifest.step % STEPS_BETWEEN_TIDYINGS == 0:
-            self.outputs.folders.tidy(manifest)
+            # The step is done: what is in the way of tidying (a damaged savepoint, say) is for the doctor to tell.
+            with suppress(MidstreamError, FileNotFoundError):
+                self.outputs.folders.tidy(manifest)

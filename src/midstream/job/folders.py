@@ -78,7 +78,7 @@ class Folders:
 
     def sources(self, stream: str) -> StepLog:
         """Which files of a stream's folder the steps have read, where that is not Spark's to know."""
-        return StepLog(self.storage.at(f"sources/{quote(stream, safe=' ')}"))
+        return StepLog(self.storage.at(f"sources/{folder_name(stream)}"))
 
     def scratch(self, query: str) -> Storage:
         """Where a query's results are staged, unless its sink has them elsewhere."""

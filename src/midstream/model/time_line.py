@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EPOCHS_KEPT = 100
-"""How many of the last epochs a manifest remembers; older steps are taken for the job's own."""
+"""How many epochs a manifest remembers; steps of those that are forgotten are taken for the job's own."""
 
 
 @dataclass(frozen=True)
@@ -78,5 +78,18 @@ class TimeLine:
         return any(e.abandoned is not None and e.since <= stamp.step <= e.abandoned for e in later)
 
     def after(self, epoch: Epoch) -> TimeLine:
-        """The time line once another epoch has begun."""
-        return TimeLine(self.job, (*self.epochs, epoch)[-EPOCHS_KEPT:])
+        """The time line once another epoch has begun.
+
+        Of too many epochs those are forgotten first in which no step was done: a job may be started a hundred times
+        before there is something to do, and must still know whose its newest step is.
+        """
+        epochs = [*self.epochs, epoch]
+        while len(epochs) > EPOCHS_KEPT:
+            del epochs[next((place for place in range(len(epochs) - 1) if _is_idle(epochs, place)), 0)]
+        return TimeLine(self.job, tuple(epochs))
+
+
+def _is_idle(epochs: list[Epoch], place: int) -> bool:
+    """Whether no step counts in an epoch, and none was given up when it began."""
+    one = epochs[place]
+    return one.abandoned is None and min(later.since for later in epochs[place + 1 :]) <= one.since
