@@ -20,7 +20,7 @@ included, in milliseconds by the optimizer's units: it is the same on every mach
 reviews* they have the share in the work that they have in the processor's time. *Regret* is that over the work of the
 best schedule, or of the best plan kept where that took less. *Seconds* is the wall clock of all steps; *gap* the
 longest time between two outputs where rows come by their event time. *Reviews* are how many, and the processor's time
-for one.
+for one; here they are made however little work pays for them (`effort=1.0`, where the default is 0.03).
 
 The plans kept are all trees of three streams; of more streams the cheapest tree of each phase, the cheapest ones over
 all phases together, and the dearest; and the cheapest probing orders of each phase. *best_schedule* is reckoned from

@@ -17,6 +17,8 @@ OF_SCHEDULE = 1.15
 OF_BEST = {"steady": 1.03, "flapping": 1.3}
 """Where no other plan comes to stay: so many times the work of the best plan that is kept."""
 
+WORK, REVIEWED = "work", "work with reviews"
+
 FROM_WORST, REVIEWS, GAP = 1.1, 3, 1.2
 """Begun with the worst plan: so many times the best one's work, after so many reviews, with such an output gap."""
 
@@ -69,10 +71,12 @@ def _of(records: Sequence[Record]) -> Iterator[Verdict]:
     if scenario.begins == "worst":
         yield from _from_worst(own, fixed, records)
     elif scenario.kind == "drifting":
-        yield _at_most(own, "work / best schedule", own.total / best(records), OF_SCHEDULE)
-        yield _at_most(own, "work / best plan kept", own.total / fixed.joined, 1.0)
+        for what, work in ((WORK, own.joined), (REVIEWED, own.total)):
+            yield _at_most(own, f"{what} / best schedule", work / best(records), OF_SCHEDULE)
+            yield _at_most(own, f"{what} / best plan kept", work / fixed.joined, 1.0)
     else:
-        yield _at_most(own, "work / best plan kept", own.total / fixed.joined, OF_BEST[scenario.kind])
+        for what, work in ((WORK, own.joined), (REVIEWED, own.total)):
+            yield _at_most(own, f"{what} / best plan kept", work / fixed.joined, OF_BEST[scenario.kind])
         if scenario.kind == "steady":
             yield Verdict(own.scenario, "switches", str(len(own.switches)), "0", not own.switches)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,10 @@ from midstream.lab.om_streams import Traffic
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
 from midstream.optimizer.charts.course import ChartCourse
 from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
+from midstream.optimizer.policies.adaptive import Adaptive
+from midstream.optimizer.policies.base import Review, SwitchCost, WeighedPlan
 from midstream.optimizer.search.om_heuristics import OmStream, om_plan
+from midstream.optimizer.statistics import Statistics
 
 Numbers = npt.NDArray[np.float64]
 
@@ -102,8 +106,14 @@ Q1 = OmQuery("Q1", SINGLE_PLANS, ("selectivity", "rate"), single_costs, single_p
 Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs, join_plan)
 
 PAPER, WEIGHED = "OM chart", "OM chart, contested regions weighed anew"
-RAND, RATE = "RAND", "RATE"
-CONTESTANTS = (PAPER, WEIGHED, RATE, RAND)
+RAND, RATE, ADAPTIVE = "RAND", "RATE", "adaptive, undamped"
+CONTESTANTS = (PAPER, WEIGHED, ADAPTIVE, RATE, RAND)
+
+UNDAMPED = {"reviews": 1.0, "margin": 0.0}
+"""Options of `adaptive` by which it switches as readily as the paper's optimizer: however little is gained."""
+
+FREE = SwitchCost("moving_state", work=0.0)
+"""What a switch costs in the paper."""
 
 
 @dataclass(frozen=True)
@@ -166,8 +176,38 @@ class Rounds:
             return [self.query.heuristic(self.observed[0].tolist(), self.weights)] * rounds
         if contestant == PAPER:
             return [None] * rounds
+        if contestant == ADAPTIVE:
+            return list(self._adapted())
         places = np.argmin(self.query.costs(self.estimated, self.weights), axis=1)
         return [
             self.query.plans[place] if len(chart.rivals(chart.region(point))) > 1 else None
             for point, place in zip(self.estimated.tolist(), places, strict=True)
         ]
+
+    def _adapted(self) -> Iterator[str]:
+        """What `adaptive` runs, reviewed in each round; it begins with the plan that is the best one at first."""
+        memory: Mapping[str, Any] = {}
+        running = self.best[0]
+        for number, costs in enumerate(self.query.costs(self.estimated, self.weights).tolist()):
+            by_plan = dict(zip(self.query.plans, costs, strict=True))
+            decision = Adaptive().decide(self._review(number, by_plan, running, memory))
+            memory, running = decision.memory, decision.plan or running
+            yield running
+
+    def _review(self, number: int, costs: Mapping[str, float], running: str, memory: Mapping[str, Any]) -> Review:
+        """What a policy is shown in a round: estimates without bounds, and switches that cost nothing."""
+        plans = [WeighedPlan(plan, cost, cost, cost, cost) for plan, cost in costs.items() if plan != running]
+        now = costs[running]
+        return Review(
+            query=self.query.name,
+            running=WeighedPlan(running, now, now, now, now),
+            alternatives=tuple(sorted(plans, key=lambda one: one.cost)),
+            sure_gain=lambda plan: now - costs[plan],
+            predict=lambda plan: FREE,
+            time=round(number * WINDOW * 1e6),
+            elapsed=WINDOW,
+            window=WINDOW,
+            statistics=Statistics({}),
+            options=UNDAMPED,
+            memory=memory,
+        )

@@ -74,13 +74,14 @@ def report(scenario: str, adaptive: float, **other: object) -> Report:
 @pytest.mark.parametrize(
     ("scenario", "work", "other", "met"),
     [
-        ("selectivity_flip", 90.0, {}, [True, True]),
-        ("selectivity_flip", 95.0, {}, [False, True]),
-        ("selectivity_flip", 101.0, {}, [False, False]),
-        ("selectivity_flip", 90.0, {"busy": 1.0, "reviewing": 0.1}, [False, True]),
-        ("steady", 102.0, {}, [True, True]),
-        ("steady", 104.0, {}, [False, True]),
-        ("steady", 100.0, {"switches": ((3, "Q"),)}, [True, False]),
+        ("selectivity_flip", 90.0, {}, [True, True, True, True]),
+        ("selectivity_flip", 95.0, {}, [False, True, False, True]),
+        ("selectivity_flip", 101.0, {}, [False, False, False, False]),
+        ("selectivity_flip", 90.0, {"busy": 1.0, "reviewing": 0.1}, [True, True, False, True]),
+        ("steady", 102.0, {}, [True, True, True]),
+        ("steady", 104.0, {}, [False, False, True]),
+        ("steady", 102.0, {"busy": 1.0, "reviewing": 0.1}, [True, False, True]),
+        ("steady", 100.0, {"switches": ((3, "Q"),)}, [True, True, False]),
     ],
 )
 def test_what_is_missed_is_said(scenario: str, work: float, other: dict[str, object], met: list[bool]) -> None:

@@ -110,11 +110,12 @@ class Adaptive(Policy):
         if gain <= self.option(review, "margin") * review.running.cost:
             return Decision(None, _good_enough(review.running, best), encode(replace(ledger, beaten=0)))
         ledger = replace(ledger, beaten=ledger.beaten + 1)
+        if reason := self._too_early(review, ledger, best):
+            return Decision(None, reason, encode(ledger))
         price = review.predict(best.plan)
         if price is None:
             return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
-        reason = self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price)
-        if reason:
+        if reason := self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
         decided = replace(ledger, price=price.work, gain=gain)
         return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
