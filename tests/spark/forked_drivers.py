@@ -1,7 +1,8 @@
 """Drivers in the JVM of the tests' own session, each forked off a process that has imported all it needs.
 
 What a driver costs is the start of its JVM and its imports; here it has neither. What kills one kills its Python
-process alone, as where that is on another machine than Spark's driver. Tests that have the JVM killed too start one.
+process alone, as where that is on another machine than Spark's driver. A driver may have a JVM of its own, which dies
+with it: that is started while the driver before it runs.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from pyspark.sql import SparkSession
 
 from midstream.spark import session as sessions
 from midstream.spark.feed import Feed
+from midstream.spark.session import local_session
 from tests.forked import Fork, Forks
+from tests.spark.drive import SHORT_LIVED
+from tests.spark.ready_classes import environment
 
 NEEDED = ("tests.spark.chained_job", "tests.spark.migration_job", "tests.spark.sharing_job", "midstream.cli.run")
 
@@ -72,6 +76,25 @@ class ForkedDrivers:
         done = self.run(program, root, MIDSTREAM_KILL_AT=point)
         assert done.returncode == -signal.SIGKILL, done
 
+    def kill_with_their_jvms(self, program: str, root: Path, points: Sequence[str]) -> Iterator[str]:
+        """Run a driver for each point, one after the other, until it kills its JVM and itself there; then the point."""
+        coming = [self._with_a_jvm(program, root, points[0])]
+        try:
+            for number, point in enumerate(points):
+                driver = coming.pop()
+                may_begin(driver.out).touch()
+                coming += [self._with_a_jvm(program, root, following) for following in points[number + 1 : number + 2]]
+                out, errors = driver.communicate()
+                assert driver.wait() == -signal.SIGKILL, (out, errors)
+                yield point
+        finally:
+            for driver in coming:
+                driver.kill()
+
+    def _with_a_jvm(self, program: str, root: Path, point: str) -> Fork:
+        first, options = ("tests.spark.forked_drivers:start_session", ()), environment()["SPARK_SUBMIT_OPTS"]
+        return self.forks.start(program, root, first=first, MIDSTREAM_KILL_AT=point, SPARK_SUBMIT_OPTS=options)
+
 
 @contextmanager
 def forked_drivers(spark: SparkSession) -> Iterator[ForkedDrivers]:
@@ -81,6 +104,18 @@ def forked_drivers(spark: SparkSession) -> Iterator[ForkedDrivers]:
         yield ForkedDrivers(spark, forks)
     finally:
         forks.close()
+
+
+def may_begin(out: Path) -> Path:
+    """The file that a driver with a JVM of its own waits for; it lies beside what the driver says."""
+    return out.with_suffix(".begin")
+
+
+def start_session() -> None:
+    """Give this process a session in a JVM of its own, and wait until it may begin."""
+    local_session("tests", settings=SHORT_LIVED)
+    while not may_begin(Path(os.readlink("/proc/self/fd/1"))).exists():
+        time.sleep(0.01)
 
 
 def join_session(archive: str, includes: Sequence[str]) -> None:

@@ -1,11 +1,9 @@
-"""The driver is killed at every named point of a step; after a restart the sink is that of an undisturbed run."""
+"""Driver and JVM are killed at every named point of a step; after a restart the sink is that of an undisturbed run."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -22,7 +20,6 @@ from tests.spark.drive import Hooks, Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.processes import busy_workers
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 JOB = "tests.spark.crash_job"
 STEPS = len(CASE.steps)
 
@@ -30,20 +27,6 @@ STEPS = len(CASE.steps)
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Answer]:
     return CASE.expected()
-
-
-def kill_with_its_jvm(root: Path, point: str) -> None:
-    """Run the job in a JVM of its own until it kills both."""
-    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
-    done = subprocess.run(
-        [sys.executable, "-m", JOB, str(root)],
-        cwd=root,
-        env={**os.environ, "PYTHONPATH": paths, "MIDSTREAM_KILL_AT": point},
-        capture_output=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr.decode()[-2000:]
 
 
 def check(place: Place, expected: dict[str, Answer]) -> None:
@@ -55,21 +38,16 @@ def check(place: Place, expected: dict[str, Answer]) -> None:
 CRASHES = [*((point, 1) for point in POINTS), ("amid_tasks", 2)]
 """One after the other on the same checkpoint. Step 1 begins a moving_state migration, step 2 a rescale."""
 
-WITH_ITS_JVM = {("amid_tasks", 2)}
-"""As Spark works. At the other points Spark's part goes on, as it does on executors that do not hear at once of it."""
 
-
-@pytest.mark.timeout(600)
-def test_the_driver_is_killed_at_every_point(
+@pytest.mark.timeout(1200)
+def test_the_driver_and_its_jvm_are_killed_at_every_point(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, expected: dict[str, Answer]
 ) -> None:
+    """Where only the Python process dies, at every point too, is in test_sharing.py."""
     feed(tmp_path)
     place = Place(tmp_path)
-    for point, step in CRASHES:
-        if (point, step) in WITH_ITS_JVM:
-            kill_with_its_jvm(tmp_path, f"{point}:{step}")
-        else:
-            drivers.kill(JOB, tmp_path, f"{point}:{step}")
+    killed = drivers.kill_with_their_jvms(JOB, tmp_path, [f"{point}:{step}" for point, step in CRASHES])
+    for (point, step), _ in zip(CRASHES, killed, strict=True):
         committed = POINTS.index(point) >= POINTS.index("after_manifest")
         assert place.manifest().step == (step if committed else step - 1)
     finish(the_job(spark, tmp_path))

@@ -21,7 +21,7 @@ from tests.spark.forked_drivers import ForkedDrivers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EXAMPLE = ROOT / "examples" / "horizons.py"
-MINUTES = 300
+MINUTES = 600
 """More than the test waits for: it interrupts the example when it has seen enough."""
 
 pytestmark = pytest.mark.timeout(600)
