@@ -12,6 +12,7 @@ import midstream as ms
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, query, rows
 
 BAD = "((A B) C)"
+SETTINGS = {"review": "2 seconds", "allow": ["(A (B C))", "hybmig"]}
 STEPS = 16
 
 
@@ -23,18 +24,18 @@ def the_engine(root: Path) -> ms.Engine:
     return engine
 
 
-def main(root: Path) -> None:
+def main(root: Path, steps: int = STEPS) -> None:
     with the_engine(root) as engine:
         if engine.manifest.step < 0:
-            engine.optimize("q", review="2 seconds", allow=["(A (B C))", "hybmig"])
-        for number in range(engine.manifest.step + 1, STEPS):
+            engine.optimize("q", **SETTINGS)  # type: ignore[arg-type]
+        for number in range(engine.manifest.step + 1, steps):
             engine.push(rows(number, BAD_FIRST, rate=60))
 
 
-def answers(root: Path) -> list[tuple[int, ...]]:
+def answers(sink: Path) -> list[tuple[int, ...]]:
     """Everything that was answered, with the step it is filed under."""
     found = []
-    for folder in sorted((root / "answers").glob("step=*")):
+    for folder in sorted(sink.glob("step=*")):
         table: pa.Table = pq.read_table(folder)
         found += [(int(folder.name[5:]), *row.values()) for row in table.to_pylist()]
     return sorted(found)

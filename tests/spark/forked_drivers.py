@@ -30,7 +30,8 @@ from tests.forked import Fork, Forks
 from tests.spark.drive import SHORT_LIVED
 from tests.spark.ready_classes import environment
 
-NEEDED = ("tests.spark.chained_job", "tests.spark.migration_job", "tests.spark.sharing_job", "midstream.cli.run")
+JOBS = ("chained_job", "crash_job", "decide_job", "migration_job", "sharing_job")
+NEEDED = (*(f"tests.spark.{name}" for name in JOBS), "midstream.cli.run")
 
 
 @dataclass(frozen=True)
