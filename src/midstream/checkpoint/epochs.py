@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from midstream.checkpoint.holder import Holder
 from midstream.model.codec import decode, encode
-from midstream.model.errors import CheckpointError, HeldCheckpointError, MidstreamError
+from midstream.model.errors import CheckpointError, HeldCheckpointError, LostCheckpointError, MidstreamError
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.storage import Storage
 
@@ -83,15 +83,25 @@ class Epochs:
                     self._storage.remove(_name(number) for number in self._numbers()[:-_KEPT])
                 return mine
 
-    def is_newest(self, claim: EpochClaim) -> bool:
+    def is_newest(self, number: int) -> bool:
         """Whether nobody has claimed a later epoch."""
-        later = self._storage.names_after("", _name(claim.number))
+        later = self._storage.names_after("", _name(number))
         return not any(_EPOCH.fullmatch(name) for name in later)
+
+    def check(self, number: int) -> None:
+        """Raise `LostCheckpointError` if somebody has claimed a later epoch."""
+        if not self.is_newest(number):
+            newest = self.newest()
+            raise LostCheckpointError(
+                f"{newest.holder if newest else 'another driver'} has taken the checkpoint over",
+                place=self._storage.url,
+                remedy="let that job go on; this one has ended and changes nothing any more",
+            )
 
     def release(self, claim: EpochClaim) -> None:
         """Say that the process has ended in order: whoever comes next need not wonder."""
         _HELD_HERE.discard(claim.token)
-        if self.is_newest(claim):
+        if self.is_newest(claim.number):
             self._storage.write(_name(claim.number), seal(encode(replace(claim, released=True))))
 
     def _next(self) -> int:

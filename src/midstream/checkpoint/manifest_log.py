@@ -136,6 +136,7 @@ class ManifestLog:
             abandoned = newest if newest > step else None
             begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned, min(kept)))
             self.publish(begun)
+            self.epochs.check(claim.number)
             yield begun
         finally:
             self.epochs.release(claim)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
+from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, restored
 from midstream.sinks.contract import STAGING, step_of
 from midstream.state.store.storage import Storage
@@ -186,8 +187,21 @@ class Outputs:
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
         """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
         `others` have; the queries whose results go to a function, which is not asked.
+
+        Raises `LostCheckpointError` where another driver has taken over since the job went back: what that one did
+        stays.
         """
-        functions, done = set(), set()
+        functions, done, before = set(), set(), set[Stamp]()
+
+        def given_up(stamp: Stamp) -> bool:
+            """Whatever the manifest names as a sink, only what the job itself left there goes. What bears the stamp was
+            there before it is asked who writes the checkpoint; so if this is still the writer, no later one made it.
+            """
+            if stamp not in before and stamp.job in ("", manifest.job):
+                self.folders.manifests.epochs.check(manifest.epochs[-1].number)
+                before.add(stamp)
+            return stamp in before
+
         for one in (*others, manifest):
             for output in self._outputs(one):
                 if output.kind == RESULTS and "function" in (one.queries[output.name].sink or {}):
@@ -197,8 +211,7 @@ class Outputs:
                     key = (output, json.dumps(sink.to_json(), sort_keys=True))
                     if key not in done:
                         self._clear_later(self._staging(output, sink), manifest)
-                        # Whatever the manifest names as a sink, only what the job itself left there goes.
-                        sink.forget_after(output.name, manifest.step, lambda stamp: stamp.job in ("", manifest.job))
+                        sink.forget_after(output.name, manifest.step, given_up)
                     done.add(key)
         return tuple(sorted(functions))
 

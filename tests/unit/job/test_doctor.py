@@ -210,7 +210,7 @@ def test_what_is_staged_for_the_newest_step_is_not_taken_away(ckpt: Path, monkey
 
     with monkeypatch.context() as patched:
         patched.setattr(FileSink, "commit", failing)
-        with pytest.raises(AssertionError):
+        with pytest.raises(ms.UndeliveredError, match="AssertionError"):
             run(ckpt, range(20, 21), ckpt.parent / "sink")
     assert not [one for one in examine(ckpt, repair=True).findings if one.check == "staged"]
     run(ckpt, range(21, 45), ckpt.parent / "sink")
