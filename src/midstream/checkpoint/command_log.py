@@ -40,12 +40,14 @@ class CommandLog:
         """The folder of the commands, where they are in one."""
         return Path(self.storage.url)
 
-    def append(self, command: Command) -> int:
-        """Add a command at the end; its number.
+    def append(self, command: Command, taken: int = 0) -> int:
+        """Add a command at the end; its number, which is greater than that of the last one that the job has `taken`:
+        also where the files of those are gone, for no step would look for it otherwise.
 
         Raises `SinkError` where it cannot be written; then nothing was added.
         """
-        number, data = max(self.numbers(), default=0) + 1, seal(encode(command))
+        number, data = max(self.numbers(), default=0), seal(encode(command))
+        number = max(number, taken) + 1
         while not self.storage.create(_name(number), data):
             number += 1
         return number
@@ -74,7 +76,7 @@ class CommandLog:
             return None  # A user withdrew it.
         try:
             return decode(Command, value)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a command: {error!r}"
             raise CheckpointError(message, place=place, remedy=remedy) from error
 

@@ -161,4 +161,4 @@ def send(
     waiting = [*manifest.pending, *ahead, *(other for _, other in log.after(manifest.last_command))]
     after = taken(plan_step(manifest, waiting).manifest, command)
     command = command.logged(after)
-    return log.append(command), command
+    return log.append(command, manifest.last_command), command

@@ -7,10 +7,11 @@ import pytest
 
 from midstream.checkpoint import command_log
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.reader import send
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.manifest import FORMAT_VERSION
+from midstream.model.manifest import FORMAT_VERSION, Manifest
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
 from midstream.step.commands.add_query import AddQuery
@@ -61,6 +62,16 @@ def test_other_files_do_not_count(log: CommandLog) -> None:
     assert log.append(COMMANDS[1]) == 2
 
 
+def test_no_number_is_given_again_that_a_step_has_taken(log: CommandLog) -> None:
+    """Also where its file is gone: the job would never look at the new command."""
+    taken = log.append(COMMANDS[0])
+    (log.root / "000000001.json").unlink()
+    manifest = Manifest(job="j", step=0, last_command=taken)
+    number, command = send(manifest, log, Rescale(2))
+    assert log.after(manifest.last_command) == ((number, command),)
+    assert send(manifest, log, Rescale(3))[0] == number + 1
+
+
 def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in COMMANDS:
         log.append(command)
@@ -76,6 +87,7 @@ def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypa
         disk.seal(encode(COMMANDS[0]))[:-5],
         disk.seal({"command": "explode"}),
         disk.seal({"command": "rescale"}),
+        disk.seal({"command": "optimize", "settings": ["abc"]}),
         disk.seal({"command": "rescale", "lanes": 2, "colour": "red"}),
         disk.seal([]),
         disk.seal({}),
@@ -144,6 +156,7 @@ APPENDER = """
 import sys
 from midstream.step.commands.drop_query import DropQuery
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.reader import send
 log, name = CommandLog(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
 sys.stdin.readline()
