@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 import midstream as ms
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
+from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
 
 SECOND = 1_000_000
@@ -126,6 +128,141 @@ def test_the_results_of_another_job(place: str, tmp_path: Path, request: pytest.
     first(4, 5)
     assert second() == [5]
     assert found(f"{root}/again") == every(1, 2, 3, 4, 5)
+
+
+def results_of(tmp_path: Path, options: str = "") -> FileJob:
+    """A second job, which puts out the results of the first that it reads."""
+    more = f'options = {{ query = "q"{options} }}\nlateness = "1 day"'
+    return job(tmp_path / "second", tmp_path / "first", tmp_path / "again", "midstream", more)
+
+
+def first_job(tmp_path: Path, *files: tuple[int, ...]) -> None:
+    """Give the first job files, each a step."""
+    (tmp_path / "in").mkdir(exist_ok=True)
+    more = 'schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"\nlateness = "1 day"'
+    with job(tmp_path / "first", tmp_path / "in", tmp_path / "out", more=more) as running:
+        for keys in files:
+            pq.write_table(rows(*keys), tmp_path / "in" / f"{keys[0]}.parquet")
+            assert running.step()
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_results_of_a_job_that_went_back_behind_them(tmp_path: Path, restarted: bool) -> None:
+    """What was read is no longer so: that is said, and no row is lost or doubled without a word."""
+    first_job(tmp_path, (1,), (2,), (3,))
+    with results_of(tmp_path) as second:
+        assert second.step()
+        for file in ("2", "3"):
+            (tmp_path / "in" / f"{file}.parquet").unlink()
+        ms.open(tmp_path / "first").rewind(0)
+        first_job(tmp_path, (7,), (8,), (9,))
+        if not restarted:
+            with pytest.raises(ms.CheckpointError, match=r"step 2, whose results were read, was given up.*rewind"):
+                second.step()
+    with results_of(tmp_path) as second, pytest.raises(ms.CheckpointError, match=r"step 2.*was given up"):
+        second.step()
+    assert found(tmp_path / "again") == every(1, 2, 3)
+    ms.open(tmp_path / "second").rewind(-1)
+    with results_of(tmp_path) as second:
+        assert second.step()
+    assert found(tmp_path / "again") == every(1, 7, 8, 9)
+
+
+def test_results_of_a_job_that_went_back_before_they_were_read(tmp_path: Path) -> None:
+    first_job(tmp_path, (1,), (2,), (3,))
+    with results_of(tmp_path, ", maxFilesPerTrigger = 1") as second:
+        assert second.step()
+        (tmp_path / "in" / "3.parquet").unlink()
+        ms.open(tmp_path / "first").rewind(1)
+        assert second.step()
+        assert not second.step()
+        first_job(tmp_path, (7,))
+        assert second.step()
+    assert found(tmp_path / "again") == every(1, 2, 7)
+
+
+def test_a_job_that_reads_results_goes_on_from_the_last_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lists no folder that grows, and what it notes does not either; yet it can go back to each step it keeps."""
+    first_job(tmp_path, *((k,) for k in range(40)))
+    with results_of(tmp_path, ", maxFilesPerTrigger = 1") as second:
+        for _ in range(33):
+            assert second.step()
+    assert len(list((tmp_path / "second" / "sources" / "A").iterdir())) <= 12
+    ms.open(tmp_path / "second").rewind(25)
+    listed = list[str]()
+    names, walk = LocalStorage.names, LocalStorage.walk
+    monkeypatch.setattr(LocalStorage, "walk", lambda self, folder="": listed.append(self.url) or walk(self, folder))
+    monkeypatch.setattr(
+        LocalStorage, "names", lambda self, folder="": listed.append(self.path(folder)) or names(self, folder)
+    )
+    with results_of(tmp_path, ", maxFilesPerTrigger = 1") as second:
+        while second.step():
+            pass
+        assert found(tmp_path / "again") == every(*range(40))
+        listed.clear()
+        first_job(tmp_path, (40,))
+        own = len([place for place in listed if place == str(tmp_path / "out")])
+        assert second.step()
+        assert not second.step()
+    assert listed.count(str(tmp_path / "out")) == own
+    assert found(tmp_path / "again") == every(*range(41))
+
+
+@pytest.mark.parametrize("way", ["empty", "missing", "below", "hidden"])
+def test_a_folder_that_is_away_for_a_while(tmp_path: Path, way: str) -> None:
+    """What was read of it is known when it is back, however many steps read other folders meanwhile."""
+    day, other = tmp_path / "in" / "day", tmp_path / "in" / "other"
+    for folder in (day, other):
+        folder.mkdir(parents=True)
+    for k in (1, 2):
+        pq.write_table(rows(k), day / f"{k}.parquet")
+    folders = {"below": [tmp_path / "in" / "*"]}.get(way, [day, other])
+    streams = "".join(
+        f"""
+        [streams.S{number}]
+        format = "parquet"
+        path = "{folder}"
+        timestamp = "ts"
+        schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"
+        lateness = "1 day"
+        [queries.q{number}]
+        sql = "SELECT S{number}.k, S{number}.v FROM S{number} [RANGE 1 SECOND]"
+        sink = {{ path = "{tmp_path}/out{number}" }}
+        """
+        for number, folder in enumerate(folders)
+    )
+    with FileJob(parse_job(f'checkpoint = "{tmp_path}/ckpt"\n{streams}')) as running:
+        assert running.step()
+        day.rename(tmp_path / "away")
+        if way != "missing":
+            day.mkdir()
+        if way == "hidden":
+            (day / ".not_mounted").touch()
+        for k in range(10, 20):
+            pq.write_table(rows(k), other / f"{k}.parquet")
+            assert running.step()
+        if way != "missing":
+            for file in day.iterdir():
+                file.unlink()
+            day.rmdir()
+        (tmp_path / "away").rename(day)
+        assert not running.step()
+    assert sorted(found(tmp_path / "out0"))[:2] == every(1, 2)
+
+
+def test_a_folder_of_a_pattern_that_is_gone_is_forgotten(tmp_path: Path) -> None:
+    for day in range(18):
+        (tmp_path / "in" / f"day={day:02}").mkdir(parents=True)
+        pq.write_table(rows(day), tmp_path / "in" / f"day={day:02}" / "1.parquet")
+    with job(
+        tmp_path / "ckpt", tmp_path / "in" / "*", tmp_path / "out", more="options.maxFilesPerTrigger = 1"
+    ) as running:
+        for day in range(17):
+            if day > 1:
+                shutil.rmtree(tmp_path / "in" / f"day={day - 2:02}")
+            assert running.step()
+    assert len(list((tmp_path / "ckpt" / "sources" / "A").iterdir())) <= 3
+    assert found(tmp_path / "out") == every(*range(17))
 
 
 @pytest.mark.parametrize(

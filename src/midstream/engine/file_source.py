@@ -31,8 +31,12 @@ class FileSource(ABC):
         """The rows of files, one file after the other."""
 
     @abstractmethod
-    def present(self) -> set[str]:
-        """All files that there are."""
+    def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
+        """Of the files that were read, each with the step that read it, those that need not be known any more.
+
+        None of them is ever given by `waiting` again, also once the job has gone back to one of the `kept` steps. Where
+        it cannot be told, a file is not among them: to know too much costs a little room, to know too little rows.
+        """
 
 
 def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, str]:

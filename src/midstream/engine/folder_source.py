@@ -7,6 +7,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import cache
 from urllib.parse import urlsplit
 
 import pyarrow as pa
@@ -76,9 +77,25 @@ class FolderSource(FileSource):
         tables = [file_rows(_content(file), file, self.format, self.columns, self.options) for file in files]
         return pa.concat_tables(tables, promote_options="permissive") if tables else self.columns.empty_table()
 
-    def present(self) -> set[str]:
-        """All files that there are."""
-        return {file for _, file in self._files()}
+    def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
+        """Those that are gone from a folder in which others are.
+
+        Of a folder that is missing or empty nothing is forgotten, for it may be back, as one that is mounted; but where
+        the folder itself is gone from one in which others are, its files are gone too.
+        """
+        base = _split(self.path)[0]
+
+        @cache
+        def names(folder: str) -> frozenset[str]:
+            return frozenset(name for name in storage_at(folder).names() if name[0] not in "_.")
+
+        def is_gone(place: str) -> bool:
+            if not place.startswith(f"{base}/"):
+                return False
+            folder, _, name = place.rpartition("/")
+            return name not in names(folder) if names(folder) else is_gone(folder)
+
+        return {file for file in read if is_gone(file)}
 
     def _files(self) -> Iterator[tuple[int, str]]:
         """The time of the last change, and the full name, of each file there is."""

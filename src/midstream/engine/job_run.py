@@ -33,7 +33,7 @@ class FileJob:
     """
 
     def __init__(self, file: JobFile, *, take_over: bool = False, threads: int | None = None) -> None:
-        folders = Folders(located(file.checkpoint))
+        folders = self._folders = Folders(located(file.checkpoint))
         newest = folders.manifests.latest()
         known = {} if newest is None else {name: stream.columns for name, stream in newest.streams.items()}
         if known:
@@ -77,7 +77,7 @@ class FileJob:
                 for name, files in found.items():
                     self._read[name].update(dict.fromkeys(files, number))
         if number % STEPS_BETWEEN_TIDYINGS == 0:
-            self._forget_removed()
+            self._forget_files()
         return True
 
     def run(self, interval: float | None, stopping: Callable[[], bool], told: Callable[[Patience], None]) -> None:
@@ -128,14 +128,18 @@ class FileJob:
             )
         self._engine.declare_optimizer(declared_optimizer(file))
 
-    def _forget_removed(self) -> None:
-        """What was noted of files is kept as long as one of a step is there, lest the log grow for ever."""
-        manifest = self._engine.manifest
+    def _forget_files(self) -> None:
+        """What was noted of files that will not be found again is removed, lest the log grow for ever.
+
+        A step's note goes as a whole, once none of its files need be known any more.
+        """
+        line = self._engine.manifest.time_line
+        kept = {*self._folders.manifests.steps(), *(one.step for one in self._folders.savepoints.all().values())}
         for name, read in self._read.items():
-            present = self._sources[name].present()
-            there = {step for file, step in read.items() if file in present}
-            gone = {step for step in read.values() if step not in there}
-            self._notes[name].forget(manifest.time_line, gone)
+            forgettable = self._sources[name].forgettable(read, kept)
+            needed = {step for file, step in read.items() if file not in forgettable}
+            gone = set(read.values()) - needed
+            self._notes[name].forget(line, gone)
             self._read[name] = {file: step for file, step in read.items() if step not in gone}
 
 

@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.engine.file_formats import file_rows
 from midstream.engine.file_source import FileSource, first, known_options
+from midstream.job.delivered import DeliveredResults
 from midstream.job.folders import Folders
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import SourceSpec
 from midstream.model.errors import InputError
+from midstream.model.time_line import Stamp
+from midstream.sinks import FileSink
 from midstream.state.store.places import located, storage_at
 
 RESULTS = "midstream"
 """The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
 
-_STEP = re.compile(r"step=\d+")
 
-
-@dataclass(frozen=True)
 class ResultsSource(FileSource):
     """The files that a query's sink has put in place, in the order of their steps.
 
-    The sink commits one step after the other and never changes a file that is in place. So only the newest step of
-    which something was read can still have files to be read, and of the older ones none is looked for.
+    What was read is known by the stamps that the files bear in their names. The sink commits one step after the other
+    and never changes a file that is in place: so what is looked for begins with the newest step of which something was
+    read, and with what this object has seen since. Raises `CheckpointError` where a step that was read has been given
+    up, for the other job went back.
     """
 
-    path: str
-    format: str
-    columns: pa.Schema
-    options: Mapping[str, str]
+    def __init__(self, delivered: DeliveredResults, columns: pa.Schema, options: Mapping[str, str]) -> None:
+        self.columns = columns
+        self._delivered, self._options = delivered, options
+        self._storage = storage_at(delivered.sink.path)
+        self._looked: Stamp | None = None
+        self._found: list[str] = []
 
     @staticmethod
     def of(name: str, spec: SourceSpec) -> ResultsSource:
@@ -49,30 +51,52 @@ class ResultsSource(FileSource):
                 place=place,
                 remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
             )
-        folder = located(spec.path)
-        found = committed_results(Folders(folder), Checkpoint.open(folder).manifest(), query)
+        checkpoint = Checkpoint.open(located(spec.path))
+        found = committed_results(Folders(checkpoint.url), checkpoint.manifest(), query)
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)
-        return ResultsSource(found.sink.path, found.sink.format, columns, options)
+        return ResultsSource(DeliveredResults(checkpoint, query, found.sink), columns, options)
 
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
         """The files of results that were not read, in the order of their steps, as many as a step takes."""
-        storage = storage_at(self.path)
-        begun = max((_folder(file) for file in read), default="")
-        folders = sorted(name for name in storage.names() if _STEP.fullmatch(name) and name >= begun)
-        files = [storage.place(f"{folder}/{file}") for folder in folders for file in sorted(storage.names(folder))]
-        return first([file for file in files if file not in read], self.options)
+        begun = max((self._stamp(file) for file in read), key=lambda stamp: stamp.step, default=None)
+        last = self._delivered.newest()
+        if last is None or last != self._looked:
+            self._look(begun, last or Stamp("", "", -1))
+        self._found = [file for file in self._found if file not in read]
+        return first(self._found, self._options)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of files, one file after the other."""
-        storage, own = storage_at(self.path), len(self.path) + 1
-        tables = [file_rows(storage.read(file[own:]), file, self.format, self.columns, self.options) for file in files]
+        format = self._delivered.sink.format
+        tables = [
+            file_rows(self._storage.read(self._own(file)), file, format, self.columns, self._options) for file in files
+        ]
         return pa.concat_tables(tables) if tables else self.columns.empty_table()
 
-    def present(self) -> set[str]:
-        """All files that there are."""
-        storage = storage_at(self.path)
-        return {storage.place(name) for name, _ in storage.walk()}
+    def forgettable(self, read: Mapping[str, int], kept: Collection[int]) -> set[str]:
+        """The files of older steps than the newest of which something was read, now and at each of the `kept` steps."""
+        steps = {file: self._stamp(file).step for file in read}
+        newest = {max((steps[file] for file, at in read.items() if at <= step), default=-1) for step in kept}
+        newest.add(max(steps.values(), default=-1))
+        return {file for file in read if steps[file] not in newest}
 
+    def _look(self, begun: Stamp | None, last: Stamp) -> None:
+        """Find the files up to a step; what steps had that were looked at before is known, if they still count."""
+        looked = self._looked if self._looked is not None and self._delivered.counts(self._looked) else None
+        if looked is None:
+            self._found = self._places(self._delivered.files_from(begun, last))
+        elif last.step > looked.step:
+            self._found += self._places(self._delivered.files(looked, last))
+        else:
+            return
+        self._looked = last
 
-def _folder(file: str) -> str:
-    return file.rsplit("/", 2)[1]
+    def _places(self, found: Sequence[tuple[int, str]]) -> list[str]:
+        return [self._storage.place(name) for _, name in found]
+
+    def _stamp(self, file: str) -> Stamp:
+        return FileSink.stamp_of(self._own(file))
+
+    def _own(self, file: str) -> str:
+        """A file's name from the sink's root."""
+        return "/".join(file.rsplit("/", 2)[1:])

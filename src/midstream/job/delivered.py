@@ -8,7 +8,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.job.outputs import RESULTS
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.model.time_line import Stamp
+from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import FileSink
 
 _FEW = 8
@@ -43,18 +43,36 @@ class DeliveredResults:
 
         Raises `CheckpointError` where a step that was read has been given up since, for the job went back.
         """
-        line = self.checkpoint.manifest().time_line
-        for read in (after, last):
-            if read is not None and not line.has(read):
-                raise _given_up(read, self.checkpoint.url, line.job)
-        first = 0 if after is None else after.step + 1
-        found = self.sink.files(range(first, last.step + 1), line.has, one_by_one=last.step - first < _FEW)
-        return tuple(found)
+        return self._files(after, 0 if after is None else after.step + 1, last)
+
+    def files_from(self, begun: Stamp | None, last: Stamp) -> tuple[tuple[int, str], ...]:
+        """The same from a step on that was read perhaps in part."""
+        return self._files(begun, 0 if begun is None else begun.step, last)
+
+    def counts(self, stamp: Stamp) -> bool:
+        """Whether a step is one of the job's still."""
+        return _counts(self._time_line(), stamp)
+
+    def _files(self, read: Stamp | None, first: int, last: Stamp) -> tuple[tuple[int, str], ...]:
+        line = self._time_line()
+        for one in (read, last):
+            if one is not None and not _counts(line, one):
+                raise _given_up(one, self.checkpoint.url, line.job)
+        steps = range(first, last.step + 1)
+        return tuple(self.sink.files(steps, lambda stamp: _counts(line, stamp), one_by_one=len(steps) <= _FEW))
+
+    def _time_line(self) -> TimeLine:
+        return (self.checkpoint.manifests.latest() or self.checkpoint.manifest()).time_line
 
     def _has_all(self, manifest: Manifest) -> bool:
         stamp = manifest.time_line.stamp(manifest.step)
         due = [file for *output, file, _ in manifest.published.get("files", ()) if output == [RESULTS, self.query]]
         return not due or self.sink.has_all(stamp, due)
+
+
+def _counts(line: TimeLine, stamp: Stamp) -> bool:
+    """Whether what bears the stamp counts; what a version without epochs has delivered bears that of no job."""
+    return not stamp.job or line.has(stamp)
 
 
 def _given_up(stamp: Stamp, place: str, job: str) -> CheckpointError:

@@ -110,6 +110,14 @@ class FileSink(Sink):
             if step in steps and which(_stamp_of(file, step)):
                 yield step, name
 
+    @staticmethod
+    def stamp_of(name: str) -> Stamp:
+        """The stamp of a file in place, by its name from the sink's root; of job "" where a version without epochs put
+        it there.
+        """
+        folder, _, file = name.rpartition("/")
+        return _stamp_of(file, step_of(folder))
+
     def newest(self, name: str) -> Stamp | None:
         """The stamp of the last folder that has a file."""
         storage = self._storage()
