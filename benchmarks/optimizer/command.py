@@ -30,6 +30,7 @@ from benchmarks.optimizer.verdicts import verdicts, wrong
 
 HERE = Path(__file__).resolve().parent.parent
 HOSTS = ("embedded",)
+STORY = "three_way_flip"
 
 Host = Callable[[Course, Contestant], Trace]
 
@@ -53,7 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     (root / "OPTIMIZER.md").write_text(page(reports))
     picture = (root if options.quick or options.out else HERE.parent / "docs") / "optimizer.png"
     _draw(reports[0], picture)
-    console.print(f"written: {os.path.relpath(root / 'OPTIMIZER.md')}, {os.path.relpath(picture)}")
+    written = ", ".join(os.path.relpath(path) for path in (root / "OPTIMIZER.md", picture, story_of(picture)))
+    console.print(f"written: {written}")
     failed = [line for report in reports for name in report.scenarios for line in wrong(report.of(name))]
     missed = [v for report in reports for v in verdicts(report) if not v.met]
     failed += [f"{v.scenario}, {v.what}: {v.found}, required is {v.required}" for v in missed]
@@ -94,7 +96,7 @@ def _row(course: Course, contestant: Contestant, run: Host, console: Console) ->
         record = Record(scenario, contestant.name, contestant.kind, contestant.plan)
         record = replace(record, failed=f"{type(error).__name__}: {error}")
     console.print(
-        f"{contestant.name:<34}work {record.joined:>9,.0f} ms, with reviews {record.total:>9,.0f}  "
+        f"{contestant.name:<44} work {record.joined:>9,.0f} ms, with reviews {record.total:>9,.0f}  "
         f"{len(record.switches):>3} switches  {record.seconds:6.1f} s  {record.results:>12,} results {record.failed}",
         soft_wrap=True,
     )
@@ -110,6 +112,12 @@ def _host(name: str) -> Iterator[Host]:
 
 
 def _draw(report: Report, path: Path) -> None:
-    from benchmarks.optimizer.picture import draw
+    from benchmarks.optimizer.picture import draw, draw_story
 
     draw(report, path)
+    draw_story(report, STORY, story_of(path))
+
+
+def story_of(picture: Path) -> Path:
+    """Where the picture of one scenario alone lies: the README's."""
+    return picture.with_name("optimizer_story.png")

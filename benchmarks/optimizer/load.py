@@ -22,8 +22,8 @@ class Load:
 
 
 LOADS = {
-    "embedded": Load(window=4.0, tick=2.0, review=2.0, rate=1_000),
-    "spark": Load(window=4.0, tick=4.0, review=4.0, rate=1_000),
+    "embedded": Load(window=4.0, tick=2.0, review=2.0, rate=300),
+    "spark": Load(window=4.0, tick=4.0, review=4.0, rate=300),
 }
 """The full measurement."""
 

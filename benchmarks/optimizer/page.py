@@ -16,11 +16,13 @@ schedule, which only somebody who knows the future can follow. The results of al
 hashes.
 
 *Work* is what the engine counted (rows that probe, comparisons, rows made, inserted, moved and routed), migrations
-included, in milliseconds by the optimizer's units: it is the same on every machine. Reviews are in no counter; *with
-reviews* they have the share in the work that they have in the processor's time. *Regret* is that over the work of the
-best schedule, or of the best plan kept where that took less. *Seconds* is the wall clock of all steps; *gap* the
-longest time between two outputs where rows come by their event time. *Reviews* are how many, and the processor's time
-for one; here they are made however little work pays for them (`effort=1.0`, where the default is 0.03).
+included, in milliseconds by the optimizer's units: it is the same on every machine. *Regret* is that over the work of
+the best schedule, or of the best plan kept where that took less. Reviews are in no counter; *with reviews* they have
+the share in the work that they have in the processor's time. They are made here however little work pays for them
+(`effort=1.0`, where the default is 0.03), so that a stream which flows for minutes shows what else would take hours: a
+review takes about as long as two steps at these rates, and the work does not pay for that. *Seconds* is the wall clock
+of all steps; *gap* the longest time between two outputs where rows come by their event time. *Reviews* are how many,
+and the processor's time for one.
 
 The plans kept are all trees of three streams; of more streams the cheapest tree of each phase, the cheapest ones over
 all phases together, and the dearest; and the cheapest probing orders of each phase. *best_schedule* is reckoned from
@@ -65,7 +67,7 @@ def _scenario(records: Sequence[Record]) -> str:
         f"### {scenario.name}: {scenario.title}\n",
         f"`{scenario.where}`, {len(scenario.feeds)} streams{many}; "
         f"{scenario.length:g} windows; begins with `{_first(records)}`.\n",
-        "| contestant | work | with reviews | regret | switches | seconds | gap | longest step | reviews | results |",
+        "| contestant | work | regret | with reviews | switches | seconds | gap | longest step | reviews | results |",
         "|---|" + "--:|" * 9,
     ]
     done = [record for record in records if not record.failed]
@@ -80,11 +82,11 @@ def _first(records: Sequence[Record]) -> str:
 
 
 def _row(record: Record, least: float, fixed: Record) -> str:
-    name = f"`{record.contestant}`" if record.kind == "fixed" else record.contestant
+    name = f"`{record.contestant}`".replace("|", r"\|") if record.kind == "fixed" else record.contestant
     name = f"{name} (best kept)" if record is fixed else name
     each = f"{len(record.reviews)}, {1e3 * record.reviewing / len(record.reviews):.1f} ms" if record.reviews else ""
     cells = [
-        name, f"{record.joined:,.0f}", f"{record.total:,.0f}", f"**{record.total / least:.2f}**",
+        name, f"{record.joined:,.0f}", f"**{record.joined / least:.2f}**", f"{record.total:,.0f}",
         str(len(record.switches)), f"{record.seconds:.1f}", f"{record.gap:.2f} s", f"{1e3 * record.longest:.0f} ms",
         each, f"{record.results:,}",
     ]  # fmt: skip

@@ -34,6 +34,8 @@ def draw(report: Report, path: Path) -> None:
 
 def draw_story(report: Report, scenario: str, path: Path) -> None:
     """Write the picture of one scenario alone."""
+    if not report.of(scenario):
+        return
     figure, axis = plt.subplots(figsize=(8.2, 3.2))
     over_time(axis, report.of(scenario), report)
     _save(figure, path)
@@ -53,7 +55,8 @@ def over_time(axis: Any, records: Sequence[Record], report: Report) -> None:
         for number, (step, plan) in enumerate(own.switches):
             said = "it moves the query" if number == 0 else None
             axis.axvline(step * report.load.tick, color=COLORS[JUDGED], linestyle=":", linewidth=1.2, label=said)
-            axis.annotate(plan, (step * report.load.tick, axis.get_ylim()[1]), fontsize=7, rotation=90, va="top")
+            top = (step * report.load.tick, axis.get_ylim()[1])
+            axis.annotate(f"to {plan}", top, (4, -2), textcoords="offset points", fontsize=8, va="top")
     axis.set_ylim(bottom=0)
     axis.set_xlabel("seconds of the streams")
     axis.set_ylabel("milliseconds of work a step")
@@ -76,11 +79,11 @@ def _regrets(axis: Any, report: Report) -> None:
         least = best(rows)
         for record in rows:
             if record.kind == "fixed":
-                axis.scatter(min(record.total / least, MOST), place, marker="|", s=70, color=COLORS["kept"])
+                axis.scatter(min(record.joined / least, MOST), place, marker="|", s=70, color=COLORS["kept"])
         for record in rows:
             if record.kind == "policy":
                 size, color = (46, COLORS[JUDGED]) if record.contestant == JUDGED else (22, colors[record.contestant])
-                axis.scatter(min(record.total / least, MOST), place, s=size, color=color, zorder=3)
+                axis.scatter(min(record.joined / least, MOST), place, s=size, color=color, zorder=3)
     axis.scatter([], [], marker="|", color=COLORS["kept"], label="a plan kept")
     for policy in policies:
         axis.scatter([], [], color=colors.get(policy, COLORS[JUDGED]), label=policy)
@@ -91,7 +94,7 @@ def _regrets(axis: Any, report: Report) -> None:
     axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axis.minorticks_off()
     axis.set_yticks(range(len(names)), names, fontsize=8)
-    axis.set_xlabel("work with reviews / best schedule")
+    axis.set_xlabel("work, migrations included / that of the best schedule")
     axis.legend(frameon=False, fontsize=8)
 
 

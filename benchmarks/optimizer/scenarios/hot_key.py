@@ -20,5 +20,6 @@ HOT_KEY = Scenario(
     where="A.x = B.x AND B.y = C.y",
     looks=(4.0, 19.0),
     length=30.0,
+    scale=3.0,
     seed=4,
 )

@@ -16,6 +16,7 @@ from benchmarks.optimizer.course import LEAD, Course
 from benchmarks.optimizer.fixed_plans import fixed_plans
 from benchmarks.optimizer.load import LOADS, QUICK
 from benchmarks.optimizer.page import page
+from benchmarks.optimizer.picture import draw, draw_story
 from benchmarks.optimizer.record import Record, Report, output_gap, record_of
 from benchmarks.optimizer.scenarios import SCENARIOS
 from benchmarks.optimizer.schedule import best_schedule
@@ -143,3 +144,11 @@ def test_reviews_are_measured() -> None:
     course = Course(replace(SCENARIOS["selectivity_flip"], length=6.0), LOAD)
     found = embedded.run(course, decided_by("adaptive", "((A B) C)"))
     assert found.reviews and 0 < found.reviewing < found.busy
+
+
+def test_pictures_are_drawn_of_what_was_measured(tmp_path: Path) -> None:
+    found = report("three_way_flip", 90.0, switches=((1, "Q"),))
+    draw(found, tmp_path / "all.png")
+    draw_story(found, "three_way_flip", tmp_path / "story.png")
+    draw_story(found, "steady", tmp_path / "none.png")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.png", "story.png"]
