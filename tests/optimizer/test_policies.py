@@ -12,7 +12,7 @@ from midstream.optimizer.policies.base import Decision, Policy, Review
 from midstream.testing import check_policy
 
 PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
-CASES = {"test": 60, "soak": 3000, "quick": 20}[PROFILE]
+CASES = {"test": 300, "soak": 3000, "quick": 20}[PROFILE]
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 

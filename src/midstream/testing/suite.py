@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import importlib.util
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from midstream.model.errors import InputError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 Contract = TypeVar("Contract")
 
@@ -108,18 +112,12 @@ def draw_rows(rng: Random, streams: str, step: int) -> dict[str, pa.Table]:
 
 
 class Oracle:
-    """A database with all rows so far, each with the step it came in."""
+    """Tables of a database with all rows so far, each with the step it came in."""
 
     def __init__(self, streams: Iterable[str]) -> None:
-        if importlib.util.find_spec("duckdb") is None:
-            raise InputError(
-                "DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[testing]'"
-            )
-        import duckdb
-
-        self._database = duckdb.connect()
+        self._database = _database().cursor()
         for name in streams:
-            self._database.execute(f"CREATE TABLE {name} (u BIGINT, k BIGINT, v BIGINT, ts BIGINT, step BIGINT)")
+            self._database.execute(f"CREATE TEMP TABLE {name} (u BIGINT, k BIGINT, v BIGINT, ts BIGINT, step BIGINT)")
 
     def __enter__(self) -> Oracle:
         return self
@@ -130,8 +128,10 @@ class Oracle:
     def push(self, tables: Mapping[str, pa.Table], step: int) -> None:
         """Take the rows of a step."""
         for name, table in tables.items():
-            for row in table.set_column(3, "ts", table["ts"].cast(pa.int64())).to_pylist():
-                self._database.execute(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?)", [*row.values(), step])
+            rows = [[*row.values(), step] for row in _in_microseconds(table).to_pylist()]
+            if rows:
+                places = ", ".join(["(?, ?, ?, ?, ?)"] * len(rows))
+                self._database.execute(f"INSERT INTO {name} VALUES {places}", [value for row in rows for value in row])
 
     def answer(self, join: DrawnJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
         """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
@@ -141,16 +141,30 @@ class Oracle:
         seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
         return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
 
-    def answer_over(self, join: DrawnJoin, steps: Iterable[Mapping[str, pa.Table]]) -> Counter[Row]:
-        """All that these steps bring to a query that sees everything."""
-        for number, tables in enumerate(steps):
-            for name, table in tables.items():
-                rows = table.set_column(3, "ts", table["ts"].cast(pa.int64()))
-                self._database.from_arrow(rows.append_column("step", [[number] * len(rows)])).insert_into(name)
-        return self._rows(join.sql(""))
-
     def _rows(self, sql: str) -> Counter[Row]:
         return Counter(self._database.execute(sql).fetchall())
+
+
+def answer_over(join: DrawnJoin, steps: Sequence[Mapping[str, pa.Table]]) -> Counter[Row]:
+    """All that a database answers over the rows of all steps."""
+    with _database().cursor() as database:
+        for name in join.streams:
+            database.register(name, _in_microseconds(pa.concat_tables([tables[name] for tables in steps])))
+        return Counter(database.execute(join.sql("")).fetchall())
+
+
+@cache
+def _database() -> DuckDBPyConnection:
+    """One for this process, for to make one takes longer than most queries; each cursor has tables of its own."""
+    if importlib.util.find_spec("duckdb") is None:
+        raise InputError("DuckDB is not installed", place="package duckdb", remedy="pip install 'midstream[testing]'")
+    import duckdb
+
+    return duckdb.connect(config={"threads": 1})
+
+
+def _in_microseconds(table: pa.Table) -> pa.Table:
+    return table.set_column(3, "ts", table["ts"].cast(pa.int64()))
 
 
 @contextmanager
