@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from typing_extensions import override
@@ -16,7 +16,8 @@ from midstream.optimizer.policies.base import SwitchCost, WeighedPlan
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.search.best import Ranked, best_plans, ranked
 from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Plan
+from midstream.plan.decompose import same_shape, subplans
+from midstream.plan.tree import Join, Plan
 
 COUNTED = 8
 """So many of the best plans a policy chooses from."""
@@ -46,14 +47,15 @@ class Doubted(Estimate):
 class Alternatives:
     """The running plan of a query and others, weighed by an estimate and a cost model.
 
-    States that are `kept` by other queries are free. `allowed` plans are the only ones weighed, if there are any;
-    otherwise the best ones are searched for, and `also` are weighed beside them.
+    States that other queries keep are free: `others_keep` has by their sources the subplans that make them there.
+    `allowed` plans are the only ones weighed, if there are any; otherwise the best ones are searched for, and `also`
+    are weighed beside them.
     """
 
     current: Plan
     estimate: Estimate
     model: CostModel
-    kept: frozenset[Sources] = frozenset()
+    others_keep: Mapping[Sources, Plan] = field(default_factory=dict)
     allowed: tuple[Plan, ...] = ()
     also: tuple[Plan, ...] = ()
 
@@ -68,10 +70,27 @@ class Alternatives:
                 tuple(statistics.sources), statistics.conditions, self.estimate, self.model,
                 count=COUNTED, current=self.current, kept=self.kept,
             )  # fmt: skip
-            if not self.also:
+            if not self.also and not self.kept:
                 return tuple(map(_weighed, best))
-            plans = dict.fromkeys((*(one.plan for one in best), *self.also))
+            searched = (one.plan if one.plan == self.current else self._as_kept(one.plan) for one in best)
+            plans = dict.fromkeys((*searched, *self.also))
         return tuple(map(_weighed, ranked(plans, self.estimate, self.model, current=self.current, kept=self.kept)))
+
+    @cached_property
+    def kept(self) -> frozenset[Sources]:
+        """The sources of the states that are free: those that no plan which is given makes in another way."""
+        given = [subplans(plan) for plan in (self.current, *self.allowed, *self.also)]
+        made = {sources: [parts[sources] for parts in given if sources in parts] for sources in self.others_keep}
+        return frozenset(s for s, parts in made.items() if all(same_shape(p, self.others_keep[s]) for p in parts))
+
+    def _as_kept(self, plan: Plan) -> Plan:
+        """The plan with the states that other queries keep made as they make them: else they would be made twice."""
+        match plan:
+            case _ if plan != self.current and (found := frozenset(plan.aliases())) in self.kept and len(found) > 1:
+                return self.others_keep[found]
+            case Join(left, right):
+                return Join(self._as_kept(left), self._as_kept(right))
+        return plan
 
     @property
     def running(self) -> WeighedPlan:

@@ -28,6 +28,7 @@ from midstream.step.choose import AUTO, resolve
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
 from midstream.step.reviewing.affordable import price
+from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
 
 SECOND = 1_000_000
@@ -113,6 +114,7 @@ class Reviewing:
             parse_plan(self.manifest.queries[self.one.lead].plan, self.query),
             self.estimate,
             cost_model(settings.objective, settings.weights),
+            others_keep=kept_by_others(self.manifest, self.one.lead),
             allowed=allowed,
             also=tuple(parse_plan(plan, self.query) for plan in policy(settings.policy).plans(aliases)),
         )

@@ -1,0 +1,42 @@
+"""The states of a query that other queries of its lane group keep: to a plan that is made of them they are free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from midstream.model.manifest import Manifest
+from midstream.optimizer.statistics import Sources
+from midstream.plan.decompose import subplans
+from midstream.plan.signature import relabel_plan
+from midstream.plan.tree import Leaf, Plan
+from midstream.step.program import compile_program, unit_of
+from midstream.step.unit import Unit
+
+
+def kept_by_others(manifest: Manifest, query: str) -> Mapping[Sources, Plan]:
+    """By the user's aliases the sources of each state that another plan keeps, with the subplan that makes it there.
+
+    Equal signatures are equal contents. A query on its way to another plan is left out: what it keeps it may give up.
+    """
+    own, group = unit_of(manifest, query), manifest.queries[query].group
+    aliases = {label: alias for alias, label in own.labels_of(query).items()}
+    found: dict[Sources, Plan] = {}
+    for other in compile_program(manifest, group, {}).units:
+        moves = any(manifest.queries[name].migrations for name in other.queries)
+        if other.name != own.name and not moves and not set(own.streams).isdisjoint(other.streams):
+            for labels, plan in _common(own, other):
+                renamed = relabel_plan(plan, {label: aliases[label] for label in labels})
+                found.setdefault(frozenset(aliases[label] for label in labels), renamed)
+    return found
+
+
+def _common(own: Unit, other: Unit) -> Iterator[tuple[Sources, Plan]]:
+    """The labels of each state that two units stand on alike, but for that of the whole query."""
+    box, labels = other.box(other.plan), frozenset(source.alias for source in own.query.sources)
+    parts = {**subplans(box.plan), **{frozenset({alias}): Leaf(alias) for alias in box.plan.aliases()}}
+    for spec in other.requirements(box).specs:
+        held = frozenset(spec.labels)
+        if held < labels and held in parts:
+            mine = own.binding.state(held, "scan") if len(held) > 1 else own.binding.rows()[spec.labels[0]]
+            if mine.id.same_content(spec.id):
+                yield held, parts[held]
