@@ -28,6 +28,7 @@ KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 def job_of(session: Any, file: JobFile) -> Job:
     """The job that a job file describes, not started yet."""
     import midstream as ms
+    from midstream.job.calibration_file import with_unit_costs
     from midstream.spark.declared import arrow_schema, declared_schema
     from midstream.step.reviewing.settings import declared_optimizer
 
@@ -48,7 +49,7 @@ def job_of(session: Any, file: JobFile) -> Job:
             operator_options=query.operator_options,
             history=query.history,
         )
-    for name, settings in declared_optimizer(file).items():
+    for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)
     return job
 

@@ -57,6 +57,10 @@ def optimize(
     lanes: Annotated[
         str | None, typer.Option("--lanes", metavar="M", help="The same for the number of lanes, if another mode.")
     ] = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option("--calibration", metavar="FILE", help="What midstream calibrate wrote."),
+    ] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=NUMBER", help="For the policy; may be repeated.")
     ] = None,
@@ -64,6 +68,7 @@ def optimize(
     as_json: AsJson = False,
 ) -> None:
     """Let the optimizer look after a query, or after all: do nothing, suggest, ask, or move it by itself."""
+    from midstream.job.calibration_file import unit_costs
     from midstream.step.commands.optimize import Optimize
     from midstream.step.reviewing.settings import settings_of_values
 
@@ -78,6 +83,7 @@ def optimize(
         "horizon": horizon,
         "quiet": tuple(quiet or ()),
         "lanes": lanes,
+        "units": {} if calibration is None else unit_costs(calibration, "--calibration"),
         "options": named_values(option, "--option"),
     }
     send(path, Optimize(query, settings_of_values(given, f"query {query}" if query else "optimize")), wait, as_json)

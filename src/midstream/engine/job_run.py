@@ -12,6 +12,7 @@ from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.results_source import RESULTS, ResultsSource
+from midstream.job.calibration_file import with_unit_costs
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.folders import Folders
 from midstream.job.patience import PATIENCE, Patience
@@ -126,7 +127,7 @@ class FileJob:
                 operator_options=query.operator_options,
                 history=query.history,
             )
-        self._engine.declare_optimizer(declared_optimizer(file))
+        self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
 
     def _forget_files(self) -> None:
         """What was noted of files that will not be found again is removed, lest the log grow for ever.

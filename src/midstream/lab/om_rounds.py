@@ -14,6 +14,7 @@ from midstream.lab.om_streams import Traffic
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
 from midstream.optimizer.charts.course import ChartCourse
 from midstream.optimizer.cost.om import OmCost, OmOperator, OmWeights, left_deep_cost, pipeline_cost
+from midstream.optimizer.decayed_mean import decayed_means
 from midstream.optimizer.policies.adaptive import Adaptive
 from midstream.optimizer.policies.base import Review, SwitchCost, WeighedPlan
 from midstream.optimizer.search.om_heuristics import OmStream, om_plan
@@ -132,11 +133,7 @@ class Rounds:
     @cached_property
     def estimated(self) -> Points:
         """What each round is expected to be like, from those before it (§4.3); the first one is known."""
-        fading = np.exp(-DECAY * np.arange(SEEN + 1))
-        before = np.concatenate([np.repeat(self.observed[:1], SEEN + 1, axis=0), self.observed[:-1]])
-        looked_back = [before[SEEN - r : SEEN - r + len(self.observed)] * fading[r] for r in range(SEEN + 1)]
-        found: Points = np.sum(looked_back, axis=0) / fading.sum()
-        return found
+        return decayed_means(self.observed, SEEN, DECAY)
 
     @cached_property
     def best(self) -> list[str]:

@@ -26,7 +26,8 @@ class OptimizerSettings:
     reviewed every `review` microseconds of event time, and never in the `quiet` ones: pairs of microseconds after
     midnight, UTC. A review that takes long waits until the queries have worked so much that it is the share `effort` of
     that. `horizon` is for how long a gain counts, in microseconds; None leaves it to the policy. `lanes` is the mode in
-    which a job's number of lanes is looked at; None: the same as that of plans.
+    which a job's number of lanes is looked at; None: the same as that of plans. `units` are what operations cost on
+    a machine, in nanoseconds and bytes by name, as `midstream calibrate` measures them; others have their default.
     """
 
     policy: str = "adaptive"
@@ -40,6 +41,7 @@ class OptimizerSettings:
     quiet: tuple[tuple[int, int], ...] = ()
     options: Mapping[str, float] = field(default_factory=dict)
     lanes: Mode | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def lanes_mode(self) -> Mode:

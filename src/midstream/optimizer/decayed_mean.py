@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import exp
+
+import numpy as np
+import numpy.typing as npt
+
+Numbers = npt.NDArray[np.float64]
 
 ROUNDS = 10
 """OM's d: how many rounds are remembered."""
 
 DECAY = 0.5
 """OM's a: how fast a round loses its weight."""
-
-THRESHOLD = 0.25
-"""How far an observation may be from the estimate, as a share of it, before the estimate is made anew."""
 
 
 @dataclass(frozen=True)
@@ -40,31 +41,24 @@ class DecayedMean:
     @property
     def value(self) -> float:
         """The estimate; 0 before the first observation."""
-        weights = [exp(-self.decay * r) for r in range(len(self.observations))]
-        total = sum(weights)
-        return sum(f * g for f, g in zip(self.observations, weights, strict=True)) / total if total else 0.0
-
-    @property
-    def variance(self) -> float:
-        """How far observations were from the estimate, squared, by the same weights."""
-        weights = [exp(-self.decay * r) for r in range(len(self.observations))]
-        mean, total = self.value, sum(weights)
-        squares = ((f - mean) ** 2 * g for f, g in zip(self.observations, weights, strict=True))
-        return sum(squares) / total if total else 0.0
+        weights = fading(len(self.observations), self.decay)
+        return float(weights @ np.array(self.observations) / weights.sum()) if self.observations else 0.0
 
 
-@dataclass(frozen=True)
-class Reestimated:
-    """An estimate that stays until what is observed differs from it by more than a threshold (OM §4.3, joins).
+def decayed_means(observed: Numbers, rounds: int = ROUNDS, decay: float = DECAY) -> Numbers:
+    """For each row of observations the estimate from those before it; the first one is known.
 
-    >>> kept = Reestimated(0.1)
-    >>> kept.is_off(0.11), kept.is_off(0.2)
-    (False, True)
+    >>> decayed_means(np.array([[10.0], [20.0], [0.0]]), decay=0.0, rounds=1).ravel().tolist()
+    [10.0, 10.0, 15.0]
     """
+    weights = fading(rounds + 1, decay)
+    before = np.concatenate([np.repeat(observed[:1], rounds + 1, axis=0), observed[:-1]])
+    looked_back = [before[rounds - r : rounds - r + len(observed)] * weights[r] for r in range(rounds + 1)]
+    means: Numbers = np.sum(looked_back, axis=0) / weights.sum()
+    return means
 
-    estimate: float
-    threshold: float = THRESHOLD
 
-    def is_off(self, observed: float) -> bool:
-        """Whether the estimate must be made anew."""
-        return abs(observed - self.estimate) > self.threshold * abs(self.estimate)
+def fading(count: int, decay: float) -> Numbers:
+    """OM's `G(r) = exp(-a r)` for r = 0 .. `count` - 1."""
+    weights: Numbers = np.exp(-decay * np.arange(count))
+    return weights

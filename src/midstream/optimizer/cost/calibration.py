@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 import numpy as np
@@ -92,7 +92,7 @@ def units_to_json(units: JoinUnitCosts) -> dict[str, float]:
 def units_from_json(values: object) -> JoinUnitCosts:
     """The unit costs that `units_to_json` wrote; those that are missing are the defaults. Raises `ValueError`."""
     names = {field.name for field in fields(JoinUnitCosts)}
-    if not isinstance(values, dict) or not values.keys() <= names:
+    if not isinstance(values, Mapping) or not values.keys() <= names:
         raise ValueError(f"unit costs are numbers under some of the names {', '.join(sorted(names))}")
     return JoinUnitCosts(**{name: float(value) for name, value in values.items()})
 

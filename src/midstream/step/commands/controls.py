@@ -87,6 +87,7 @@ class Controls(ABC, Generic[Receipt]):
         horizon: str | int | None = None,
         quiet: Sequence[str] = (),
         lanes: str | None = None,
+        units: Mapping[str, float] | None = None,
         **options: float,
     ) -> Receipt:
         """Let the optimizer look after a query, or after all that have no settings of their own.
@@ -98,6 +99,7 @@ class Controls(ABC, Generic[Receipt]):
         a second it waits until the queries have worked so long that it is the share `effort` of that. `horizon` is for
         how long a gain counts, and in `quiet` hours of event time, such as "22:00-06:00", nothing is looked at.
 
+        `units` are the unit costs that `midstream calibrate` measures.
         For all queries, the number of lanes is looked after in the same mode, or in that of `lanes`.
         """
         given = {
@@ -111,6 +113,7 @@ class Controls(ABC, Generic[Receipt]):
             "horizon": horizon,
             "quiet": quiet,
             "lanes": lanes,
+            "units": units or {},
             "options": options,
         }
         return self._command(

@@ -15,6 +15,8 @@ from midstream.model.errors import MidstreamError, PlanError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import MODES, OptimizerSettings
 from midstream.optimizer.chooser import checked
+from midstream.optimizer.cost.calibration import units_to_json
+from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.discovery import policy
 from midstream.plan.notation import parse_plan
 from midstream.step.reviewing.plan_group import without_choice
@@ -37,7 +39,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
     if unknown:
         raise _wrong(f"unknown setting {unknown[0]!r}", place, f"use some of: {', '.join(sorted(known))}")
     values = dict(given)
-    for name in ("weights", "options"):
+    for name in ("weights", "options", "units"):
         if not isinstance(values.setdefault(name, {}), Mapping):
             raise _wrong(f"{name} is {values[name]!r}", place, "give each its number by name")
     for name in ("allow", "quiet"):
@@ -89,6 +91,7 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     _check_numbers(settings.weights, WEIGHTS, "weight", place)
     if settings.weights and not any(settings.weights.values()):
         raise _wrong("all weights are 0, so every plan costs the same", place, "give one of them a weight")
+    _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
     _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
         if span is not None and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):

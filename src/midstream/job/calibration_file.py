@@ -1,0 +1,49 @@
+"""The file that `midstream calibrate` writes, as settings of the optimizer have it: unit costs by name.
+
+What the file says is taken into the settings, and so into the manifest: a step that is done again, on another machine
+or after the file has changed, decides by the same costs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from midstream.language.job_file import JobFile
+from midstream.model.errors import InputError
+from midstream.optimizer.cost.calibration import units_from_json, units_to_json
+
+CALIBRATION = "calibration"
+"""What a job file calls it: `calibration = "units.json"` under `[optimizer]`."""
+
+MEASURE = "write it with midstream calibrate --out FILE"
+
+
+def unit_costs(file: str | Path, place: str) -> dict[str, float]:
+    """The unit costs in a file; raises `InputError` where there are none."""
+    try:
+        found = json.loads(Path(file).read_text(encoding="utf-8"))
+        return units_to_json(units_from_json(found))
+    except OSError as error:
+        raise InputError(f"the calibration cannot be read: {error}", place=place, remedy=MEASURE) from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{file} is no calibration: {error}", place=place, remedy=MEASURE) from error
+
+
+def with_unit_costs(file: JobFile) -> JobFile:
+    """The job file with the unit costs of the calibrations that it names."""
+    queries = {
+        name: replace(query, optimizer=_with_unit_costs(query.optimizer, f"[queries.{name}.optimizer]"))
+        for name, query in file.queries.items()
+    }
+    return replace(file, queries=queries, optimizer=_with_unit_costs(file.optimizer, "[optimizer]"))
+
+
+def _with_unit_costs(table: Mapping[str, Any] | None, place: str) -> Mapping[str, Any] | None:
+    if table is None or CALIBRATION not in table:
+        return table
+    others = {name: value for name, value in table.items() if name != CALIBRATION}
+    return {**others, "units": unit_costs(str(table[CALIBRATION]), place)}
