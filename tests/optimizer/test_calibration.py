@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.plans_report import plans_report
 from midstream.cli.main import main
 from midstream.engine.job_run import FileJob
 from midstream.job.calibration_file import unit_costs
 from midstream.language.job_file import parse_job
 from midstream.model.codec import decode, encode
+from midstream.model.lanes import LaneOptimization
 from midstream.model.optimization import OptimizerSettings
 from midstream.optimizer.cost.calibration import units_to_json
 from midstream.optimizer.cost.units import JoinUnitCosts
-from tests.optimizer.drifting import engine, run
+from tests.optimizer.drifting import BAD_FIRST, engine, rows, run
 from tests.optimizer.test_declared import JOB, root
 
 __all__ = ["root"]
@@ -70,3 +73,23 @@ def test_what_is_no_calibration_is_refused(tmp_path: Path, text: str | None) -> 
     assert (caught.value.place, caught.value.remedy) == ("here", "write it with midstream calibrate --out FILE")
     with pytest.raises(ms.QueryError, match="unknown unit cost 'probes'"):
         engine().optimize(units={"probes": 1.0})
+
+
+def test_unit_costs_are_corrected_by_what_busier_steps_take_more() -> None:
+    """Each step takes half a second by any plan, and three times the unit costs of what it does."""
+    made = engine(plan="((A B) C)", lanes=2)
+    made.optimize(mode="suggest")
+    took: float | None = None
+    for step in range(160):
+        made.push(rows(step, BAD_FIRST, rate=60 if step % 2 else 10), took=took)
+        work = made.manifest.lane_optimization.slowness.work
+        took = 0.5 + 3 * work / 1e9 / min(2, made._workers)
+    learnt = made.manifest.lane_optimization.slowness
+    assert learnt.factor == pytest.approx(3, rel=0.05)
+    plain = replace(made.manifest, lane_optimization=LaneOptimization())
+    known, unknown = (plans_report(one, "q", made._store).plans[0]["cost"] for one in (made.manifest, plain))
+    assert known == pytest.approx(learnt.factor * unknown, rel=1e-6)
+    again = engine(plan="((A B) C)", lanes=2)
+    again.optimize(mode="suggest")
+    run(again, range(20))
+    assert again.manifest.lane_optimization.slowness.factor == 1, "nobody has timed it"

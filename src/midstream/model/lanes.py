@@ -38,6 +38,20 @@ class LaneLoad:
 
 
 @dataclass(frozen=True)
+class Slowness:
+    """What operations really take, as a multiple of their unit costs, learnt from steps that the host has timed.
+
+    `work` is that of the newest step, in nanoseconds by unit costs; `took` and `by` are what an earlier one, which the
+    next is compared with, took and did.
+    """
+
+    factor: float = 1.0
+    work: float = 0.0
+    took: float | None = None
+    by: float = 0.0
+
+
+@dataclass(frozen=True)
 class LaneTrend:
     """What dampens decisions on lanes: for how many reviews another number has been `wanted`, and the last change.
 
@@ -71,10 +85,11 @@ class LaneProposal:
 
 @dataclass(frozen=True)
 class LaneOptimization:
-    """What the optimizer keeps of a job's lanes; `decision` and `reason` are those of the last review."""
+    """What the optimizer keeps of a job's steps and lanes; `decision` and `reason` are those of the last review."""
 
     reviewed: int | None = None
     load: LaneLoad = LaneLoad()
+    slowness: Slowness = Slowness()
     trend: LaneTrend = LaneTrend()
     proposal: LaneProposal | None = None
     decision: str = ""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing_extensions import override
 
 from midstream.optimizer.bounded import Bounded, Origin
-from midstream.optimizer.cost.calibration import units_from_json
+from midstream.optimizer.cost.calibration import slowed, units_from_json
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.estimate import Estimate
@@ -137,11 +137,18 @@ class Alternatives:
         )
 
 
-def cost_model(objective: str, weights: Mapping[str, float], units: Mapping[str, float] | None = None) -> CostModel:
-    """What plans cost by an objective; weights and unit costs that are given take the place of its own."""
+def cost_model(
+    objective: str, weights: Mapping[str, float], units: Mapping[str, float] | None = None, slowness: float = 1.0
+) -> CostModel:
+    """What plans cost by an objective; weights and unit costs that are given take the place of its own.
+
+    Operations take so many times their unit costs as `slowness` says.
+    """
     given = {name: float(weight) for name, weight in weights.items()}
     of_objective = PLAN_OBJECTIVES[objective]
-    return CostModel(units_from_json(units or {}), replace(of_objective, **given) if given else of_objective)
+    return CostModel(
+        slowed(units_from_json(units or {}), slowness), replace(of_objective, **given) if given else of_objective
+    )
 
 
 def _weighed(one: Ranked) -> WeighedPlan:

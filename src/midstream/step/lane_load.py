@@ -12,11 +12,18 @@ from dataclasses import replace
 
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId
-from midstream.model.lanes import LaneLoad, LaneTrend, StepTiming
+from midstream.model.lanes import LaneLoad, LaneTrend, Slowness, StepTiming
 from midstream.model.manifest import Manifest
+from midstream.optimizer.cost.calibration import corrected
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.step.lane_step import LaneOutput
+
+SECOND = 1_000_000_000
+"""Nanoseconds."""
+
+COMPARED = 0.25
+"""Two steps tell how slow operations are where the work of one is less than that of the other by this share."""
 
 UNITS = JoinUnitCosts()
 """Lanes are compared with each other: what counts is how the costs of operations stand to each other."""
@@ -35,9 +42,22 @@ def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> M
             load = replace(load, took=())
         elif timing.took is not None and manifest.step - 1 > load.rescaled:
             load = replace(load, took=DecayedMean(load.took).observed(timing.took).observations)
-    if load == kept.load and trend == kept.trend:
-        return manifest
-    return replace(manifest, lane_optimization=replace(kept, load=load, trend=trend))
+    after = replace(kept, load=load, trend=trend, slowness=_corrected(manifest, timing))
+    return manifest if after == kept else replace(manifest, lane_optimization=after)
+
+
+def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
+    """How slow operations are once the newest step is compared with one that did much more, or much less."""
+    kept, load = manifest.lane_optimization.slowness, manifest.lane_optimization.load
+    known = is_watched(manifest) and kept.work and manifest.step - 1 > load.rescaled
+    if timing is None or timing.took is None or not known:
+        return kept
+    took = timing.took * SECOND * min(manifest.lanes, timing.workers)
+    more = kept.work - kept.by
+    if kept.took is not None and abs(more) < COMPARED * max(kept.work, kept.by):
+        return kept
+    factor = kept.factor if kept.took is None else corrected(kept.factor, more, took - kept.took)
+    return Slowness(factor, kept.work, took, kept.work)
 
 
 def is_watched(manifest: Manifest) -> bool:
@@ -53,9 +73,11 @@ def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest
     if not is_watched(manifest) or kept.load.rescaled == manifest.step:
         return manifest
     before = kept.load.work
-    work = {lane: before.get(lane, 0.0) + work_of(outputs[lane]) for lane in sorted(outputs, key=_order)}
+    done = {lane: work_of(outputs[lane]) for lane in sorted(outputs, key=_order)}
+    work = {lane: before.get(lane, 0.0) + own for lane, own in done.items()}
     load = replace(kept.load, steps=kept.load.steps + 1, work=work)
-    return replace(manifest, lane_optimization=replace(kept, load=load))
+    slowness = replace(kept.slowness, work=sum(done.values()))
+    return replace(manifest, lane_optimization=replace(kept, load=load, slowness=slowness))
 
 
 def work_of(output: LaneOutput) -> float:

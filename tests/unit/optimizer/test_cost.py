@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pytest import approx
 
-from midstream.optimizer.cost.calibration import TimedWork, corrected, fitted, units_from_json, units_to_json
+from midstream.optimizer.cost.calibration import TimedWork, corrected, fitted, slowed, units_from_json, units_to_json
 from midstream.optimizer.cost.om import OmOperator, OmWeights, Queueing, left_deep_cost, pipeline_cost
 from midstream.optimizer.cost.plan_cost import CostModel
 from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts
@@ -118,13 +118,16 @@ def test_no_unit_is_below_nothing() -> None:
 
 
 def test_units_follow_the_real_cost_of_steps() -> None:
-    units = JoinUnitCosts()
+    slowness = 1.0
     for _ in range(100):
-        units = corrected(units, foreseen=units.comparison, real=60.0)
+        slowness = corrected(slowness, foreseen=20.0, real=60.0)
+    units = slowed(JoinUnitCosts(), slowness)
     assert units.comparison == approx(60, rel=0.01)
     assert units.comparison / units.probe == approx(JoinUnitCosts().comparison / JoinUnitCosts().probe)
-    once = corrected(units, foreseen=1.0, real=1e9)
-    assert once.comparison < 1.2 * units.comparison, "one step that was held up says little"
+    assert units.row_bytes == JoinUnitCosts().row_bytes, "only time is corrected"
+    assert corrected(slowness, 1.0, 1e9) < 1.2 * slowness, "one step that was held up says little"
+    assert corrected(slowness, 1.0, -1.0) > 0.8 * slowness and corrected(slowness, 0.0, 1.0) == slowness
+    assert corrected(slowness, -20.0, -60.0) == approx(slowness, rel=0.01), "a step that does less takes less"
 
 
 def test_units_are_read_again() -> None:

@@ -68,20 +68,26 @@ def fitted(timings: Sequence[TimedWork], otherwise: JoinUnitCosts | None = None)
     return replace(start, **dict(zip(done, found.tolist(), strict=False)))
 
 
-def corrected(units: JoinUnitCosts, foreseen: float, real: float) -> JoinUnitCosts:
-    """The unit costs of time after one more step, whose joins were foreseen to take so long, and did.
+def corrected(slowness: float, foreseen: float, real: float) -> float:
+    """What operations take as a multiple of their unit costs, after one more comparison of foreseen and real time.
 
-    All change by one factor, a little with each step, so that a machine that is slower or busier than the one that was
-    measured is priced as it is; what is compared between plans stays in proportion.
+    What is compared is by how much a step took longer than another one, for what it did more: what a step takes by any
+    plan is in both. All unit costs change by one factor, a little each time, so that a machine that is slower or busier
+    than the one that was measured is priced as it is; work as it is compared between plans stays in proportion.
 
-    >>> units = corrected(JoinUnitCosts(comparison=100), foreseen=1.0, real=2.0)
-    >>> 100 < units.comparison < 110
+    >>> 1 < corrected(1.0, foreseen=1.0, real=2.0) < 1.1
     True
     """
-    if foreseen <= 0 or real <= 0:
-        return units
-    factor = min(max(real / foreseen, SLOWEST_CORRECTION), FASTEST_CORRECTION) ** (1 / MEMORY_OF_STEPS)
-    return replace(units, **{unit: getattr(units, unit) * factor for unit in OPERATIONS})
+    if foreseen == 0:
+        return slowness
+    found = real / (foreseen * slowness)
+    correction: float = min(max(found, SLOWEST_CORRECTION), FASTEST_CORRECTION) ** (1 / MEMORY_OF_STEPS)
+    return slowness * correction
+
+
+def slowed(units: JoinUnitCosts, slowness: float) -> JoinUnitCosts:
+    """The unit costs of time, so many times as high."""
+    return replace(units, **{unit: getattr(units, unit) * slowness for unit in OPERATIONS})
 
 
 def units_to_json(units: JoinUnitCosts) -> dict[str, float]:

@@ -113,7 +113,12 @@ class Reviewing:
         return Alternatives(
             parse_plan(self.manifest.queries[self.one.lead].plan, self.query),
             self.estimate,
-            cost_model(settings.objective, settings.weights, settings.units),
+            cost_model(
+                settings.objective,
+                settings.weights,
+                settings.units,
+                self.manifest.lane_optimization.slowness.factor,
+            ),
             others_keep=kept_by_others(self.manifest, self.one.lead),
             allowed=allowed,
             also=tuple(parse_plan(plan, self.query) for plan in policy(settings.policy).plans(aliases)),
