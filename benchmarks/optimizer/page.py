@@ -40,6 +40,8 @@ def page(reports: Sequence[Report]) -> str:
     mistakes = [line for report in reports for name in report.scenarios for line in wrong(report.of(name))]
     parts += ["## WRONG\n", "\n".join(f"- {line}" for line in mistakes) + "\n"] if mistakes else []
     parts += [] if quick else ["## What `adaptive` must reach\n", _verdicts(reports)]
+    missing = [name for name in SCENARIOS if not any(name in report.scenarios for report in reports)]
+    parts += [f"Not measured yet: {', '.join(missing)}.\n"] if missing else []
     for report in reports:
         load = report.load
         parts += [
