@@ -14,17 +14,18 @@ import uuid
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
-from midstream.state.store.disk import cannot_write, names_in, write_whole
+from midstream.state.store.disk import cannot_write, names_in, sync_folder, sync_tree, write_whole
 from midstream.state.store.files import epoch_folder
 
 _SAVEPOINT = "savepoint="
 
 
-def begin_log(root: str, epoch: int, manifest: Manifest) -> str:
+def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True) -> str:
     """The folder of an epoch's log below `root`: a copy of the former one, without what was done after the manifest.
 
     Commonly there is none such, or one that was begun and not done: Spark does it again, with the same input. After the
-    job went back there are more. Raises `CheckpointError` where no former log knows where the manifest's step ended.
+    job went back there are more. A `durable` copy survives the loss of power, for the former one will be removed.
+    Raises `CheckpointError` where no former log knows where the manifest's step ended.
     """
     target = f"{root}/{epoch_folder(epoch)}"
     former = _former(root, manifest.step)
@@ -35,7 +36,7 @@ def begin_log(root: str, epoch: int, manifest: Manifest) -> str:
             shutil.copytree(former, temporary, ignore=_others)
             if max(_batches(f"{temporary}/commits"), default=-1) > manifest.step:
                 _cut_off(temporary, manifest.step)
-            os.replace(temporary, target)
+            _put(temporary, target, durable)
         return target
     except OSError as error:
         raise cannot_write(error, target) from error
@@ -51,10 +52,10 @@ def forget_former_logs(root: str, epoch: int) -> None:
             os.unlink(f"{root}/{name}")
 
 
-def keep_log(root: str, savepoint: str, step: int) -> None:
+def keep_log(root: str, savepoint: str, step: int, *, durable: bool = True) -> None:
     """Keep what Spark knows of a step as long as its savepoint is there; nothing for a job that Spark does not run."""
     if has_run(root):
-        _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step)
+        _copy(_former(root, step), f"{root}/{_SAVEPOINT}{savepoint}", step, durable)
 
 
 def drop_log(root: str, savepoint: str) -> None:
@@ -62,12 +63,12 @@ def drop_log(root: str, savepoint: str) -> None:
     shutil.rmtree(f"{root}/{_SAVEPOINT}{savepoint}", ignore_errors=True)
 
 
-def fork_log(root: str, target: str, step: int) -> None:
+def fork_log(root: str, target: str, step: int, *, durable: bool = True) -> None:
     """Begin the log of another job below `target`, which goes on after a step of this one."""
     if has_run(root):
-        _copy(_former(root, step), target, step)
+        _copy(_former(root, step), target, step, durable)
         # Spark runs no two queries of one id at once.
-        write_whole(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}).encode())
+        write_whole(f"{target}/metadata", json.dumps({"id": str(uuid.uuid4())}).encode(), fsync=durable)
 
 
 def offsets_of(root: str) -> set[int]:
@@ -85,7 +86,7 @@ def has_run(root: str) -> bool:
     return any(_batches(f"{log}/offsets") for log in _logs(root))
 
 
-def _copy(log: str | None, target: str, step: int) -> None:
+def _copy(log: str | None, target: str, step: int, durable: bool) -> None:
     if log is None:
         return
     temporary = f"{target}.tmp"
@@ -93,9 +94,18 @@ def _copy(log: str | None, target: str, step: int) -> None:
         shutil.rmtree(temporary, ignore_errors=True)
         shutil.copytree(log, temporary, ignore=_others)
         _cut_off(temporary, step)
-        os.replace(temporary, target)
+        _put(temporary, target, durable)
     except OSError as error:
         raise cannot_write(error, target) from error
+
+
+def _put(temporary: str, target: str, durable: bool) -> None:
+    """Put a copy in its place, its files before its name."""
+    if durable:
+        sync_tree(temporary)
+    os.replace(temporary, target)
+    if durable:
+        sync_folder(os.path.dirname(target))
 
 
 def _former(root: str, step: int) -> str | None:

@@ -13,6 +13,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.state.store import disk
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
+from midstream.state.transfer import copied
 from tests.unit.state.chunk_files import batch, file_of, linux_only, put
 
 
@@ -166,6 +167,23 @@ def test_durable_is_for_the_names_of_new_folders(tmp_path: Path, monkeypatch: py
     synced.clear()
     storage.write("b/c/y", b"1")
     assert str(tmp_path / "a/b") not in synced, "it is not new"
+
+
+@linux_only
+def test_a_folder_that_is_made_ready_and_files_that_are_linked_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    LocalStorage(tmp_path / "a").write("A/x", b"1")
+    synced: list[str] = []
+    monkeypatch.setattr(disk.os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
+    target = LocalStorage(tmp_path / "b" / "c", durable=True)
+    target.prepare()
+    assert {str(tmp_path), str(tmp_path / "b")} <= set(synced)
+    synced.clear()
+    copied(LocalStorage(tmp_path / "a"), target, ["A/x"])
+    assert os.stat(target.path("A/x")).st_nlink == 2
+    assert synced.count(str(tmp_path / "b" / "c")) == 1 and synced[-1] == target.path("A")
+    assert target.path("A/x") in synced or str(tmp_path / "a" / "A" / "x") in synced
 
 
 KILLED = """

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import zlib
 from contextlib import suppress
 from itertools import count
@@ -91,11 +92,35 @@ def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> N
 
 def sync_folder(folder: str) -> None:
     """Make the names in a folder survive the loss of power."""
-    handle = os.open(folder, os.O_RDONLY)
+    sync(folder)
+
+
+def sync(path: str) -> None:
+    """Make what was written to a file, or the names in a folder, survive the loss of power."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_tree(folder: str) -> None:
+    """Make everything in a folder survive the loss of power, but for its own name."""
+    for inner, _, names in os.walk(folder):
+        for name in names:
+            sync(f"{inner}/{name}")
+        sync(inner)
+
+
+def is_own_folder(path: str) -> bool:
+    """Whether nobody else has made what is at a path: a folder of this user's, and no link; or there is nothing yet."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return True
+    except OSError as error:
+        raise cannot_read(error, path) from error
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid()
 
 
 def discard(path: str) -> None:

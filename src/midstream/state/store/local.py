@@ -77,7 +77,7 @@ class LocalStorage(Storage):
     def prepare(self) -> None:
         """Make the folder."""
         try:
-            os.makedirs(self._root, exist_ok=True)
+            make_folder(self._root, fsync=self.durable)
             if not os.access(self._root, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
