@@ -128,7 +128,7 @@ class Driver:
         chunk = store_chunk(store, f"A.lane0/{step:06d}-base", rows)
         listing = before.lane_states[LANE].states[STATE] if before.lane_states else StateListing()
         states = {LANE: LaneState({STATE: replace(listing, chunks=(*listing.chunks, chunk)[-3:])})}
-        published = {"next": taken.stop if taken else first, "files": files}
+        published = {"next": taken.stop if taken else first, "staged": files}
         last = max([before.last_command, *(number for number, _ in given)])
         after = replace(before, step=step, lane_states=states, published=published, last_command=last)
         self.events.write(step, line, [LanesRescaled(step, first, published["next"])])
@@ -139,7 +139,7 @@ class Driver:
             self.events.tidy(line, step)
 
     def deliver(self, manifest: Manifest) -> None:
-        files = tuple(manifest.published.get("files", ()))
+        files = tuple(manifest.published.get("staged", ()))
         if files:
             line = manifest.time_line
             staging = self.sink.staging(self.storage).of(line.stamp(manifest.step))

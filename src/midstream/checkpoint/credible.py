@@ -15,14 +15,22 @@ _PART = re.compile(r"[^/\\\0.][^/\\\0]*")
 def credible(manifest: Manifest, place: str) -> Manifest:
     """The manifest as it is; raises `CheckpointError` where this program cannot have written it.
 
-    What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged. The names of
+    What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged and what they
+    are of. The names of
     chunks are checked by the store, and those of queries and streams are made fit for paths where they are used.
     """
     names = filter(None, (manifest.job, *(epoch.token for epoch in manifest.epochs)))
-    files = (file for _, _, file, *_ in manifest.published.get("files", ()))
+    staged = [(kind, name, file) for kind, name, file, *_ in manifest.published.get("files", ())]
+    files = (file for _, _, file in staged)
     wrong = next((name for name in (*names, *files) if not _PART.fullmatch(name)), None)
     if wrong is not None:
         raise _not_ours(f"the manifest has a name that leads elsewhere, {wrong!r}", place)
+    outputs = {"results": manifest.queries, "late": manifest.streams, "dead_letters": manifest.streams}
+    unknown = next((one for one in staged if one[1] not in outputs.get(one[0], ())), None)
+    if unknown is not None:
+        raise _not_ours(
+            f"the manifest has files of {unknown[0]!r} of {unknown[1]!r}, which the job does not have", place
+        )
     if not 1 <= manifest.lanes <= SLOTS:
         raise _not_ours(f"the manifest has {manifest.lanes} lanes, which no job can have", place)
     return manifest

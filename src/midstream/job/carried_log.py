@@ -20,6 +20,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from midstream.state.store.disk import cannot_write, names_in
 from midstream.state.store.files import epoch_folder
+from midstream.state.store.places import work_folder
 from midstream.state.store.storage import Storage
 
 CARRIED = "spark"
@@ -60,7 +61,7 @@ class SparkLog:
 
     def begin(self, manifest: Manifest) -> None:
         """Write the log as it was after the manifest's step; raises `CheckpointError` where that is not known."""
-        begin_log(self._folders.spark, self._epoch, manifest)
+        begin_log(self._folders.spark, self._epoch, manifest, durable=self._folders.durable)
 
     def noted(self, step: int) -> dict[str, Any]:
         """What a step's manifest must carry of it."""
@@ -106,6 +107,9 @@ class CarriedLog(SparkLog):
             message = "the manifest names files that Spark's log does not have"
             raise CheckpointError(message, place=self._storage.url, remedy=_REMEDY)
         try:
+            # Its name can be guessed. Once it is there and this user's alone, nobody puts a link into it.
+            os.makedirs(work_folder(self._folders.storage), mode=0o700, exist_ok=True)
+            work_folder(self._folders.storage)
             shutil.rmtree(self.folder, ignore_errors=True)  # Of a checkpoint that was here before.
             for path, text in texts.items():
                 target = os.path.join(self.folder, *path.split("/"))

@@ -22,7 +22,7 @@ from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.model import allowed_operators
 from midstream.model.codec import decode, encode
-from midstream.model.manifest import ChunkRef, Manifest
+from midstream.model.manifest import ChunkRef, Manifest, QueryEntry
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import FileSink
 from midstream.state.store.disk import seal, unseal
@@ -153,6 +153,16 @@ def test_names_that_lead_elsewhere_are_refused(saved: Path, path: str) -> None:
         next((saved / "manifests").glob("*.json")).write_bytes(before)
 
 
+@pytest.mark.parametrize("output", [["../../outside", "A"], ["late", "../outside"], ["results", "A"]])
+def test_files_of_what_the_job_does_not_have_are_refused(saved: Path, output: list[Any]) -> None:
+    def change(value: dict[str, Any]) -> None:
+        value["published"]["files"] = [[*output, "x.parquet", 1]]
+
+    rewrite(saved, change)
+    with pytest.raises(ms.CheckpointError, match="which the job does not have"):
+        ms.Engine.load(saved)
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_chunk_elsewhere_is_not_read(saved: Path, path: str) -> None:
     with pytest.raises(ms.CheckpointError, match="cannot be the name of a chunk"):
@@ -177,6 +187,23 @@ def test_going_back_takes_nothing_of_another_job(tmp_path: Path) -> None:
     manifest = decode(Manifest, {**encode(Manifest(job="ours", step=2)), "queries": {"q": entry}})
     Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(manifest)
     assert [path.name for path in others.iterdir()] == ["theirs~aaaa~0-b.parquet"]
+
+
+def test_files_without_a_stamp_are_the_job_s_own_only_where_it_gave_none(tmp_path: Path) -> None:
+    """As files of a table partitioned by `step` are, which a manifest names as its sink."""
+    sink = FileSink(str(tmp_path / "sink"))
+    for epochs, left in (
+        ((Epoch(1, "aaaa", 0), Epoch(2, "bbbb", 3, abandoned=5)), ["part-0.parquet"]),
+        ((Epoch(1, "aaaa", 4), Epoch(2, "bbbb", 3, abandoned=5)), []),
+        ((Epoch(1, "bbbb", 3, abandoned=5),), []),
+    ):
+        folder = tmp_path / "sink" / "step=00000005"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "part-0.parquet").write_bytes(b"x")
+        (folder / "ours~aaaa~0.parquet").write_bytes(b"x")
+        queries = {"q": QueryEntry(SQL, "(A B)", 0, sink=sink.to_json())}
+        Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(Manifest("ours", 2, queries=queries, epochs=epochs))
+        assert [path.name for path in folder.glob("*")] == left
 
 
 def test_nothing_is_removed_through_a_link(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import time
 import traceback
@@ -17,7 +18,7 @@ from midstream.state.store.base import store_chunk
 from midstream.state.store.chunk_cache import FOLDER, LIMIT, ChunkCache
 from midstream.state.store.files import FileStore
 from midstream.state.store.objects import ObjectStorage
-from midstream.state.store.places import located, storage_at
+from midstream.state.store.places import WORK, located, storage_at, work_folder
 from midstream.state.store.storage import Storage
 from tests.object_server import BUCKET, CREDENTIALS, ObjectServer, Trouble
 
@@ -152,6 +153,13 @@ def test_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         located("hdfs://name/a")
 
 
+@pytest.mark.parametrize("url", ["https://key:secret@host/b", "https://host/b?secret=1", "https://host/b#secret"])
+def test_a_secret_is_not_shown_where_the_scheme_is_unknown(url: str) -> None:
+    with pytest.raises(SinkError, match="nothing can be kept on https://") as caught:
+        storage_at(url)
+    assert "secret" not in str(caught.value)
+
+
 @pytest.mark.parametrize("url", ["s3://key:secret@bucket/a", "s3://bucket/a?secret=1", "s3://", "s3://bucket/#secret"])
 def test_a_url_with_a_secret_is_refused_and_not_shown(url: str) -> None:
     with pytest.raises(SinkError, match="environment") as caught:
@@ -262,6 +270,30 @@ def test_a_cache_in_a_folder_that_cannot_be_written(
     monkeypatch.setenv(LIMIT, "much")
     with pytest.raises(SinkError, match="MIDSTREAM_CACHE_BYTES is 'much'"):
         ChunkCache.here()
+
+
+def test_a_cache_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache = ChunkCache(str(tmp_path / "theirs"), limit=1000)
+    cache.put("s3://b/1", b"abc")
+    assert cache.get("s3://b/1") is not None and cache.has("s3://b/1")
+    monkeypatch.setattr(os, "getuid", lambda: os.stat(tmp_path).st_uid + 1)
+    assert cache.get("s3://b/1") is None and not cache.has("s3://b/1")
+
+
+@pytest.mark.parametrize("made", ["a link", "another user's"])
+def test_a_work_folder_that_somebody_else_has_made_is_refused(
+    made: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WORK, str(tmp_path))
+    storage = storage_at("s3://bucket/a")
+    folder = Path(work_folder(storage))
+    if made == "a link":
+        folder.symlink_to(tmp_path)
+    else:
+        folder.mkdir()
+        monkeypatch.setattr(os, "getuid", lambda: os.stat(folder).st_uid + 1)
+    with pytest.raises(SinkError, match="another user's, or a link"):
+        work_folder(storage)
 
 
 def test_chunks_are_written_behind_and_read_ahead(object_server: ObjectServer, bucket: str, cache: ChunkCache) -> None:

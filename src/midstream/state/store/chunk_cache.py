@@ -91,7 +91,7 @@ class ChunkCache:
 
     def has(self, place: str) -> bool:
         """Whether something is kept of a place."""
-        return os.path.exists(self._path(place))
+        return self._is_own() and os.path.exists(self._path(place))
 
     def put(self, place: str, data: Bytes) -> None:
         """Keep what was read or written there, if the disk has room."""
@@ -100,8 +100,8 @@ class ChunkCache:
             return
         with suppress(SinkError, OSError):
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            if os.stat(self.folder).st_uid != os.getuid():
-                return  # Somebody else's: what lies there may be meant to deceive.
+            if not self._is_own():
+                return
             write_whole(self._path(place), data)
         self._added += size
         self._held += size
@@ -129,12 +129,23 @@ class ChunkCache:
     def _mapped(self, place: str) -> pa.Buffer | None:
         path = self._path(place)
         try:
+            if not self._is_own():
+                return None
             with pa.memory_map(path) as file:
                 found = file.read_buffer()
             os.utime(path)
         except OSError:
             return None
         return found
+
+    def _is_own(self) -> bool:
+        """Whether the folder is this user's, and where it is a link, that too: what lies in another's, or where
+        somebody else has it lead, may be meant to deceive.
+        """
+        try:
+            return os.lstat(self.folder).st_uid == os.stat(self.folder).st_uid == os.getuid()
+        except OSError:
+            return False
 
     def _make_room(self) -> None:
         files = self._files()

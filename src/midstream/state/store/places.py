@@ -8,6 +8,7 @@ import re
 import tempfile
 
 from midstream.model.errors import SinkError
+from midstream.state.store.disk import is_own_folder
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.objects import SCHEMES, ObjectStorage
 from midstream.state.store.storage import Storage
@@ -40,7 +41,7 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
     if _SCHEME.match(path):
         raise SinkError(
             f"nothing can be kept on {path.partition(':')[0]}://",
-            place=path.partition("?")[0],
+            place=f"{path.partition('://')[0]}://...",  # The rest is not shown: it may hold a key.
             remedy="name a path mounted on every machine, or a URL of s3://, gs:// or abfs://",
         )
     return LocalStorage(path, durable=durable)
@@ -49,11 +50,22 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
 def work_folder(storage: Storage) -> str:
     """The folder on a file system of this machine where programs keep what belongs to a checkpoint and must be there:
     the checkpoint's own, or for one on an object store a folder of this machine.
+
+    Its name can be guessed, so it is refused where somebody else has made it.
     """
     if isinstance(storage, LocalStorage):
         return storage.url
-    root = os.environ.get(WORK) or os.path.join(tempfile.gettempdir(), f"midstream-work-{os.getuid()}")
-    return os.path.join(root, hashlib.sha256(storage.url.encode()).hexdigest()[:16])
+    given = os.environ.get(WORK)
+    root = given or os.path.join(tempfile.gettempdir(), f"midstream-work-{os.getuid()}")
+    folder = os.path.join(root, hashlib.sha256(storage.url.encode()).hexdigest()[:16])
+    for one in (folder,) if given else (root, folder):
+        if not is_own_folder(one):
+            raise SinkError(
+                "the folder is another user's, or a link",
+                place=one,
+                remedy=f"see who made it and remove it, or set {WORK} to a folder of this user's",
+            )
+    return folder
 
 
 def located(place: str | os.PathLike[str]) -> str:
