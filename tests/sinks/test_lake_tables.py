@@ -81,8 +81,9 @@ def test_going_back_undoes_nothing_of_others(lake: Lake, sink: Sink, tmp_path: P
     sink.forget_after("q", 1)
     assert lake.keys(tmp_path) == [0, 1, 100], "what came before is kept, whosever it is"
     steps(sink, tmp_path, [2])
-    with pytest.raises(ms.SinkError, match=r"cannot go back to step 0: its version .* is not of this query"):
-        sink.forget_after("q", 0)
+    for go_back in (sink.check_forget, sink.forget_after):
+        with pytest.raises(ms.SinkError, match=r"cannot go back to step 0: its version .* is not of this query"):
+            go_back("q", 0)
     assert lake.keys(tmp_path) == [0, 1, 2, 100]
 
 
@@ -90,6 +91,8 @@ def test_going_back_again_and_again(lake: Lake, sink: Sink, tmp_path: Path) -> N
     steps(sink, tmp_path, range(5))
     sink.forget_after("q", 3)
     steps(sink, tmp_path, [4, 6])
+    sink.check_forget("q", 5)
+    assert lake.keys(tmp_path) == [0, 1, 2, 3, 4, 6]
     sink.forget_after("q", 5)
     assert lake.keys(tmp_path) == [0, 1, 2, 3, 4]
     sink.forget_after("q", 1)
@@ -189,6 +192,13 @@ def test_credentials_never_get_into_a_manifest_or_a_message(path: str) -> None:
     with pytest.raises(ms.SinkError, match="must not hold credentials") as raised:
         as_sink({"type": "delta", "path": path}, "default")
     assert "hidden" not in str(raised.value)
+
+
+def test_a_container_of_azure_is_no_credential() -> None:
+    url = "abfss://container@account.dfs.core.windows.net/t"
+    assert as_sink({"type": "delta", "path": url}, "default").to_json()["path"] == url
+    with pytest.raises(ms.SinkError, match="must not hold credentials"):
+        as_sink({"type": "delta", "path": url.replace("@", ":hidden@")}, "default")
 
 
 def test_a_catalog_that_nobody_described_is_an_error_with_a_remedy() -> None:

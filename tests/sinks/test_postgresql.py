@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -109,6 +110,8 @@ def test_queries_that_share_a_table_are_kept_apart(postgresql: Server, sink: Pos
     for query in ("one", "other"):
         for step in (0, 1):
             commit(sink, tmp_path, step, pa.table({"k": [step], "s": [query]}), query)
+    sink.check_forget("one", 0)
+    assert len(rows(postgresql, sink.table)) == 4
     sink.forget_after("one", 0)
     found = sorted((row["s"], row["k"]) for row in rows(postgresql, sink.table))
     assert found == [("one", 0), ("other", 0), ("other", 1)]
@@ -120,8 +123,9 @@ def test_rows_that_do_not_say_their_step_are_never_taken_back(postgresql: Server
         commit(sink, tmp_path, step, pa.table({"k": [step], "s": ["x"]}))
     assert postgresql.execute(f"SELECT * FROM {sink.table} ORDER BY k") == [(0, "x"), (1, "x")]
     sink.forget_after("q", 1)
-    with pytest.raises(ms.SinkError, match="after 0 wrote cannot be taken back: the rows do not say"):
-        sink.forget_after("q", 0)
+    for go_back in (sink.check_forget, sink.forget_after):
+        with pytest.raises(ms.SinkError, match="after 0 wrote cannot be taken back: the rows do not say"):
+            go_back("q", 0)
     assert len(rows(postgresql, sink.table)) == 2
 
 
@@ -170,6 +174,24 @@ def test_a_password_never_gets_into_a_manifest_or_a_message(options: dict[str, s
     with pytest.raises(ms.SinkError) as raised:
         as_sink({"type": "postgresql", "table": "t", **options}, "default")
     assert "hidden" not in str(raised.value)
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[dict[str, object]] = []
+
+    def connect(dsn: str, **options: object) -> None:
+        made.append(options)
+        raise psycopg.OperationalError("no answer")
+
+    monkeypatch.setattr(psycopg, "connect", connect)
+    for dsn in ("service=warehouse", "host=db connect_timeout=90 keepalives_idle=5"):
+        with pytest.raises(ms.SinkError, match="no answer"):
+            PostgresqlSink("t", dsn).open()
+    monkeypatch.setenv("PGCONNECT_TIMEOUT", "3")
+    with pytest.raises(ms.SinkError, match="no answer"):
+        PostgresqlSink("t", "").open()
+    assert [options.get("connect_timeout") for options in made] == [10, None, None]
+    assert [options.get("keepalives_idle") for options in made] == [30, None, 30]
 
 
 def test_a_server_that_is_away_is_an_error_with_a_remedy(postgresql: Server) -> None:

@@ -53,7 +53,7 @@ class Database(ms.sinks.Sink):
             db.execute("DELETE FROM results WHERE query = ? AND step = ?", (staged.name, staged.step))
             db.executemany("INSERT INTO results VALUES (?, ?, ?, ?)", rows)
 
-    def forget_after(self, name, step):
+    def forget_after(self, name, step, given_up):
         with sqlite3.connect(self.path) as db:
             db.execute("DELETE FROM results WHERE query = ? AND step > ?", (name, step))
 '''

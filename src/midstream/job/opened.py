@@ -131,8 +131,9 @@ class OpenCheckpoint:
     def rewind(self, step: Step, *, take_over: bool = False) -> WentBack:
         """Go back: later steps are given up, their results taken out of the sinks. The job must not run.
 
-        When the job is started again it does those steps anew, from what its sources still have. A function that
-        results go to cannot be told.
+        Nothing is changed where a sink says that it cannot take them back, and a `SinkError` says why. When the job is
+        started again it does those steps anew, from what its sources still have. A function that results go to cannot
+        be told.
         """
         savepoint = self.manifest(step) if isinstance(step, str) else None
         number = savepoint.step if savepoint is not None else int(step)
@@ -144,6 +145,7 @@ class OpenCheckpoint:
             )
         later = self._manifests.readable_after(number)
         outputs = Outputs(self._folders, {})
+        outputs.check_forget(savepoint or self._manifests.read(number), later)
         with self._manifests.rewound(number, savepoint=savepoint, take_over=take_over) as manifest:
             functions = outputs.forget_after(manifest, later)
         return WentBack(number, tuple(one.step for one in later), functions)
@@ -171,9 +173,7 @@ class OpenCheckpoint:
                 remedy="name a place of the same kind as the checkpoint",
             )
         copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
-        if target.is_remote:
-            copy_carried(manifest, self._folders, target)
-        else:
+        if not target.is_remote:
             fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
         forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
         copy_carried(manifest, self._folders, target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ from midstream.job.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
-from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, restored
+from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
 from midstream.sinks.contract import STAGING, step_of
 from midstream.state.store.storage import Storage
 
@@ -145,13 +145,17 @@ class Outputs:
         self._check(output, sink, before)
 
     def commit(self, manifest: Manifest) -> None:
-        """Have the sinks commit what the manifest's step has staged. May be called again."""
+        """Have the sinks commit what the manifest's step has staged. May be called again.
+
+        They are those that the manifest names, for the step is staged where they have it: where a query has another
+        sink since, that one gets what comes after.
+        """
         by_output: dict[JobOutput, list[str]] = {}
         for kind, name, file, _ in manifest.published.get("files", ()):
             by_output.setdefault(JobOutput(kind, name), []).append(file)
         line, step = manifest.time_line, manifest.step
         for output, files in by_output.items():
-            sink = self._sink(output, manifest)
+            sink = self._staged_for(output, manifest)
             staging = self._staging(output, sink).of(line.stamp(step))
             sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames))
             staging.storage.remove(files)
@@ -184,6 +188,11 @@ class Outputs:
                 if step_of(folder) > manifest.step:
                     staging.storage.remove_folder(f"{token}/{folder}")
 
+    def check_forget(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> None:
+        """See that every sink can take back what `forget_after` will have it take back; raises where one cannot."""
+        for output, sink in self._each_once((*others, manifest)):
+            sink.check_forget(output.name, manifest.step, _left_by(manifest, sink))
+
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
         """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
         `others` have; the queries whose results go to a function, which is not asked.
@@ -191,29 +200,33 @@ class Outputs:
         Raises `LostCheckpointError` where another driver has taken over since the job went back: what that one did
         stays.
         """
-        functions, done, before = set(), set(), set[Stamp]()
+        manifests, before = (*others, manifest), set[Stamp]()
+        for output, sink in self._each_once(manifests):
+            left = _left_by(manifest, sink)
 
-        def given_up(stamp: Stamp) -> bool:
-            """Whatever the manifest names as a sink, only what the job itself left there goes. What bears the stamp was
-            there before it is asked who writes the checkpoint; so if this is still the writer, no later one made it.
-            """
-            if stamp not in before and stamp.job in ("", manifest.job):
-                self.folders.manifests.epochs.check(manifest.epochs[-1].number)
-                before.add(stamp)
-            return stamp in before
+            def given_up(stamp: Stamp, left: Callable[[Stamp], bool] = left) -> bool:
+                """What bears the stamp was there before it is asked who writes the checkpoint; so if this is still the
+                writer, no later one made it.
+                """
+                if left(stamp) and stamp not in before:
+                    self.folders.manifests.epochs.check(manifest.epochs[-1].number)
+                    before.add(stamp)
+                return left(stamp)
 
-        for one in (*others, manifest):
-            for output in self._outputs(one):
-                if output.kind == RESULTS and "function" in (one.queries[output.name].sink or {}):
-                    functions.add(output.name)
-                else:
-                    sink = self._sink(output, one)
-                    key = (output, json.dumps(sink.to_json(), sort_keys=True))
-                    if key not in done:
-                        self._clear_later(self._staging(output, sink), manifest)
-                        sink.forget_after(output.name, manifest.step, given_up)
-                    done.add(key)
-        return tuple(sorted(functions))
+            self._clear_later(self._staging(output, sink), manifest)
+            sink.forget_after(output.name, manifest.step, given_up)
+        entries = (item for one in manifests for item in one.queries.items())
+        return tuple(sorted({query for query, entry in entries if "function" in (entry.sink or {})}))
+
+    def _each_once(self, manifests: Iterable[Manifest]) -> Iterator[tuple[JobOutput, Sink]]:
+        """The outputs of some manifests and their sinks, but for functions."""
+        done = set[tuple[JobOutput, str]]()
+        for manifest in manifests:
+            for output, sink in self.named_sinks(manifest):
+                key = (output, json.dumps(sink.to_json(), sort_keys=True))
+                if key not in done:
+                    yield output, sink
+                done.add(key)
 
     def named_sinks(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
         """The outputs of a manifest and their sinks, but for functions, which no manifest can hold."""
@@ -241,16 +254,52 @@ class Outputs:
             return self._results(output.name, manifest.queries[output.name].sink)
         return FileSink(self.folders.rejected(output.kind, output.name))
 
+    def _staged_for(self, output: JobOutput, manifest: Manifest) -> Sink:
+        """The sink that the manifest's step is staged for."""
+        value = manifest.queries[output.name].sink if output.kind == RESULTS else None
+        given = self.sinks.get(output.name)
+        if value is None or given is None or given.to_json() == value:
+            return self._sink(output, manifest)
+        if "function" not in value:
+            return as_sink(value, self.folders.results(output.name))
+        if isinstance(given, FunctionSink):  # Of whatever name: no manifest can hold a function.
+            return given
+
+        def refuse(*_: object) -> None:
+            raise _not_here(output.name, value)
+
+        return FunctionSink(refuse)
+
     def _results(self, query: str, value: Mapping[str, Any] | None) -> Sink:
         """The sink of a query whose manifest entry names `value`."""
         found = self.sinks.get(query) or restored(value, self.folders.results(query))
         if found is None:
-            raise SinkError(
-                f"the results of query {query!r} go to the function {dict(value or {})['function']}, which is not here",
-                place=f"query {query}",
-                remedy="name the function as the query's sink when the job is started",
-            )
+            raise _not_here(query, value or {})
         return found
 
     def _staging(self, output: JobOutput, sink: Sink) -> Staging:
         return sink.staging(self.folders.scratch(output.name))
+
+
+def _left_by(manifest: Manifest, sink: Sink) -> Callable[[Stamp], bool]:
+    """Whether the manifest's job has left something, by its stamp: whatever a manifest names as a sink, only that goes.
+
+    Files without a stamp are the job's own only where it may have done steps before there were epochs.
+    """
+    unstamped = not isinstance(sink, FileSink) or _knew_no_epochs(manifest)
+    return lambda stamp: stamp.job == manifest.job or (unstamped and not stamp.job)
+
+
+def _knew_no_epochs(manifest: Manifest) -> bool:
+    """Whether the job's steps up to the manifest's were done before there were epochs."""
+    if len(manifest.epochs) < 2:  # The only one began with going back.
+        return True
+    return manifest.epochs[0].since > max(manifest.step, 0)
+
+
+def _not_here(query: str, value: Mapping[str, Any]) -> SinkError:
+    return SinkError(
+        f"the results of query {query!r} go to the function {value['function']}, which is not here",
+        place=f"query {query}",
+        remedy="name the function as the query's sink when the job is started",
+    )

@@ -195,6 +195,13 @@ class Sink(ABC):
         """
         return None
 
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Raise a `SinkError` where `forget_after` of the same would, and change nothing.
+
+        Called before a job goes back, of every sink: where one refuses, the job stays where it is.
+        """
+        return
+
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Take back what later steps of a query wrote; they will be done again, perhaps with other results.
 

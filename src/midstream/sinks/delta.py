@@ -19,7 +19,7 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import TableVersion, append_once, going_back, lake_rows
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows
 
 if TYPE_CHECKING:
     from deltalake import CommitProperties, DeltaTable
@@ -56,7 +56,7 @@ class DeltaSink(Sink):
         path = os.fspath(self.path).removeprefix("file://").removeprefix("file:")
         if "://" not in path:
             path = os.path.abspath(path)
-        elif (url := urlsplit(path)).username or url.password or url.query:
+        elif _has_credentials(path):
             raise SinkError(
                 "a sink must not hold credentials: the checkpoint would keep them",
                 place="sink",
@@ -96,21 +96,31 @@ class DeltaSink(Sink):
         table = self._table()
         return None if table is None else self._newest(table, name)
 
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Raises where others wrote since, or where the table's log does not reach back so far."""
+        if (table := self._table()) is not None:
+            self._back(table, name, step, given_up)
+
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Have the table go back to the version before the first later step.
 
         Raises where others wrote since, or where its log or its files do not reach back so far.
         """
         table = self._table()
-        newest = None if table is None else self._newest(table, name)
-        if table is None or newest is None or newest.step <= step or not given_up(newest):
-            return
+        back = None if table is None else self._back(table, name, step, given_up)
+        if table is not None and back is not None:
+            with self._failing():
+                table.restore(back.first.id - 1, commit_properties=_noted(name, back.stamp))
+
+    def _back(self, table: DeltaTable, name: str, step: int, given_up: Callable[[Stamp], bool]) -> GoingBack | None:
+        """How the table goes back; None where it has no later step that was given up."""
+        newest = self._newest(table, name)
+        if newest is None or newest.step <= step or not given_up(newest):
+            return None
         with self._failing():
             history = table.history()
         lost = "its log does not reach back so far" if history[-1]["version"] > 0 else None
-        back = going_back((_version(commit, name) for commit in history), step, self._place, lost=lost)
-        with self._failing():
-            table.restore(back.first.id - 1, commit_properties=_noted(name, back.stamp))
+        return going_back((_version(commit, name) for commit in history), step, self._place, lost=lost)
 
     def _newest(self, table: DeltaTable, name: str) -> Stamp | None:
         with self._failing():
@@ -165,6 +175,13 @@ class DeltaSink(Sink):
                 place=self._place,
                 remedy="see that the store can be reached and written, then start again",
             ) from error
+
+
+def _has_credentials(url: str) -> bool:
+    """Whether a URL holds more than a place; one of Azure has its container where others have a user."""
+    parts = urlsplit(url)
+    user = parts.username if parts.scheme not in ("abfs", "abfss") else None
+    return any(part is not None and part != "" for part in (user, parts.password, parts.query))
 
 
 def _application(name: str) -> str:

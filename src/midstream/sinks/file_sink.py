@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -22,6 +21,9 @@ from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anythin
 from midstream.sinks.formats import FORMATS
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
+
+ATTEMPTS = 10
+"""How often a step is put in place where others change its folder at the same time."""
 
 _STEP = re.compile(r"step=(\d+)")
 _FILE = re.compile(r"(.*)~(.*)~.+")
@@ -76,12 +78,17 @@ class FileSink(Sink):
         if not storage.renames_folders:
             self._copy(storage, staged)
             return
-        while not self._has(storage, staged):
-            folder = f"{STAGING}/{staged_in(staged.stamp)}"
-            ready = f"{folder}.ready"
+        folder = f"{STAGING}/{staged_in(staged.stamp)}"
+        ready = f"{folder}.ready"
+        for _ in range(ATTEMPTS):
+            if self._has(storage, staged):
+                return
             for file in staged.files:
                 self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
-            storage.move_folder(ready, final)
+            if not storage.move_folder(ready, final):
+                storage.tidy(final)  # What somebody began to write there and did not end is in the way.
+        if not self._has(storage, staged):
+            raise _in_the_way(storage, staged.step)
 
     def has(self, step: int) -> bool:
         """Whether there are results of a step."""
@@ -139,7 +146,7 @@ class FileSink(Sink):
     def _copy(self, storage: Storage, staged: StagedStep) -> None:
         """Copy the files into the step's folder that are not there yet.
 
-        They leave the staging only once all have been copied: where they have left it, there is nothing to be done.
+        They leave the staging only once all have been copied: where they have left it, all are there, or they are lost.
         """
         final, line = _folder(staged.step), staged.line
         found = {name: _stamp_of(name, staged.step) for name in storage.names(final)}
@@ -149,8 +156,11 @@ class FileSink(Sink):
         staging = f"{STAGING}/{staged_in(staged.stamp)}"
         copies = {f"{staging}/{file}": f"{final}/{_stamped(file, staged)}" for file in staged.files}
         there = {f"{final}/{name}" for name in found}
-        with suppress(FileNotFoundError):
+        try:
             storage.copy_all({source: target for source, target in copies.items() if target not in there})
+        except FileNotFoundError as error:
+            if not self.has_all(staged.stamp, staged.files):
+                raise _gone(storage, staged.step, staging) from error
 
     def _has(self, storage: Storage, staged: StagedStep) -> bool:
         """Whether the step stands in its folder."""
@@ -181,11 +191,23 @@ class FileSink(Sink):
             storage.move(source, target)
         except FileNotFoundError:
             if not storage.exists(target) and not storage.names(_folder(staged.step)):
-                raise SinkError(
-                    f"the results of step {staged.step} are gone",
-                    place=storage.place(source),
-                    remedy="go back to an older step, which does this one again: midstream rewind CHECKPOINT STEP",
-                ) from None
+                raise _gone(storage, staged.step, source) from None
+
+
+def _gone(storage: Storage, step: int, staged: str) -> SinkError:
+    return SinkError(
+        f"the results of step {step} are gone",
+        place=storage.place(staged),
+        remedy="go back to an older step, which does this one again: midstream rewind CHECKPOINT STEP",
+    )
+
+
+def _in_the_way(storage: Storage, step: int) -> SinkError:
+    return SinkError(
+        f"the results of step {step} cannot be put in place: something else is there",
+        place=storage.place(_folder(step)),
+        remedy="see who made it, and move it away",
+    )
 
 
 def _of_another_time_line(storage: Storage, step: int) -> SinkError:

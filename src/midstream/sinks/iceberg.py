@@ -19,7 +19,7 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import TableVersion, append_once, going_back, lake_rows
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -80,8 +80,14 @@ class IcebergSink(Sink):
     def newest(self, name: str) -> Stamp | None:
         """As the property of the table says."""
         with self._failing():
-            catalog = self._catalog()
-            return self._newest(catalog.load_table(self.table), name) if catalog.table_exists(self.table) else None
+            table = self._loaded()
+            return None if table is None else self._newest(table, name)
+
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Raises where others wrote since, or where the snapshots of then have expired."""
+        with self._failing():
+            if (table := self._loaded()) is not None:
+                self._back(table, name, step, given_up)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Have the table go back to the snapshot before the first later step.
@@ -92,24 +98,31 @@ class IcebergSink(Sink):
         from pyiceberg.table.update.snapshot import ManageSnapshots
 
         with self._failing():
-            catalog = self._catalog()
-            if not catalog.table_exists(self.table):
+            table = self._loaded()
+            back = None if table is None else self._back(table, name, step, given_up)
+            if table is None or back is None:
                 return
-            table = catalog.load_table(self.table)
-            newest = self._newest(table, name)
-            if newest is None or newest.step <= step or not given_up(newest):
-                return
-            snapshots = {snapshot.snapshot_id: snapshot for snapshot in _ancestors(table)}
-            *_, oldest = snapshots.values()
-            lost = "its snapshots of then have expired" if oldest.parent_snapshot_id is not None else None
-            back = going_back((_version(one, name) for one in snapshots.values()), step, self._place, lost=lost)
-            before = snapshots[back.first.id].parent_snapshot_id
+            first = table.snapshot_by_id(back.first.id)
+            before = None if first is None else first.parent_snapshot_id
             with _once(table).transaction() as transaction:
                 if before is None:  # A table cannot be without a snapshot again.
                     transaction.delete(AlwaysTrue(), _summary(name, back.stamp))
                 else:
                     ManageSnapshots(transaction).set_current_snapshot(before).commit()
                 transaction.set_properties({_note(name): json.dumps(vars(back.stamp))})
+
+    def _loaded(self) -> Table | None:
+        catalog = self._catalog()
+        return catalog.load_table(self.table) if catalog.table_exists(self.table) else None
+
+    def _back(self, table: Table, name: str, step: int, given_up: Callable[[Stamp], bool]) -> GoingBack | None:
+        """How the table goes back; None where it has no later step that was given up."""
+        newest = self._newest(table, name)
+        if newest is None or newest.step <= step or not given_up(newest):
+            return None
+        snapshots = list(_ancestors(table))
+        lost = "its snapshots of then have expired" if snapshots[-1].parent_snapshot_id is not None else None
+        return going_back((_version(one, name) for one in snapshots), step, self._place, lost=lost)
 
     @staticmethod
     def _newest(table: Table, name: str) -> Stamp | None:

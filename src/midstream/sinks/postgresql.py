@@ -7,6 +7,7 @@ which job did it, in which epoch, and how many rows it gave. A row of results sa
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,16 @@ STEP_COLUMN = "_step_id"
 PASSING = ("08", "28", "53", "57", "58")
 """Classes of SQLSTATE that can be mended without another table or other results: connection, authorization, resources,
 an operator's intervention, the server's system. An error without a SQLSTATE is one of connection.
+"""
+
+CONNECTING: Mapping[str, int] = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+"""What a connection is made with unless the connection string says otherwise: seconds, and how many are missed. So a
+server that no longer answers is an error within a minute or so, and not a job that stands still for hours.
 """
 
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
@@ -123,15 +134,25 @@ class PostgresqlSink(Sink):
         with self._transaction() as connection:
             return self._newest(connection, name) if self._has_steps(connection) else None
 
+    def check_forget(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
+        """Take them back in a transaction that is rolled back."""
+        with self._transaction() as connection, connection.transaction(force_rollback=True):
+            self._forget_after(connection, name, step, given_up)
+
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
         """Delete the rows of later steps and the notes of them, in one transaction.
 
         Raises where their rows cannot be told from others.
         """
         with self._transaction() as connection:
-            newest = self._newest(connection, name) if self._has_steps(connection) else None
-            if newest is not None and given_up(newest):
-                self._take_back(connection, name, step)
+            self._forget_after(connection, name, step, given_up)
+
+    def _forget_after(
+        self, connection: Connection[Any], name: str, step: int, given_up: Callable[[Stamp], bool]
+    ) -> None:
+        newest = self._newest(connection, name) if self._has_steps(connection) else None
+        if newest is not None and given_up(newest):
+            self._take_back(connection, name, step)
 
     def _take_back(self, connection: Connection[Any], name: str, step: int) -> None:
         later = connection.execute(_composed(_LATER, self._steps), (self._target, name, step)).fetchall()
@@ -199,13 +220,22 @@ class PostgresqlSink(Sink):
 
         return Identifier(*self.table.split(".")[:-1], STEPS)
 
+    def _patience(self) -> dict[str, int]:
+        from psycopg.conninfo import conninfo_to_dict
+
+        given = set(conninfo_to_dict(self.dsn))
+        if "PGCONNECT_TIMEOUT" in os.environ:
+            given.add("connect_timeout")
+        return {name: value for name, value in CONNECTING.items() if name not in given}
+
     @contextmanager
     def _transaction(self) -> Iterator[Connection[Any]]:
         """A connection whose transaction is committed at the end of the block, or rolled back where that fails."""
         import psycopg
 
+        made: dict[str, Any] = {"client_encoding": "UTF8", "application_name": "midstream", **self._patience()}
         try:
-            with psycopg.connect(self.dsn, client_encoding="UTF8", application_name="midstream") as connection:
+            with psycopg.connect(self.dsn, **made) as connection:
                 connection.execute("SET LOCAL TimeZone = 'UTC'")
                 yield connection
         except psycopg.Error as error:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.sinks import Frames, Sink, StagedStep, restored
+from midstream.sinks.contract import anything
 from midstream.state.store.local import LocalStorage
 
 QUERY = "a query"
@@ -153,10 +154,12 @@ def _goes_back(bench: _Bench) -> None:
         staged = bench.stage(step, rows)
         bench.sink().commit(staged)
         staged.staging.clear()
-    bench.sink().forget_after(QUERY, 1)
+    bench.sink().forget_after(QUERY, 1, anything)
     bench.holds(FIRST | SECOND, "forgetting what comes after the newest step forgets nothing")
-    bench.sink().forget_after(QUERY, 0)
-    bench.sink().forget_after(QUERY, 0)
+    bench.sink().check_forget(QUERY, 0, anything)
+    bench.holds(FIRST | SECOND, "to see whether it can go back changes nothing")
+    bench.sink().forget_after(QUERY, 0, anything)
+    bench.sink().forget_after(QUERY, 0, anything)
     if bench.case.takes_back:
         bench.holds(FIRST, "going back takes later steps away")
     staged = bench.stage(1, OTHER)

@@ -184,7 +184,7 @@ def test_going_back_takes_nothing_of_another_job(tmp_path: Path) -> None:
     (others / "theirs~aaaa~0-b.parquet").write_bytes(b"x")
     (others / "ours~aaaa~0-b.parquet").write_bytes(b"x")
     entry = {"sql": SQL, "plan": "(A B)", "since": 0, "sink": {"path": str(tmp_path / "others"), "format": "parquet"}}
-    manifest = decode(Manifest, {**encode(Manifest(job="ours", step=2)), "queries": {"q": entry}})
+    manifest = decode(Manifest, {**encode(Manifest("ours", 2, epochs=(Epoch(1, "aaaa", 0),))), "queries": {"q": entry}})
     Outputs(Folders(str(tmp_path / "ckpt")), {}).forget_after(manifest)
     assert [path.name for path in others.iterdir()] == ["theirs~aaaa~0-b.parquet"]
 

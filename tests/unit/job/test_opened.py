@@ -12,6 +12,7 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
+from midstream.sinks import FileSink
 
 SQL = "SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
 SECOND = 1_000_000
@@ -215,3 +216,18 @@ def test_a_savepoint_whose_chunks_are_gone_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ms.CheckpointError, match="gone already"):
         ms.open(tmp_path / "ckpt").savepoint("s")
     assert ms.open(tmp_path / "ckpt").savepoints == {}
+
+
+def test_what_a_sink_cannot_take_back_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: FileSink, name: str, step: int, given_up: object = None) -> None:
+        raise ms.SinkError(f"cannot go back to step {step}", place=self.path, remedy="take the rows out by hand")
+
+    ckpt, sink = tmp_path / "ckpt", tmp_path / "sink"
+    run(ckpt, range(4), sink)
+    before = content(tmp_path)
+    with monkeypatch.context() as context:
+        context.setattr(FileSink, "check_forget", refuse)
+        assert main(["rewind", str(ckpt), "1"]) == 1
+        assert content(tmp_path) == before
+    run(ckpt, range(4, 5), sink)
+    assert ms.open(ckpt).steps[-1] == 4

@@ -58,7 +58,9 @@ def orphans(patient: Patient) -> Iterator[Finding]:
             harmless=True,
             mend=lambda: sweep(store, patient.kept.values()),
         )
-    halves = [name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and "/spark/" not in name]
+    halves = [
+        name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and not name.startswith("spark/")
+    ]
     if halves:
         yield Finding(
             "orphans",

@@ -1,0 +1,48 @@
+"""A sink of files where something is in the way, or what was staged is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from midstream.sinks import FileSink
+from midstream.state.store.places import storage_at
+from tests.sinks.steps import commit, staged
+
+ROWS = pa.table({"k": [1, 2]})
+
+
+def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: Path) -> None:
+    """But not where the step is there already."""
+    sink = FileSink(bucket)
+    given = staged(sink, tmp_path, 0, ROWS)
+    for _ in range(2):
+        sink.commit(given)
+        given.staging.storage.remove(given.files)
+    lost = staged(sink, tmp_path, 1, ROWS)
+    lost.staging.storage.remove(lost.files)
+    with pytest.raises(ms.SinkError, match="the results of step 1 are gone"):
+        sink.commit(lost)
+    assert [name.partition("/")[0] for name, _ in storage_at(bucket).walk()] == ["step=00000000"]
+
+
+def test_a_file_that_somebody_did_not_end_is_not_in_the_way(tmp_path: Path) -> None:
+    folder = tmp_path / "sink" / "step=00000000"
+    folder.mkdir(parents=True)
+    (folder / "rows.parquet.tmp").touch()
+    commit(FileSink(str(tmp_path / "sink")), tmp_path, 0, ROWS)
+    assert [path.name for path in folder.iterdir()] == ["job~first~lane-0.parquet"]
+
+
+def test_what_cannot_be_moved_out_of_the_way_is_an_error(tmp_path: Path) -> None:
+    sink, blocked = FileSink(str(tmp_path / "sink")), tmp_path / "sink" / "step=00000000" / "other.tmp"
+    blocked.mkdir(parents=True)
+    given = staged(sink, tmp_path, 0, ROWS)
+    with pytest.raises(ms.SinkError, match="something else is there"):
+        sink.commit(given)
+    blocked.rmdir()
+    sink.commit(given)
+    assert sink.has_all(given.stamp, given.files)
