@@ -35,12 +35,12 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer
 	@$(with_java) $(bin)/python -m benchmarks.run
 	@$(with_java) $(bin)/python -m benchmarks.sharing
-	@$(with_java) $(bin)/python -m benchmarks.optimizer
 	@$(bin)/python -m benchmarks.durable
 	@$(bin)/python -m benchmarks.plan_search
 	@$(bin)/python -m benchmarks.estimates
 	@$(bin)/python -m benchmarks.small_steps
 	@$(with_java) $(bin)/python -m benchmarks.checkpoints
+	@$(with_java) $(bin)/python -m benchmarks.optimizer
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
 	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
