@@ -14,7 +14,7 @@ from midstream.language.job_file import parse_job
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OFF
 from midstream.step.commands.optimize import Optimize
-from midstream.step.reviewing.plan_group import settings_of
+from midstream.step.reviewing.group_settings import settings_of
 from midstream.step.reviewing.settings import declared_optimizer
 
 JOB = """

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from midstream.language.parse import parsed
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import MODES, Optimization, OptimizerSettings
+from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.sharing.chains import check_whole, members
+from midstream.step.reviewing.group_settings import group_settings
 
 
 @dataclass(frozen=True)
 class PlanGroup:
     """Queries that run by one plan: `lead` is the first of them by name, whose aliases the plan is written in.
 
-    `settings` are the lead's, but for the mode: the most cautious one of them all counts. `kept` is what is kept of the
-    lead.
+    `settings` are the lead's, as far as those of the others allow them; `conflict` says why they leave nothing to choose,
+    if they do. `kept` is what is kept of the lead.
     """
 
     lead: str
@@ -25,17 +26,12 @@ class PlanGroup:
     settings: OptimizerSettings
     kept: Optimization
     pinned: bool
+    conflict: str = ""
 
     @property
     def is_reviewed(self) -> bool:
         """Whether the plan may be looked at: nobody has switched that off or pinned it."""
         return self.settings.mode != "off" and not self.pinned
-
-
-def settings_of(manifest: Manifest, query: str) -> OptimizerSettings:
-    """What the optimizer may do with a query: by its own settings, else the job's."""
-    kept = manifest.optimizations.get(query)
-    return manifest.optimizer if kept is None or kept.settings is None else kept.settings
 
 
 def plan_group(manifest: Manifest, query: str) -> PlanGroup:
@@ -55,11 +51,11 @@ def plan_groups(manifest: Manifest) -> list[PlanGroup]:
 
 
 def _of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
-    own = settings_of(manifest, names[0])
-    mode = min((settings_of(manifest, name).mode for name in names), key=MODES.index)
+    allowed = group_settings(manifest, names)
     kept: Mapping[str, Optimization] = manifest.optimizations
     pinned = any(name in kept and kept[name].pinned for name in names)
-    return PlanGroup(names[0], names, replace(own, mode=mode), kept.get(names[0], Optimization()), pinned)
+    lead = names[0]
+    return PlanGroup(lead, names, allowed.settings, kept.get(lead, Optimization()), pinned, allowed.conflict)
 
 
 def without_choice(manifest: Manifest, query: str) -> str:

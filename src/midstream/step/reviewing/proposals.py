@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from midstream.language.parse import parsed
 from midstream.model.errors import QueryError
 from midstream.model.events import ProposalClosed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Proposal, ProposalState
-from midstream.plan.notation import parse_plan
-from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.step.draft import Draft
+from midstream.step.reviewing.group_settings import plan_of_lead
 from midstream.step.reviewing.plan_group import plan_group
 
 
@@ -33,7 +31,7 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
     if entry.plan != proposal.old:
         said = f"query {query!r} has moved from {proposal.old} to {entry.plan} since {proposal.plan} was proposed"
         raise QueryError(said, place=place, remedy=anew)
-    if plan and _of_lead(manifest, query, one.lead, plan) != proposal.plan:
+    if plan and plan_of_lead(manifest, query, one.lead, plan) != proposal.plan:
         raise QueryError(
             f"{plan} is proposed for query {query!r} no longer, but {proposal.plan}",
             place=place,
@@ -57,12 +55,3 @@ def withdraw(draft: Draft, query: str, reason: str) -> None:
     one = plan_group(draft.manifest, query)
     if one.kept.proposal is not None and one.kept.proposal.state == "waits":
         close(draft, query, one.lead, "withdrawn", reason)
-
-
-def _of_lead(manifest: Manifest, query: str, lead: str, plan: str) -> str:
-    """A plan of one query of a chain in the aliases of another."""
-    own = parse_plan(plan, parsed(manifest, manifest.queries[query].sql)).notation()
-    if query == lead:
-        return own
-    canonical = canonical_plan(manifest, manifest.queries[query].sql, own)
-    return own_plan(manifest, manifest.queries[lead].sql, canonical)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ from midstream.optimizer.policies.base import Decision, Review, SwitchCost, Weig
 from midstream.optimizer.prediction import Prediction
 from midstream.optimizer.samples.drawn import ChunkSamples
 from midstream.optimizer.samples.reading import samples_of
+from midstream.plan.decompose import same_shape
 from midstream.plan.notation import parse_plan
 from midstream.plan.tree import Plan
 from midstream.state.store.base import ChunkStore
@@ -102,16 +103,20 @@ class Reviewing:
         return price(len(sources), sum(one.rows for one in sources))
 
     def decide(self) -> Decision:
-        """What the policy decides."""
-        return policy(self.one.settings.policy).decide(self.review)
+        """What the policy decides; to stay, where the settings of queries that move together leave no choice."""
+        decision = policy(self.one.settings.policy).decide(self.review)
+        return replace(decision, plan=None, reason=self.one.conflict) if self.one.conflict else decision
 
     @cached_property
     def plans(self) -> Alternatives:
         """The running plan and those that are allowed, weighed."""
         settings, aliases = self.one.settings, [source.alias for source in self.query.sources]
+        current = parse_plan(self.manifest.queries[self.one.lead].plan, self.query)
         allowed, _ = split_allowed(settings.allow, self.query)
+        if allowed or self.one.conflict:
+            allowed = (current, *(plan for plan in allowed if not same_shape(plan, current)))
         return Alternatives(
-            parse_plan(self.manifest.queries[self.one.lead].plan, self.query),
+            current,
             self.estimate,
             cost_model(
                 settings.objective,
