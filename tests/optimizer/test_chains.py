@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import midstream as ms
-from midstream.model.events import MigrationBegun
+from midstream.model.events import MigrationBegun, ProposalClosed
+from midstream.model.optimization import Proposal
 from tests.optimizer.drifting import engine, query, reviews, run
 
 BAD, UP_TO = "((A B) C)", range(30)
@@ -69,3 +72,58 @@ def test_where_they_agree_on_nothing_the_plan_stays_and_that_is_said(one: str, o
     assert not begun(made) and made.manifest.queries["wide"].plan == BAD
     said = f"no {what} is allowed by all of q, wide"
     assert said in reviews(made.events)[-1].reason and said in made.plans("q").would
+
+
+def waiting(made: ms.Engine, query: str = "q") -> Proposal:
+    proposal = made.manifest.optimizations[query].proposal
+    assert proposal is not None and proposal.state == "waits"
+    return proposal
+
+
+def closed(made: ms.Engine) -> list[tuple[str, str]]:
+    return [(event.state, event.reason) for event in made.events if isinstance(event, ProposalClosed)]
+
+
+@pytest.mark.parametrize("anew", [{"mode": "off"}, {"mode": "ask", "allow": ["parallel_track"]}])
+def test_settings_of_all_that_are_set_anew_withdraw_what_was_proposed(anew: dict[str, Any]) -> None:
+    made = engine(plan=BAD)
+    made.optimize(mode="ask")
+    run(made, UP_TO)
+    waiting(made)
+    made.optimize(**anew)
+    with pytest.raises(ms.QueryError, match="it was withdrawn in step 30: the optimizer was set anew"):
+        made.approve("q")
+
+
+def test_a_proposal_is_of_the_queries_that_would_have_moved() -> None:
+    made = engine(plan=BAD)
+    made.optimize(mode="ask")
+    run(made, UP_TO)
+    waiting(made)
+    made.add_query("a", query("ABC", window=12), plan=BAD)
+    made.optimize("a", mode="ask", review="1 hour")
+    run(made, [30])
+    assert closed(made) == [("withdrawn", "it was proposed for q, but a, q would move by now")]
+    made.drop_query("a")
+    with pytest.raises(ms.QueryError, match="no longer: it was withdrawn"):
+        made.approve("q")
+
+
+def test_what_was_proposed_when_another_query_joins_is_not_approved_in_the_same_step() -> None:
+    made = engine(plan=BAD)
+    made.optimize(mode="ask")
+    run(made, UP_TO)
+    made.add_query("wide", query("ABC", window=12), plan=BAD)
+    with pytest.raises(ms.QueryError, match="was proposed for q, but q, wide would move by now"):
+        made.approve("q")
+
+
+@pytest.mark.parametrize("dropped", ["q", "wide"])
+def test_a_query_that_ends_takes_the_proposal_with_it_and_that_is_said(dropped: str) -> None:
+    made = chain()
+    made.optimize(mode="ask")
+    run(made, UP_TO)
+    waiting(made)
+    made.drop_query(dropped)
+    run(made, [30])
+    assert closed(made) == [("withdrawn", f"query {dropped} was dropped")]

@@ -16,7 +16,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.reviewing.carry_out import figures, table
 from midstream.step.reviewing.plan_group import plan_group, without_choice
 from midstream.step.reviewing.review import Reviewing
-from midstream.step.reviewing.turns import clock
+from midstream.step.reviewing.turns import query_time
 
 RANKED = 20
 """So many of the best plans are listed."""
@@ -51,7 +51,7 @@ def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansRepo
     if query not in manifest.queries:
         known = ", ".join(sorted(manifest.queries)) or "none is running"
         raise QueryError(f"there is no query {query!r}", place=query, remedy=f"use one of: {known}")
-    one, now = plan_group(manifest, query), clock(manifest)
+    one, now = plan_group(manifest, query), query_time(manifest, query)
     last = f"{one.kept.decision}: {one.kept.reason}" if one.kept.decision else ""
     plan = manifest.queries[one.lead].plan
     known_already = PlansReport(

@@ -58,7 +58,7 @@ class Proposal:
     """Another plan that was suggested for a query: by which strategy it would move, and what it would gain.
 
     `gain` is the share of the present cost that it saves; `step` is when it was made, or when its state became what it
-    is.
+    is. `queries` are those that would move together; none are named in proposals of older checkpoints.
     """
 
     old: str
@@ -68,21 +68,23 @@ class Proposal:
     step: int
     state: ProposalState = "waits"
     reason: str = ""
+    queries: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Optimization:
     """What the optimizer keeps of a query; of the queries of a chain, the first by name has what is common to all.
 
-    `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review, `plan`
-    what ran then, and `comparisons` what had been counted by then; `work` is what the queries had done by then and
-    `price` what the review took, both foreseen in nanoseconds. `memory` is the policy's, which `policy` wrote. A
-    `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of
-    the last review.
+    `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review and
+    `reviewed_in` its step, `plan` what ran then, and `comparisons` what had been counted by then; `work` is what the
+    queries had done by then and `price` what the review took, both foreseen in nanoseconds. `memory` is the policy's,
+    which `policy` wrote. A `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen`
+    and `real`, are those of the last review.
     """
 
     settings: OptimizerSettings | None = None
     reviewed: int | None = None
+    reviewed_in: int = 0
     plan: str = ""
     comparisons: int = 0
     work: float = 0.0

@@ -12,6 +12,7 @@ from midstream.sharing.membership import release
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
+from midstream.step.reviewing.proposals import withdraw
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class DropQuery(StepCommand):
         name, entry = self.query, draft.entry(self.query)
         unit = entry.unit(name)
         heirs = [mate for mate in members(draft.manifest, unit) if mate != name]
+        withdraw(draft, name, f"query {name} was dropped")
         draft.manifest = release(draft.manifest, name)
         if heirs:
             inherit(draft, name, entry, heirs[0])

@@ -11,9 +11,9 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
-from midstream.step.reviewing.lane_review import withdraw_lanes
 from midstream.step.reviewing.group_settings import settings_of
-from midstream.step.reviewing.proposals import withdraw
+from midstream.step.reviewing.lane_review import withdraw_lanes
+from midstream.step.reviewing.proposals import withdraw, withdraw_without_own_settings
 from midstream.step.reviewing.settings import (
     check_allowed,
     check_allowed_anywhere,
@@ -44,6 +44,7 @@ class Optimize(StepCommand):
         else:
             check_allowed_anywhere(self.settings, place)
             draft.manifest = replace(draft.manifest, optimizer=self.settings)
+            withdraw_without_own_settings(draft, "the optimizer was set anew")
             withdraw_lanes(draft, "the optimizer was set anew")
         draft.events.append(OptimizerSet(draft.manifest.step, self.query, self.settings.mode, self.settings.policy))
 

@@ -18,8 +18,9 @@ from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
 from midstream.step.reviewing.affordable import work
 from midstream.step.reviewing.plan_group import PlanGroup
+from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown
-from midstream.step.reviewing.turns import clock, due
+from midstream.step.reviewing.turns import due, query_time
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -30,11 +31,9 @@ INSISTS = 0.5
 
 def review(draft: Draft, store: ChunkStore) -> Draft:
     """The draft of a step with the reviews done whose turn it is, after the commands of users."""
-    now = clock(draft.manifest)
-    if now is None:
-        return draft
-    draft.manifest = begun(draft.manifest, now)
-    for one in due(draft.manifest, now):
+    withdraw_of_other_groups(draft)
+    draft.manifest = begun(draft.manifest)
+    for one, now in due(draft.manifest):
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue
         attempt = draft.copy()
@@ -56,18 +55,18 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
 
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
     """Have a review that failed be over; the queries run on by their plan until the next one."""
-    keep(draft, one.lead, replace(one.kept, reviewed=now))
+    keep(draft, one.lead, replace(one.kept, reviewed=now, reviewed_in=draft.manifest.step))
     draft.events.append(ReviewFailed(draft.manifest.step, one.lead, reason))
 
 
-def begun(manifest: Manifest, now: int) -> Manifest:
+def begun(manifest: Manifest) -> Manifest:
     """The manifest with the time running until the first review of each query that has none yet."""
-    kept = manifest.optimizations
-    new = [name for name in manifest.queries if name not in kept or kept[name].reviewed is None]
-    if not new:
-        return manifest
-    started = {name: replace(kept.get(name, Optimization()), reviewed=now) for name in new}
-    return replace(manifest, optimizations={**kept, **started})
+    started = dict[str, Optimization]()
+    for name in manifest.queries:
+        kept = manifest.optimizations.get(name, Optimization())
+        if kept.reviewed is None and (now := query_time(manifest, name)) is not None:
+            started[name] = replace(kept, reviewed=now, reviewed_in=manifest.step)
+    return replace(manifest, optimizations={**manifest.optimizations, **started}) if started else manifest
 
 
 def keep(draft: Draft, query: str, kept: Optimization) -> None:
@@ -91,6 +90,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     kept = replace(
         one.kept,
         reviewed=reviewing.now,
+        reviewed_in=draft.manifest.step,
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
         work=work(draft.manifest, one),
@@ -140,7 +140,9 @@ def _proposed(
         return kept
     since = before.step if waits and before is not None else step
     gain = round(_gain(reviewing, decision.plan), 6)
-    return replace(kept, proposal=Proposal(kept.plan, decision.plan, cost.strategy, gain, since))
+    return replace(
+        kept, proposal=Proposal(kept.plan, decision.plan, cost.strategy, gain, since, queries=reviewing.one.queries)
+    )
 
 
 def _event(reviewing: Reviewing, decision: Decision, decided: str, cost: SwitchCost | None) -> PlanReviewed:

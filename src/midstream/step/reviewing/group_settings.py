@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from midstream.language.parse import parsed
+from midstream.language.query import Query
 from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
@@ -65,6 +66,13 @@ def plan_of_lead(manifest: Manifest, query: str, lead: str, plan: str) -> str:
     return own_plan(manifest, manifest.queries[lead].sql, canonical)
 
 
+def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
+    """The plans and the strategies that a list allows; raises `PlanError` for what is neither."""
+    strategies = tuple(one for one in allow if one in discovered())
+    plans = tuple(parse_plan(one, query) for one in allow if one not in discovered())
+    return plans, strategies
+
+
 def _allowed_by_all(manifest: Manifest, queries: Sequence[str]) -> tuple[list[str] | None, list[str] | None]:
     """The plans and the strategies that all allow; None where any will do."""
     lead, bound = queries[0], parsed(manifest, manifest.queries[queries[0]].sql)
@@ -73,9 +81,7 @@ def _allowed_by_all(manifest: Manifest, queries: Sequence[str]) -> tuple[list[st
     for name in queries:
         allow = settings_of(manifest, name).allow
         listed = [one for one in allow if one in discovered()]
-        trees = [
-            parse_plan(plan_of_lead(manifest, name, lead, one), bound) for one in allow if one not in discovered()
-        ]
+        trees = [parse_plan(plan_of_lead(manifest, name, lead, one), bound) for one in allow if one not in discovered()]
         if trees:
             plans = trees if plans is None else [one for one in plans if any(same_shape(one, tree) for tree in trees)]
         if listed:

@@ -17,8 +17,8 @@ from midstream.step.reviewing.group_settings import group_settings
 class PlanGroup:
     """Queries that run by one plan: `lead` is the first of them by name, whose aliases the plan is written in.
 
-    `settings` are the lead's, as far as those of the others allow them; `conflict` says why they leave nothing to choose,
-    if they do. `kept` is what is kept of the lead.
+    `settings` are the lead's, as far as those of the others allow them; where they leave nothing to choose, `conflict`
+    says why. `kept` is what is kept of the lead.
     """
 
     lead: str

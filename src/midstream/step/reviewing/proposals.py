@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from midstream.language.parse import parsed
 from midstream.model.errors import QueryError
 from midstream.model.events import ProposalClosed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Proposal, ProposalState
+from midstream.plan.decompose import same_shape
+from midstream.plan.notation import parse_plan
 from midstream.step.draft import Draft
-from midstream.step.reviewing.group_settings import plan_of_lead
-from midstream.step.reviewing.plan_group import plan_group
+from midstream.step.reviewing.group_settings import plan_of_lead, split_allowed
+from midstream.step.reviewing.plan_group import PlanGroup, plan_group, plan_groups
 
 
 def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Proposal]:
@@ -27,6 +30,15 @@ def waiting(manifest: Manifest, query: str, plan: str = "") -> tuple[str, Propos
         why = f": {proposal.reason}" if proposal.reason else ""
         said = f"{proposal.plan} is proposed for query {query!r} no longer: it was {proposal.state} in step"
         raise QueryError(f"{said} {proposal.step}{why}", place=place, remedy=anew)
+    if proposal.queries and proposal.queries != one.queries:
+        said = (
+            f"{proposal.plan} was proposed for {_names(proposal.queries)}, but {_names(one.queries)} would move by now"
+        )
+        raise QueryError(said, place=place, remedy=anew)
+    if reason := _forbidden(manifest, one, proposal):
+        raise QueryError(
+            f"{proposal.plan} is proposed for query {query!r} no longer: {reason}", place=place, remedy=anew
+        )
     entry = manifest.queries[one.lead]
     if entry.plan != proposal.old:
         said = f"query {query!r} has moved from {proposal.old} to {entry.plan} since {proposal.plan} was proposed"
@@ -55,3 +67,42 @@ def withdraw(draft: Draft, query: str, reason: str) -> None:
     one = plan_group(draft.manifest, query)
     if one.kept.proposal is not None and one.kept.proposal.state == "waits":
         close(draft, query, one.lead, "withdrawn", reason)
+
+
+def withdraw_without_own_settings(draft: Draft, reason: str) -> None:
+    """Withdraw what is proposed where the job's settings count for one of the queries that would move."""
+    for one in plan_groups(draft.manifest):
+        proposal, kept = one.kept.proposal, draft.manifest.optimizations
+        if proposal is None or proposal.state != "waits":
+            continue
+        if any(name not in kept or kept[name].settings is None for name in one.queries):
+            close(draft, one.lead, one.lead, "withdrawn", reason)
+
+
+def withdraw_of_other_groups(draft: Draft) -> None:
+    """Withdraw what was proposed for queries that no longer move together, or no longer alone."""
+    for name, kept in draft.manifest.optimizations.items():
+        proposal = kept.proposal
+        if proposal is None or proposal.state != "waits" or not proposal.queries:
+            continue
+        one = plan_group(draft.manifest, name)
+        if one.queries != proposal.queries:
+            reason = f"it was proposed for {_names(proposal.queries)}, but {_names(one.queries)} would move by now"
+            close(draft, name, name, "withdrawn", reason)
+
+
+def _forbidden(manifest: Manifest, one: PlanGroup, proposal: Proposal) -> str:
+    """Why a plan that was proposed may not be chosen by now; empty where it may."""
+    if one.settings.mode == "off":
+        return "the optimizer is off"
+    if one.conflict:
+        return one.conflict
+    plans, strategies = split_allowed(one.settings.allow, parsed(manifest, manifest.queries[one.lead].sql))
+    chosen = parse_plan(proposal.plan, parsed(manifest, manifest.queries[one.lead].sql))
+    if plans and not any(same_shape(chosen, plan) for plan in plans):
+        return "it is not allowed"
+    return f"{proposal.strategy} is not allowed" if strategies and proposal.strategy not in strategies else ""
+
+
+def _names(queries: tuple[str, ...]) -> str:
+    return ", ".join(queries)

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 
 from midstream.language.parse import parsed
 from midstream.language.query import Query
-from midstream.migration.discovery import discovered
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.optimizer.alternatives import Alternatives, cost_model
@@ -23,12 +22,12 @@ from midstream.optimizer.samples.drawn import ChunkSamples
 from midstream.optimizer.samples.reading import samples_of
 from midstream.plan.decompose import same_shape
 from midstream.plan.notation import parse_plan
-from midstream.plan.tree import Plan
 from midstream.state.store.base import ChunkStore
 from midstream.step.choose import AUTO, resolve
 from midstream.step.draft import MigrationStart
 from midstream.step.program import observed
 from midstream.step.reviewing.affordable import price
+from midstream.step.reviewing.group_settings import split_allowed
 from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
 
@@ -75,7 +74,7 @@ class Reviewing:
     def review(self) -> Review:
         """What the policy is shown."""
         kept, figures = self.one.kept, self.estimate.statistics
-        elapsed = (self.now - kept.reviewed) / SECOND if kept.reviewed is not None else 0.0
+        elapsed = max(self.now - kept.reviewed, 0) / SECOND if kept.reviewed is not None else 0.0
         horizon = self.one.settings.horizon
         return Review(
             query=self.one.lead,
@@ -164,13 +163,6 @@ class Reviewing:
         except MidstreamError:
             return None
         return self.plans.price(chosen.strategy, Prediction(**predicted))
-
-
-def split_allowed(allow: tuple[str, ...], query: Query) -> tuple[tuple[Plan, ...], tuple[str, ...]]:
-    """The plans and the strategies that a list allows; raises `PlanError` for what is neither."""
-    strategies = tuple(one for one in allow if one in discovered())
-    plans = tuple(parse_plan(one, query) for one in allow if one not in discovered())
-    return plans, strategies
 
 
 def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, object]:

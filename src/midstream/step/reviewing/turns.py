@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings
-from midstream.step.reviewing.affordable import is_paid_for
+from midstream.step.reviewing.affordable import allowance, is_affordable, is_paid_for, price, subsets
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups, without_choice
 
 DAY = 86_400_000_000
@@ -20,33 +22,55 @@ MOST_SUBSETS = 5_000
 
 def clock(manifest: Manifest) -> int | None:
     """The greatest event time that a job has seen."""
-    return max((p.greatest for p in manifest.progress.values() if p.greatest is not None), default=None)
+    return _greatest(manifest, manifest.progress)
 
 
-def due(manifest: Manifest, now: int) -> list[PlanGroup]:
-    """What is reviewed in this step: those that have waited longest, so that none starves."""
+def query_time(manifest: Manifest, query: str) -> int | None:
+    """The greatest event time of the streams that a query reads: others, and their faults, do not matter to it."""
+    return _greatest(manifest, (source.stream for source in parsed(manifest, manifest.queries[query].sql).sources))
+
+
+def _greatest(manifest: Manifest, streams: Iterable[str]) -> int | None:
+    seen = (manifest.progress[name].greatest for name in streams if name in manifest.progress)
+    return max((time for time in seen if time is not None), default=None)
+
+
+def due(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
+    """What is reviewed in this step, and at which event time: those that have waited longest, so that none starves."""
+    groups = plan_groups(manifest)
     waiting = [
-        one
-        for one in plan_groups(manifest)
-        if _is_due(one, now) and _has_run(manifest, one) and is_paid_for(manifest, one)
+        (one, now)
+        for one in groups
+        if one.is_reviewed
+        and (now := query_time(manifest, one.lead)) is not None
+        and _is_due(one, now)
+        and _has_run(manifest, one)
+        and is_affordable(manifest, one)
     ]
-    chosen, subsets = list[PlanGroup](), 0
-    for one in sorted(waiting, key=lambda one: (one.kept.reviewed or 0, one.lead)):
+    chosen, weighed, unpaid, most_unpaid = list[tuple[PlanGroup, int]](), 0, 0.0, allowance(groups)
+    for one, now in sorted(
+        waiting, key=lambda pair: (pair[0].kept.reviewed_in, pair[0].kept.reviewed or 0, pair[0].lead)
+    ):
         if len(chosen) == MOST_REVIEWS:
             break
         if without_choice(manifest, one.lead):
             continue
-        subsets += 1 << len(parsed(manifest, manifest.queries[one.lead].sql).sources)
-        if chosen and subsets > MOST_SUBSETS:
+        streams = len(parsed(manifest, manifest.queries[one.lead].sql).sources)
+        weighed += subsets(streams)
+        if not one.kept.price or not is_paid_for(manifest, one):
+            unpaid += max(one.kept.price, price(streams, 0))
+        if chosen and (weighed > MOST_SUBSETS or unpaid > most_unpaid):
             break
-        chosen.append(one)
+        chosen.append((one, now))
     return chosen
 
 
 def _is_due(one: PlanGroup, now: int) -> bool:
-    if not one.is_reviewed or one.kept.reviewed is None:
+    """Whether it is time; also where an older version has kept a time that the query's own streams have not reached."""
+    reviewed = one.kept.reviewed
+    if reviewed is None or is_quiet(one.settings, now):
         return False
-    return now - one.kept.reviewed >= one.settings.review and not is_quiet(one.settings, now)
+    return reviewed > now or now - reviewed >= one.settings.review
 
 
 def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
