@@ -150,6 +150,13 @@ def test_nothing_is_looked_at_in_quiet_hours() -> None:
         ({"horizon": "soon"}, "horizon cannot be read"),
         ({"quiet": ["at night"]}, "quiet hours cannot be read"),
         ({"quiet": ["25:00-26:00"]}, "not within a day"),
+        ({"quiet": ["10:75-12:00"]}, "quiet hours cannot be read"),
+        ({"weights": {"work": 1e308}}, "weight 'work' is 1e\\+308"),
+        ({"review": None}, "review is None"),
+        ({"allow": ["((B A) C)"]}, "runs by \\(\\(A B\\) C\\) already"),
+        ({"allow": ["pause_drain_resume"]}, "no strategy that is allowed carries query 'q'"),
+        ({"allow": ["jisc_stairs"]}, "no strategy that is allowed carries query 'q'"),
+        ({"allow": ["m_join", "((A C) B)"]}, "no strategy that is allowed carries query 'q'"),
         ({"wits": 3}, "unknown option of adaptive 'wits'"),
         ({"margin": "wide"}, "'margin' is 'wide'"),
     ],
@@ -163,6 +170,21 @@ def test_what_cannot_be_is_refused_and_the_query_runs_on(wrong: dict[str, object
     assert raised.value.remedy
     assert made.manifest == before
     made.push(rows(1, BAD_FIRST))
+
+
+def test_what_is_no_text_is_refused() -> None:
+    made = engine(plan=BAD)
+    with pytest.raises(ms.PlanError, match="3 is no plan"):
+        made.pin("q", 3)  # type: ignore[arg-type]
+    for ask in ("approve", "reject", "optimize", "pin", "unpin"):
+        with pytest.raises(ms.QueryError, match="there is no query"):
+            getattr(made, ask)(["q"])
+
+
+def test_a_strategy_for_probing_orders_may_be_all_that_is_allowed() -> None:
+    made = engine(plan=BAD)
+    made.optimize("q", allow=["m_join"])
+    made.optimize("q", allow=["((B A) C)", "[A: B C | B: A C | C: A B]", "m_join"])
 
 
 def test_a_query_without_alternatives_says_so() -> None:

@@ -21,13 +21,16 @@ YEAR_3000 = 32_503_680_000 * SECOND
 
 
 def test_a_bad_timestamp_in_a_stream_that_a_query_does_not_read_does_not_matter_to_its_reviews() -> None:
-    made = engine(plan=BAD)
-    made.create_stream("Z", COLUMNS, timestamp="ts")
-    run(made, range(2))
-    far = pa.table({"k": [1], "ts": pa.array([YEAR_3000], pa.timestamp("us"))})
-    made.push({**rows(2, BAD_FIRST), "Z": far})
-    run(made, range(3, 15))
-    assert [event.step for event in reviews(made.events)] == [12]
+    found = list[list[int]]()
+    for bad in ([], [YEAR_3000]):
+        made = engine(plan=BAD)
+        made.create_stream("Z", COLUMNS, timestamp="ts")
+        run(made, range(2))
+        far = pa.table({"k": [1] * len(bad), "ts": pa.array(bad, pa.timestamp("us"))})
+        made.push({**rows(2, BAD_FIRST), "Z": far})
+        run(made, range(3, 15))
+        found.append([event.step for event in reviews(made.events)])
+    assert found[0] and found[0] == found[1]
 
 
 def test_a_query_that_was_reviewed_at_a_time_that_its_streams_have_not_reached_is_due() -> None:
@@ -66,12 +69,12 @@ def test_the_work_of_a_chain_is_counted_once_however_many_queries_share_it() -> 
 
 @pytest.mark.parametrize(
     ("queries", "effort", "a_step"),
-    [(1_000, 0.03, MOST_REVIEWS), (120, 0.001, SHORT // price(3, 0))],
+    [(1_000, 0.03, MOST_REVIEWS), (120, 0.001, int(SHORT / price(3, 0)))],
     ids=["a thousand queries", "little is paid for"],
 )
-def test_of_many_queries_none_starves(queries: int, effort: float, a_step: float) -> None:
+def test_of_many_queries_none_starves(queries: int, effort: float, a_step: int) -> None:
     """Those with a short time between reviews are always due, and hold nobody up."""
-    a_step, names = int(a_step), [f"q{at:04d}" for at in range(queries)]
+    names = [f"q{at:04d}" for at in range(queries)]
     settings = OptimizerSettings(effort=effort)
     often = replace(settings, review=SECOND)
     manifest = Manifest(

@@ -176,7 +176,8 @@ def _draw(checkpoint: OpenCheckpoint, report: PlansReport, file: Path) -> None:
     from midstream.optimizer.charts.chart_policy import charts_of
 
     kept = checkpoint.manifest().optimizations.get(report.query)
-    charts = charts_of({} if kept is None else kept.memory)
+    # What another policy has written may look like a chart, and says nothing of what runs now.
+    charts = charts_of({} if kept is None or kept.policy != report.settings.policy else kept.memory)
     if not charts:
         raise WrongUse(
             f"query {report.query} has no chart",
@@ -195,19 +196,20 @@ def _show(report: PlansReport) -> None:
     if report.why_none:
         say(f"nothing to choose: {report.why_none}")
         return
+    cost, unit = ("work ms/s", 1e6) if settings.counts_time_alone else ("cost", 1.0)
     print_table(
         "plans",
-        ("plan", "work ms/s", "from", "to", "state bytes", "share", "why"),
+        ("plan", cost, "from", "to", "state bytes", "share", "why"),
         [
-            (one["plan"], *(round(one[name] / 1e6, 4) for name in ("cost", "low", "high")), one["memory"],
+            (one["plan"], *(round(one[name] / unit, 4) for name in ("cost", "low", "high")), one["memory"],
              one["share"], one["why"])
             for one in report.plans
         ],
     )  # fmt: skip
     if report.switch:
-        switch = report.switch
+        switch, of_work = report.switch, " ms of work" if settings.counts_time_alone else ""
         say(
-            f"to move to {switch['plan']} by {switch['strategy']} would cost {switch['work'] / 1e6:.4g} ms of work and "
+            f"to move to {switch['plan']} by {switch['strategy']} would cost {switch['work'] / unit:.4g}{of_work} and "
             f"{switch.get('silence', 0.0):.3g} s of silence"
         )
     say(f"asked now: {report.would}")

@@ -44,6 +44,11 @@ class OptimizerSettings:
     units: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def counts_time_alone(self) -> bool:
+        """Whether plans cost nanoseconds of work a second, and not bytes of state too, or as much as weights say."""
+        return self.objective != "memory" and not self.weights
+
+    @property
     def lanes_mode(self) -> Mode:
         """What a decision on the number of lanes does."""
         return self.mode if self.lanes is None else self.lanes

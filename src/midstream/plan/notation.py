@@ -36,7 +36,7 @@ def form_names() -> frozenset[str]:
     return frozenset({*(module.name for module in own), *entry_points(group="midstream.operators").names})
 
 
-def parse_plan(text: str, query: Query) -> Plan:
+def parse_plan(text: object, query: Query) -> Plan:
     """The plan a notation stands for; each source of the query must be named exactly once.
 
     Raises PlanError with the place. In the plan of a difference the minuend stands leftmost in a left-deep tree.
@@ -46,6 +46,10 @@ def parse_plan(text: str, query: Query) -> Plan:
     >>> parse_plan("(A (B C))", query).notation()
     '(A (B C))'
     """
+    if not isinstance(text, str):
+        raise PlanError(
+            f"{text!r} is no plan", place="plan", remedy=f"write a text: {default_plan(query).notation()!r}"
+        )
     return _Notation(text, query).run()
 
 

@@ -45,7 +45,8 @@ class Draft:
 
     def entry(self, name: str) -> QueryEntry:
         """The entry of a running query; raises `QueryError` where there is none of this name."""
-        if name not in self.manifest.queries:
+        # What a program gives may be no text, and then cannot be looked up.
+        if not isinstance(name, str) or name not in self.manifest.queries:
             known = ", ".join(sorted(self.manifest.queries)) or "none is running"
-            raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
+            raise QueryError(f"there is no query {name!r}", place=f"{name}", remedy=f"use one of: {known}")
         return self.manifest.queries[name]

@@ -11,6 +11,8 @@ from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import change
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
+from midstream.step.reviewing.proposals import withdraw
+from midstream.step.reviewing.settings import reworded
 
 
 @dataclass(frozen=True)
@@ -22,8 +24,9 @@ class ChangeQuery(StepCommand):
 
     @override
     def apply(self, draft: Draft) -> None:
-        draft.entry(self.query)
-        draft.manifest = change(draft.manifest, self.query, self.sql)
+        before = draft.entry(self.query).sql
+        withdraw(draft, self.query, f"query {self.query} was changed")
+        draft.manifest = reworded(change(draft.manifest, self.query, self.sql), self.query, before)
         check_parts(draft.manifest, self.query)
         draft.changed = draft.reworded = True
         entry = draft.manifest.queries[self.query]

@@ -201,7 +201,7 @@ def _why(plan: str, reviewing: Reviewing, decision: Decision) -> str:
 
 
 def figures(reviewing: Reviewing) -> dict[str, Any]:
-    """What was known: rates and rows of the sources, the cost foreseen and the real one, in nanoseconds a second."""
+    """What was known: rates and rows of the sources, the cost foreseen and the real one, as the objective counts it."""
     known: Mapping[str, Any] = reviewing.estimate.statistics.sources
     return {
         "foreseen": round(reviewing.running.cost),

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile
 from midstream.language.parse import parsed
-from midstream.migration.discovery import strategies
+from midstream.language.query import Query
+from midstream.migration.base import MigrationRequest
+from midstream.migration.discovery import strategies, strategy
 from midstream.model.errors import MidstreamError, PlanError, QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import MODES, OptimizerSettings
@@ -18,11 +20,17 @@ from midstream.optimizer.chooser import checked
 from midstream.optimizer.cost.calibration import units_to_json
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.discovery import policy
-from midstream.plan.notation import parse_plan
+from midstream.plan.decompose import same_shape
+from midstream.plan.notation import default_plan, parse_plan
+from midstream.plan.tree import Plan
+from midstream.sharing.shape import canonical_plan, own_plan
 from midstream.step.reviewing.plan_group import without_choice
 
 WEIGHTS = ("work", "memory")
 """What a plan's cost is made of; each may be given a weight."""
+
+MOST = 1e9
+"""The greatest weight and option: with more, costs that are multiplied may be no numbers any longer."""
 
 MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 86_400_000_000
 """Microseconds."""
@@ -70,7 +78,7 @@ def declared_optimizer(file: JobFile) -> dict[str, OptimizerSettings]:
 
 
 def _quiet(text: str, place: str) -> tuple[int, int]:
-    found = re.fullmatch(r"\s*(\d{1,2}):(\d\d)\s*-\s*(\d{1,2}):(\d\d)\s*", text)
+    found = re.fullmatch(r"\s*(\d{1,2}):([0-5]\d)\s*-\s*(\d{1,2}):([0-5]\d)\s*", text)
     if found is None:
         raise _wrong(f"quiet hours cannot be read: {text!r}", place, "write two times of day, such as 22:00-06:00")
     hours = [int(number) for number in found.groups()]
@@ -94,7 +102,8 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
     _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
-        if span is not None and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
+        given = span is not None or name == "review"
+        if given and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
             raise _wrong(f"{name} is {span!r}", place, "use a duration of more than 0, such as '10 seconds'")
     effort = settings.effort
     if not isinstance(effort, int | float) or isinstance(effort, bool) or not 0 < effort <= 1:
@@ -115,22 +124,67 @@ def check_allowed(manifest: Manifest, query: str, settings: OptimizerSettings) -
     reason = without_choice(manifest, query)
     if reason:
         raise _wrong(f"there is nothing to choose for query {query!r}: {reason}", place, "leave its mode off")
-    bound, plans = parsed(manifest, manifest.queries[query].sql), list[str]()
+    bound, plans = parsed(manifest, manifest.queries[query].sql), list[Plan]()
     for one in settings.allow:
         if one in strategies():
             continue
         try:
-            plans.append(parse_plan(one, bound).notation())
+            plans.append(parse_plan(one, bound))
         except PlanError as error:
             known = ", ".join(strategies())
             remedy = f"list plans of the query, such as {manifest.queries[query].plan!r}, or strategies: {known}"
             raise _wrong(f"{one!r} is neither a plan nor a strategy: {error.message}", place, remedy) from None
-    if plans and set(plans) == {manifest.queries[query].plan}:
+    running = parse_plan(manifest.queries[query].plan, bound)
+    others = [plan for plan in plans if not same_shape(plan, running)]
+    if plans and not others:
         raise _wrong(
-            f"what is allowed leaves nothing to choose: query {query!r} runs by {plans[0]} already",
+            f"what is allowed leaves nothing to choose: query {query!r} runs by {running.notation()} already",
             place,
             f"allow another plan too, or pin it: midstream pin CKPT {query}",
         )
+    reason = _carried_by_none(query, bound, running, others, [one for one in settings.allow if one in strategies()])
+    if reason:
+        raise _wrong(
+            f"no strategy that is allowed carries query {query!r} to another plan: {reason}",
+            place,
+            "allow another strategy too, such as moving_state",
+        )
+
+
+def _carried_by_none(query: str, bound: Query, running: Plan, others: Sequence[Plan], allowed: Sequence[str]) -> str:
+    """Why none of the strategies allowed, if some are, carries a query to any other plan; empty where one does."""
+    first, *rest = bound.aliases
+    forms = (f"[{' | '.join(_order(one, bound.aliases) for one in bound.aliases)}]", f"eddy({first} {' '.join(rest)})")
+    to = others or [default_plan(bound), *(parse_plan(form, bound) for form in forms)]
+    refusals = [
+        strategy(name).refusal(MigrationRequest(query, running.notation(), plan, True, {}, bound.aggregate is None))
+        for name in allowed
+        for plan in to
+    ]
+    return next((one for one in refusals if one), "") if all(refusals) else ""
+
+
+def _order(alias: str, aliases: Sequence[str]) -> str:
+    return f"{alias}: {' '.join(one for one in aliases if one != alias)}"
+
+
+def reworded(manifest: Manifest, query: str, before: str) -> Manifest:
+    """What is kept for the optimizer of a query whose text was another `before`: its plans have the new aliases.
+
+    What the policy remembers is of the old window and filters, and is forgotten.
+    """
+    kept, sql = manifest.optimizations.get(query), manifest.queries[query].sql
+    if kept is None:
+        return manifest
+    settings = kept.settings
+    if settings is not None:
+        allow = tuple(
+            one if one in strategies() else own_plan(manifest, sql, canonical_plan(manifest, before, one))
+            for one in settings.allow
+        )
+        settings = replace(settings, allow=allow)
+    kept = replace(kept, settings=settings, policy="", memory={})
+    return replace(manifest, optimizations={**manifest.optimizations, query: kept})
 
 
 def check_allowed_anywhere(settings: OptimizerSettings, place: str) -> None:
@@ -153,8 +207,8 @@ def _check_numbers(given: Mapping[str, Any], known: tuple[str, ...], what: str, 
         if name not in known:
             remedy = f"use one of: {', '.join(known)}" if known else "it has none"
             raise _wrong(f"unknown {what} {name!r}", place, remedy)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < float("inf"):
-            raise _wrong(f"{what} {name!r} is {value!r}", place, "use a number of at least 0")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST:
+            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number of at least 0, at most {MOST:g}")
 
 
 def _wrong(message: str, place: str, remedy: str) -> QueryError:
