@@ -224,6 +224,6 @@ def test_what_was_noted_of_files_that_are_gone_is_forgotten(folder: Path) -> Non
             if not job.step():
                 pq.write_table(rows(range(step, step + 1)), folder / "in" / "A" / f"{step + 100}.parquet")
                 job.step()
-        noted = len(list((folder / "ckpt" / "sources" / "A").iterdir()))
+        noted = len(list((folder / "ckpt" / "sources").glob("A/*")))
     assert noted < 20
     assert once()["step"] >= 32

@@ -11,8 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import parse_job
+from midstream.model.errors import WriteError
+from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
 
@@ -206,6 +209,62 @@ def test_a_job_that_reads_results_goes_on_from_the_last_step(tmp_path: Path, mon
         assert not second.step()
     assert listed.count(str(tmp_path / "out")) == own
     assert found(tmp_path / "again") == every(*range(41))
+
+
+def test_a_note_that_arrives_late_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a first attempt at a step had written of the files that it read says nothing of what the second read."""
+    write, publish, sent = LocalStorage.write, ManifestLog.publish, list[tuple[LocalStorage, str, bytes]]()
+
+    def seen(self: LocalStorage, name: str, data: bytes) -> None:
+        if "/sources/" in self.path(name):
+            sent.append((self, name, data))
+        write(self, name, data)
+
+    def failing(self: ManifestLog, manifest: Manifest) -> None:
+        if manifest.step == 1:
+            monkeypatch.undo()
+            raise WriteError("the store does not answer", place="manifest", remedy="wait")
+        publish(self, manifest)
+
+    pages = tmp_path / "in"
+    pages.mkdir()
+    pq.write_table(rows(1), pages / "1.parquet")
+    with job(tmp_path / "ckpt", pages, tmp_path / "out") as running:
+        assert running.step()
+        monkeypatch.setattr(LocalStorage, "write", seen)
+        monkeypatch.setattr(ManifestLog, "publish", failing)
+        pq.write_table(rows(2), pages / "2.parquet")
+        with pytest.raises(WriteError, match="does not answer"):
+            running.step()
+        pq.write_table(rows(3), pages / "3.parquet")
+        assert running.step()
+        for request in sent:
+            write(*request)
+    for k in (4, 5):
+        with job(tmp_path / "ckpt", pages, tmp_path / "out") as running:
+            assert not running.step()
+            pq.write_table(rows(k), pages / f"{k}.parquet")
+            assert running.step()
+    assert found(tmp_path / "out") == every(1, 2, 3, 4, 5)
+
+
+def test_a_damaged_note_says_how_no_row_is_doubled(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    with job(
+        tmp_path / "ckpt", folder, tmp_path / "out", more='schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"'
+    ) as running:
+        for k in (1, 2, 3):
+            pq.write_table(rows(k), folder / f"{k}.parquet")
+            assert running.step()
+    note = tmp_path / "ckpt" / "sources" / "A" / "000001-000000000001.jsonl"
+    note.write_text('{"file"')
+    with pytest.raises(ms.CheckpointError, match=r"notes of files.*midstream rewind CKPT 0;.*read again"):
+        job(tmp_path / "ckpt", folder, tmp_path / "out")
+    ms.open(tmp_path / "ckpt").rewind(0)
+    with job(tmp_path / "ckpt", folder, tmp_path / "out") as running:
+        assert running.step()
+    assert found(tmp_path / "out") == every(1, 2, 3)
 
 
 @pytest.mark.parametrize("way", ["empty", "missing", "below", "hidden"])

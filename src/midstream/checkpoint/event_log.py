@@ -60,11 +60,19 @@ class StepLog:
         try:
             return [json.loads(line) for line in lines if line.strip()]
         except (ValueError, RecursionError) as error:
+            what, remedy = self._damaged(name)
             raise CheckpointError(
-                f"the events do not read: {type(error).__name__}",
-                place=self._storage.place(name),
-                remedy="remove the file: the events of its step are then missing, nothing else",
+                f"{what} do not read: {type(error).__name__}", place=self._storage.place(name), remedy=remedy
             ) from error
+
+    def _damaged(self, name: str) -> tuple[str, str]:
+        """What a file has that does not read, and what to do about it."""
+        before = int(name.removesuffix(".jsonl").rpartition("-")[2]) - 1
+        return (
+            "the notes of files that were read",
+            f"restore the file, or do its step again: midstream rewind CKPT {before}; where it is only removed, the "
+            "files that its step has read are read again",
+        )
 
     def _files(self) -> dict[str, tuple[int, int]]:
         names = self._storage.names()
@@ -83,6 +91,9 @@ class EventLog(StepLog):
     ...     list(log.read(TimeLine("j"), last=7))
     [{'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}]
     """
+
+    def _damaged(self, name: str) -> tuple[str, str]:
+        return "the events", "remove the file: the events of its step are then missing, nothing else"
 
     @property
     def is_there(self) -> bool:

@@ -29,6 +29,9 @@ from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
 from midstream.step.fold import StepResult
 
+READ = "read"
+"""Under it a manifest says by stream what its step has read, or the last step of which that was said."""
+
 SIDE_BY_SIDE = 1 << 20
 """From so many bytes of results on they are written beside the chunks even where no write waits for the disk: with
 less, threads only wait for each other.
@@ -99,8 +102,18 @@ class EngineCheckpoint:
         """A named point of a step at which a test may have this process killed."""
         self._commits.crash.reach(point, step)
 
-    def commit(self, before: Manifest, result: StepResult, events: Sequence[Event], pool: Executor) -> Manifest:
-        """Commit a step; its manifest as it is published. Raises before anything of it counts, or not at all."""
+    def commit(
+        self,
+        before: Manifest,
+        result: StepResult,
+        events: Sequence[Event],
+        pool: Executor,
+        read: Mapping[str, Sequence[str]] | None = None,
+    ) -> Manifest:
+        """Commit a step, and what it has `read` by stream if that is said; its manifest as it is published.
+
+        Raises before anything of it counts, or not at all.
+        """
         self.refuse_if_lost()
         manifest = self.outputs.named(result.manifest)
         tables, attempt = _tables(result), f"attempt{next(self._attempts)}"
@@ -123,7 +136,8 @@ class EngineCheckpoint:
             noted.result()
             files = staged.result()
         self.reach("after_chunks", manifest.step)
-        after = self._marked(after, files)
+        sources = {} if read is None else {READ: {name: list(one) for name, one in read.items()}}
+        after = self._marked(after, files=files, **sources)
         try:
             self._commits.publish(after)
         except LostCheckpointError as error:
@@ -195,8 +209,7 @@ class EngineCheckpoint:
             raise
 
     @staticmethod
-    def _marked(manifest: Manifest, files: list[list[object]] | None = None) -> Manifest:
-        more = {} if files is None else {"files": files}
+    def _marked(manifest: Manifest, **more: object) -> Manifest:
         return replace(manifest, published={**manifest.published, HOST: EMBEDDED, **more})
 
 

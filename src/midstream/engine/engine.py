@@ -25,7 +25,7 @@ from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
-from midstream.model.errors import InputError, fault_located
+from midstream.model.errors import PASSING, InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -194,6 +194,7 @@ class Engine(Controls[None]):
         *,
         took: float | None = None,
         interval: float | None = None,
+        read: Mapping[str, Sequence[str]] | None = None,
     ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
 
@@ -206,7 +207,8 @@ class Engine(Controls[None]):
 
         On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
-        first with the next push.
+        first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
+        manifest: so whoever goes on knows it exactly.
         """
         given, self._timing = tables or {}, StepTiming(self._workers, took, interval)
         if self._checkpoint is not None:
@@ -219,7 +221,7 @@ class Engine(Controls[None]):
                 self._refuse_culprits(given, error)
                 raise
             with fault_located(self._place):
-                self._keep(result)
+                self._keep(result, read)
         finally:
             self._store.retain(listed(self._manifest))
         if self._checkpoint is not None:
@@ -339,7 +341,7 @@ class Engine(Controls[None]):
         wait(doing)
         return [one.result() for one in doing]
 
-    def _keep(self, result: StepResult) -> None:
+    def _keep(self, result: StepResult, read: Mapping[str, Sequence[str]] | None) -> None:
         """The step becomes the engine's state; where there is a checkpoint, once it is committed."""
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
@@ -347,7 +349,7 @@ class Engine(Controls[None]):
             dead = appended(self._dead, result.dead_letters, ROWS_KEPT)
             self._manifest, self._late, self._dead = result.manifest, late, dead
         else:
-            self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool)
+            self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, read)
         self._ahead, self._refusals = None, []
         self._events.extend(result.events)
 
@@ -362,21 +364,30 @@ class Engine(Controls[None]):
         return self._upcoming() if self._manifest.pending else self._manifest
 
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
-        """Refuse each waiting command with which the step fails, though it does not without."""
-        number, waiting, innocent = self._manifest.step + 1, self._manifest.pending, list[Command]()
-        if not waiting or not self._succeeds(tables, ()):
+        """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
+        number, waiting = self._manifest.step + 1, self._manifest.pending
+        innocent, refused = list[Command](), list[Event]()
+        if not waiting or isinstance(error, PASSING):
             return
-        for command in waiting:
-            if self._succeeds(tables, (*innocent, command)):
-                innocent.append(command)
-            else:
-                self._refusals.append(CommandRefused(number, encode(command), str(error)))
-                self._events.append(self._refusals[-1])
+        try:
+            if not self._succeeds(tables, ()):
+                return
+            for command in waiting:
+                if self._succeeds(tables, (*innocent, command)):
+                    innocent.append(command)
+                else:
+                    refused.append(CommandRefused(number, encode(command), str(error)))
+        except PASSING:
+            return
+        self._refusals += refused
+        self._events += refused
         self._change(replace(self._manifest, pending=tuple(innocent)))
 
     def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:
         try:
             self._step(tables, commands)
+        except PASSING:
+            raise
         except Exception:
             return False
         return True

@@ -8,6 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from midstream.engine.durable import READ
 from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
@@ -29,8 +30,9 @@ _GRAIN = 0.05
 class FileJob:
     """The job of a job file, in this process: its streams are files, its queries run in an `Engine`.
 
-    Which files a step reads is noted in the checkpoint before the step is committed, and counts if the step does: so
-    each file is read exactly once, whatever is killed and when. Raises a `MidstreamError` for what only Spark can do.
+    Which files a step reads its manifest says: so each file is read exactly once, whatever is killed and when. Before
+    the next step that is noted beside the manifests, of which only the last few stay. No two attempts at a step write
+    one note, so none that arrives late changes what was read. Raises a `MidstreamError` for what only Spark can do.
     """
 
     def __init__(self, file: JobFile, *, take_over: bool = False, threads: int | None = None) -> None:
@@ -50,14 +52,11 @@ class FileJob:
         )
         try:
             self._declare(file)
+            self._read = self._files_read()
         except BaseException:
             self._engine.close()
             raise
-        line, step = self._engine.manifest.time_line, self._engine.manifest.step
-        self._read = {
-            name: {note["file"]: at for at, notes in log.by_step(line, step) for note in notes}
-            for name, log in self._notes.items()
-        }
+        self._noted = -1
 
     def step(self) -> bool:
         """Do a step if there are new files or commands for it; whether there were."""
@@ -65,13 +64,11 @@ class FileJob:
         if not any(found.values()) and not self._engine.waits:
             return False
         tables = {name: self._sources[name].read(files) for name, files in found.items() if files}
-        line, number = self._engine.manifest.time_line, self._engine.manifest.step + 1
-        for name, files in found.items():
-            if files:
-                self._notes[name].note(number, line, ({"file": file} for file in files))
-        begun, took = time.monotonic(), self._took
+        self._note_newest()
+        read = {name: files for name, files in found.items() if files}
+        number, begun, took = self._engine.manifest.step + 1, time.monotonic(), self._took
         try:
-            self._engine.push(tables, took=took, interval=self._interval)
+            self._engine.push(tables, took=took, interval=self._interval, read=read)
         finally:
             self._took = time.monotonic() - begun
             if self._engine.manifest.step == number:  # Also where a sink did not take the results.
@@ -128,6 +125,25 @@ class FileJob:
                 history=query.history,
             )
         self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
+
+    def _files_read(self) -> dict[str, dict[str, int]]:
+        """By stream each file that was read, with the step that read it, or a later one."""
+        newest = self._engine.manifest
+        return {
+            name: dict.fromkeys(newest.published.get(READ, {}).get(name, ()), newest.step)
+            | {note["file"]: at for at, notes in log.by_step(newest.time_line, newest.step) for note in notes}
+            for name, log in self._notes.items()
+        }
+
+    def _note_newest(self) -> None:
+        """Note what the newest step has read, before another manifest takes the place of its own."""
+        newest = self._engine.manifest
+        if newest.step == self._noted:
+            return
+        for name, files in newest.published.get(READ, {}).items():
+            if not self._read[name].keys().isdisjoint(files):  # Otherwise they are forgotten already.
+                self._notes[name].note(newest.step, newest.time_line, ({"file": file} for file in files))
+        self._noted = newest.step
 
     def _forget_files(self) -> None:
         """What was noted of files that will not be found again is removed, lest the log grow for ever.

@@ -86,6 +86,10 @@ class UndeliveredError(WriteError):
     """A step is committed whose results a sink did not take: they come first with the next step."""
 
 
+PASSING = (ReadError, WriteError, OSError, MemoryError)
+"""What a step may fail by though nothing that it was given is at fault."""
+
+
 class InternalError(MidstreamError):
     """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
 

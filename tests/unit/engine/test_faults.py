@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.model.errors import ReadError, WriteError
 from midstream.model.events import CommandRefused
 from midstream.operators.window_join import WindowJoin
 from midstream.runtime.lane import Lane
@@ -103,6 +104,30 @@ def test_a_command_that_a_step_fails_by_is_refused_and_no_other(monkeypatch: pyt
     assert made.push({"B": rows(2)})["pairs"].num_rows == 2
     assert (made.manifest.queries["pairs"].sql, made.manifest.queries["pairs"].plan) == (WIDER, "(A B)")
     assert made.manifest.lanes == 2 and made.migration("pairs") is None
+
+
+@pytest.mark.parametrize("kind", [ReadError, WriteError, OSError, MemoryError])
+@pytest.mark.parametrize("first", [None, ZeroDivisionError], ids=["the step", "only a trial"])
+def test_no_command_is_refused_for_a_fault_that_passes(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Exception], first: type[Exception] | None
+) -> None:
+    """Though the step fails twice with the command and not without: so it would by chance."""
+    made = engine()
+    made.change_query("pairs", WIDER)
+    sound, failing = made._step, [first or kind, kind]
+
+    def fails(tables: Any, commands: Any) -> Any:
+        if commands and failing:
+            raise failing.pop(0)("it does not answer")
+        return sound(tables, commands)
+
+    monkeypatch.setattr(made, "_step", fails)
+    with pytest.raises((ms.MidstreamError, MemoryError), match="does not answer"):
+        made.push({"B": rows(2)})
+    failing.clear()
+    assert made.push({"B": rows(2)})["pairs"].num_rows == 2
+    assert made.manifest.queries["pairs"].sql == WIDER
+    assert not [event for event in made.events if isinstance(event, CommandRefused)]
 
 
 def test_commands_wait_where_a_step_fails_without_them_too(monkeypatch: pytest.MonkeyPatch) -> None:
