@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from midstream.model.codec import decode
+from midstream.model.errors import QueryError
 from midstream.optimizer.policies.adaptive import Adaptive, Ledger
 from midstream.optimizer.policies.base import Decision, Review, SwitchCost, WeighedPlan
 from midstream.optimizer.statistics import Statistics
+from midstream.step.reviewing.settings import settings_of_values
 
 SECOND = 1_000_000
 PRICE = 40.0
@@ -32,6 +34,8 @@ class Course:
     switches: int = 0
     decision: Decision | None = None
     window: float = 5.0
+    refused: frozenset[str] = frozenset()
+    unsure: frozenset[str] = frozenset()
 
     def run(self, reviews: int, **options: float) -> Course:
         memory: object = {}
@@ -51,8 +55,8 @@ class Course:
             query="q",
             running=now,
             alternatives=tuple(sorted(weighed.values(), key=lambda one: (one.cost, one.plan))),
-            sure_gain=lambda plan: now.low - weighed[plan].high,
-            predict=lambda plan: SwitchCost("moving_state", self.price),
+            sure_gain=lambda plan: 0.0 if plan in self.unsure else now.low - weighed[plan].high,
+            predict=lambda plan: None if plan in self.refused else SwitchCost("moving_state", self.price),
             time=number * SECOND,
             elapsed=1.0,
             window=self.window,
@@ -101,21 +105,23 @@ def test_a_gain_that_does_not_last_pays_no_dear_move() -> None:
     assert Course(lambda n: (100.0, 50.0), price=1e6).run(200).switches == 0
 
 
+@pytest.mark.parametrize("window", [5.0, 0.4])
 @pytest.mark.parametrize("period", [1, 2, 3, 4, 5, 7, 10, 14, 20, 40, 100])
-def test_a_stream_that_flaps_costs_no_more_than_the_best_fixed_plan_by_much(period: int) -> None:
+def test_a_stream_that_flaps_costs_no_more_than_the_best_fixed_plan_by_much(period: int, window: float) -> None:
     """Whatever the pace, also the one that turns as soon as the policy has moved."""
 
     def flaps(n: int) -> tuple[float, float]:
         return (100.0, 40.0) if n // period % 2 else (40.0, 100.0)
 
-    course = Course(flaps).run(3000)
+    course = Course(flaps, window=window).run(3000)
     assert course.cost <= 1.3 * course.best_fixed(3000)
 
 
-def test_an_adversary_that_sees_the_policy_gains_little() -> None:
+@pytest.mark.parametrize("window", [5.0, 0.4])
+def test_an_adversary_that_sees_the_policy_gains_little(window: float) -> None:
     """Whatever runs is dear from then on, the other plan cheap: nothing deterministic does better by much."""
     seen: list[tuple[float, float]] = []
-    course = Course(lambda n: seen[n])
+    course = Course(lambda n: seen[n], window=window)
     memory: object = {}
     for number in range(2000):
         seen.append((100.0, 60.0) if course.running == "A" else (60.0, 100.0))
@@ -124,12 +130,13 @@ def test_an_adversary_that_sees_the_policy_gains_little() -> None:
     assert course.cost <= 1.3 * course.best_fixed(2000)
 
 
+@pytest.mark.parametrize("window", [5.0, 0.4])
 @pytest.mark.parametrize("period", [150, 400])
-def test_a_stream_that_drifts_is_followed(period: int) -> None:
+def test_a_stream_that_drifts_is_followed(period: int, window: float) -> None:
     def drifts(n: int) -> tuple[float, ...]:
         return tuple(50.0 if n // period % 3 == plan else 100.0 for plan in range(3))
 
-    course = Course(drifts).run(2400)
+    course = Course(drifts, window=window).run(2400)
     assert course.cost <= 1.15 * course.best_schedule(2400)
     assert course.cost < course.best_fixed(2400)
 
@@ -139,6 +146,60 @@ def test_what_did_not_pay_raises_the_bar_for_that_pair() -> None:
     assert course.decision is not None and course.switches == 2
     ledger = decode(Ledger, dict(course.decision.memory))
     assert ledger.bar("A", "B") > 1 and ledger.bar("A", "C") == 1
+
+
+@pytest.mark.parametrize("window", [5.0, 0.6, 0.4])
+def test_what_paid_raises_no_bar_however_late_the_next_review_comes(window: float) -> None:
+    course = Course(lambda n: (100.0, 50.0), window=window).run(30)
+    assert course.decision is not None and course.switches == 1
+    ledger = decode(Ledger, dict(course.decision.memory))
+    assert (ledger.bars, ledger.switch) == ((), None)
+
+
+def test_where_the_cheapest_plan_cannot_be_carried_or_is_not_sure_the_next_one_is_taken() -> None:
+    for unable in ({"refused": frozenset("C")}, {"unsure": frozenset("C")}):
+        course = Course(lambda n: (100.0, 50.0, 40.0), **unable).run(5)
+        assert (course.running, course.switches) == ("B", 1)
+    none = Course(lambda n: (100.0, 50.0, 40.0), refused=frozenset("BC")).run(5)
+    assert none.decision is not None and "no strategy that is allowed carries it to C" in none.decision.reason
+
+
+def test_a_move_that_was_made_by_hand_is_not_charged_with_the_price_of_another() -> None:
+    course = Course(lambda n: (100.0, 50.0, 45.0))
+    memory: object = {}
+    for number in range(20):
+        if number == 10:
+            course.running = "B"
+        memory = course.step(number, memory)
+        ledger = decode(Ledger, dict(memory))  # type: ignore[call-overload]
+        assert ledger.switch is None or (number < 10 and ledger.switch.new == "C")
+    assert course.switches == 1 and ledger.plan == "B"
+
+
+def test_reasons_speak_of_work_only_where_nothing_else_is_weighed() -> None:
+    plans = {
+        name: WeighedPlan(name, cost, cost, cost, work=1.0, memory=cost) for name, cost in (("A", 9e3), ("B", 1e3))
+    }
+    course = Review(
+        query="q",
+        running=plans["A"],
+        alternatives=(plans["B"],),
+        sure_gain=lambda plan: 8e3,
+        predict=lambda plan: SwitchCost("moving_state", 1.0),
+        time=0,
+        elapsed=1.0,
+        window=5.0,
+        statistics=Statistics({}),
+        options={"reviews": 1},
+    )
+    decision = Adaptive().decide(course)
+    assert decision.plan == "B" and " ms" not in decision.reason and "of weighed cost" in decision.reason
+
+
+@pytest.mark.parametrize("options", [{"reviews": 1e300}, {"margin": 1001}, {"patience": 1e9}])
+def test_an_option_by_which_it_could_never_move_is_refused(options: dict[str, float]) -> None:
+    with pytest.raises(QueryError, match="at most 1000"):
+        settings_of_values({"mode": "auto", "options": options}, "here")
 
 
 def test_what_it_remembers_survives_a_checkpoint() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from midstream.model.codec import decode
+from midstream.optimizer.alternatives import Alternatives
 from midstream.optimizer.charts.chart_policy import ChartMemory, ChartPolicy
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.cost.plan_cost import CostModel
@@ -19,6 +20,7 @@ from midstream.optimizer.policies.lambda_chart import LambdaChart
 from midstream.optimizer.policies.sel_lambda_chart import SelLambdaChart
 from midstream.optimizer.statistics import Condition, SourceStatistics, Statistics
 from midstream.plan.enumerate import left_deep_trees
+from midstream.plan.tree import Join, Leaf
 
 PLANS = {plan.notation(): plan for plan in left_deep_trees("ABC")}
 MODEL = CostModel(JoinUnitCosts(operator_step=0))
@@ -105,3 +107,13 @@ def test_there_is_a_chart_for_each_stream_or_one_for_all() -> None:
     assert [(axis.dimension, axis.source) for chart in many.charts for axis in chart.axes] == [
         (dimension, source) for source in "ABC" for dimension in ("selectivity", "rate")
     ]
+
+
+def test_no_plan_is_listed_beside_itself_written_the_other_way_round() -> None:
+    running = Join(Leaf("C"), Join(Leaf("B"), Leaf("A")))
+    mirrored, other = PLANS["((A B) C)"], PLANS["((A C) B)"]
+    found = Alternatives(running, live(STEADY), MODEL, also=tuple(PLANS.values())).found
+    trees = [one.plan for one in found if one.plan.startswith("(")]
+    assert len(trees) == 3 and running.notation() in trees
+    allowed = Alternatives(running, live(STEADY), MODEL, allowed=(mirrored, other))
+    assert [one.plan for one in allowed.others] == [other.notation()]

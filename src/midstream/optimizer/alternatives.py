@@ -64,7 +64,7 @@ class Alternatives:
     def found(self) -> tuple[WeighedPlan, ...]:
         """All of them, the cheapest first."""
         if self.allowed:
-            plans: Iterable[Plan] = dict.fromkeys((self.current, *self.allowed))
+            plans = _different((self.current, *self.allowed))
         else:
             statistics = self.estimate.statistics
             best = best_plans(
@@ -74,7 +74,7 @@ class Alternatives:
             if not self.also and not self.kept:
                 return tuple(map(_weighed, best))
             searched = (one.plan if one.plan == self.current else self._as_kept(one.plan) for one in best)
-            plans = dict.fromkeys((*searched, *self.also))
+            plans = _different((self.current, *self.also, *searched))
         return tuple(map(_weighed, ranked(plans, self.estimate, self.model, current=self.current, kept=self.kept)))
 
     @cached_property
@@ -135,6 +135,15 @@ class Alternatives:
         return SwitchCost(
             strategy, self.model.weights.work * work, prediction.silence, prediction.memory, prediction.duration
         )
+
+
+def _different(plans: Iterable[Plan]) -> list[Plan]:
+    """Of plans that differ only in how they are written the first one."""
+    found: list[Plan] = []
+    for plan in plans:
+        if not any(same_shape(plan, one) for one in found):
+            found.append(plan)
+    return found
 
 
 def cost_model(

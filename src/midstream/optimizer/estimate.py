@@ -170,7 +170,7 @@ class Estimate:
             left = sorted(sources - here.sources)
             following = next((alias for alias in left if self._ties(here.sources, alias)), left[0])
             here = self.joining(here, self.source(following)).output
-        most = prod(self.statistics.sources[alias].rows for alias in sources)
+        most = prod(self.statistics.sources[alias].rows for alias in sorted(sources))
         return Bounded(here.rows, 0.0, max(most, here.rows), Origin.GUESSED)
 
     def _ties(self, sources: Sources, alias: str) -> bool:

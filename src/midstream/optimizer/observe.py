@@ -129,7 +129,9 @@ class Gathering:
     def _states(self, sources: Mapping[str, SourceStatistics]) -> dict[Sources, float]:
         found = {}
         for labels, rows in self._intermediate.items():
-            shares = [sources[alias].rows / live for alias in self._aliases(labels) if (live := self._alive(alias))]
+            shares = [
+                sources[alias].rows / live for alias in sorted(self._aliases(labels)) if (live := self._alive(alias))
+            ]
             found[self._aliases(labels)] = rows * prod(shares)
         return found
 

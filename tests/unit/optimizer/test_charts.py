@@ -82,6 +82,18 @@ def test_a_chart_of_many_dimensions_has_fewer_partitions() -> None:
     assert chart.k**8 == len(chart.best) <= MOST_REGIONS < (chart.k + 1) ** 8
 
 
+@pytest.mark.parametrize(("axes", "k"), [(1, 10**9), (3, 10**9), (13, 10), (24, 10)])
+def test_however_many_partitions_or_dimensions_are_given_a_chart_is_small(axes: int, k: int) -> None:
+    def looked_at(points: Points) -> Points:
+        seen.append(points.size)
+        return points[:, :1]
+
+    seen: list[int] = []
+    chart = make_chart([Axis("rate", str(n), 0.0, 1.0) for n in range(axes)], ["one"], looked_at, k)
+    assert len(chart.best) == chart.k**axes <= MOST_REGIONS
+    assert sum(seen) < 500_000
+
+
 def test_an_axis_goes_upwards() -> None:
     with pytest.raises(ValueError, match="upwards"):
         Axis("rate", "A", 5.0, 5.0)

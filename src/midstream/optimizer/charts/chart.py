@@ -10,6 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from midstream.optimizer.cost.units import comparable
+
 Dimension = Literal["rate", "selectivity"]
 Points = npt.NDArray[np.float64]
 """A row for each point, a column for each axis."""
@@ -23,6 +25,9 @@ PARTITIONS = 10
 
 MOST_REGIONS = 10_000
 """A chart of more is not made: its axes get fewer partitions."""
+
+MOST_CORNERS = 1 << 21
+"""Nor one whose regions have more corners together."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +108,12 @@ def make_chart(axes: Sequence[Axis], plans: Sequence[str], cost: Callable[[Point
     >>> chart.plan(chart.region([1.0, 9.0])), chart.plan(chart.region([9.0, 1.0]))
     ('few A', 'few B')
     """
-    while k > 1 and k ** len(axes) > MOST_REGIONS:
+    many = max(len(axes), 1)
+    k = min(k, int(MOST_REGIONS ** (1 / many)) + 1)
+    while k > 1 and (k**many > MOST_REGIONS or (2 * k) ** many > MOST_CORNERS):
         k -= 1
     best = _cheapest([axis.middles(k) for axis in axes], cost)
-    corners = _cheapest([np.linspace(axis.low, axis.high, k + 1) for axis in axes], cost)
-    around = [corners[tuple(slice(i, i + k) for i in offset)] for offset in product((0, 1), repeat=len(axes))]
+    around = _at_corners(axes, cost, k) if (2 * k) ** many <= MOST_CORNERS else []
     somewhere = np.stack([best, *around]).reshape(len(around) + 1, -1)
     used = np.unique(somewhere)
     places = np.searchsorted(used, somewhere)
@@ -118,8 +124,15 @@ def make_chart(axes: Sequence[Axis], plans: Sequence[str], cost: Callable[[Point
     return Chart(tuple(axes), k, tuple(plans[i] for i in used), tuple(places[0].tolist()), contested)
 
 
+def _at_corners(axes: Sequence[Axis], cost: Callable[[Points], Numbers], k: int) -> list[npt.NDArray[np.int64]]:
+    """For each corner that a region has the number of the cheapest plan there, region by region."""
+    corners = _cheapest([np.linspace(axis.low, axis.high, k + 1) for axis in axes], cost)
+    return [corners[tuple(slice(i, i + k) for i in offset)] for offset in product((0, 1), repeat=len(axes))]
+
+
 def _cheapest(grid: Sequence[Numbers], cost: Callable[[Points], Numbers]) -> npt.NDArray[np.int64]:
     """The number of the cheapest plan at every point of a grid."""
     points = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1)
-    found: npt.NDArray[np.int64] = np.argmin(cost(points.reshape(-1, len(grid))), axis=1).reshape(points.shape[:-1])
+    costs = cost(points.reshape(-1, len(grid)))
+    found: npt.NDArray[np.int64] = np.argmin(comparable(costs), axis=1).reshape(points.shape[:-1])
     return found

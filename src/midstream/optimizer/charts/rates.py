@@ -40,9 +40,9 @@ class CostAtRates:
         for column, terms in enumerate(self.terms):
             for (rows, joined), coefficient in terms.items():
                 value = np.full(points, coefficient)
-                for alias in rows & rates.keys():
+                for alias in sorted(rows & rates.keys()):
                     value = value * rates[alias]
-                for alias in joined & selectivities.keys():
+                for alias in sorted(joined & selectivities.keys()):
                     value = value * selectivities[alias]
                 found[:, column] += value
         return found

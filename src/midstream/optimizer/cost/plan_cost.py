@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from midstream.optimizer.cost.sizes import Sizes
-from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts
+from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts, comparable
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Sources
 from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
@@ -20,7 +20,8 @@ BOUNDS: tuple[Bound, ...] = ("value", "low", "high")
 class PlanCost:
     """What a plan takes in the long run: `work` in nanoseconds for a second of stream time, `memory` in bytes.
 
-    `value` is what is compared, by the weights; it lies between `low` and `high` if the sizes do between theirs.
+    `value` is what is compared, by the weights, to twelve digits; it lies between `low` and `high` if the sizes do
+    between theirs.
     """
 
     work: float
@@ -84,6 +85,7 @@ class CostModel:
         learnt = _learnt(plan, sizes)
         sums = {bound: self._sum(self._joins(learnt, sizes.by(bound), kept, routed)) for bound in BOUNDS}
         work, memory, value = sums["value"]
+        value = float(comparable(value))
         return PlanCost(work, memory, value, min(sums["low"][2], value), max(sums["high"][2], value))
 
     def joins(

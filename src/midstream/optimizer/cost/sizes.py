@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import prod
+from math import fsum, prod
 from typing import Literal
 
 from midstream.optimizer.estimate import Estimate
@@ -41,7 +41,7 @@ class Sizes:
 
     def rate(self, sources: Sources) -> float:
         """Combinations of these sources that are made."""
-        return self.rows(sources) * sum(self.renewal[alias] for alias in sources)
+        return self.rows(sources) * self._renewed(sources)
 
     def rate_of_new(self, start: str, sources: Sources) -> float:
         """Combinations of these sources that are made by a new row of one of them."""
@@ -49,7 +49,7 @@ class Sizes:
 
     def comparisons(self, left: Sources, right: Sources) -> float:
         """Candidate pairs that a join of two sides examines: those its index lets through."""
-        return self.examined(left, right) * sum(self.renewal[alias] for alias in left | right)
+        return self.examined(left, right) * self._renewed(left | right)
 
     def hop(self, start: str, here: Sources, alias: str) -> float:
         """Candidate pairs that the new rows of one source examine in a base state, once they have met the others."""
@@ -115,6 +115,10 @@ class Sizes:
                 beside = sum(c.kind != "hash" for c in together)
                 found[condition] = max(share, 1e-12) ** (1 / beside) if beside else 1.0
         return found
+
+    def _renewed(self, sources: Sources) -> float:
+        # Exactly rounded: a set has no order, and the last bit of its sum must not depend on one.
+        return fsum(self.renewal[alias] for alias in sources)
 
     def _ties(self, here: Sources, alias: str) -> bool:
         return any(alias in c.sources and c.sources & here for c in self.estimate.statistics.conditions)

@@ -9,7 +9,9 @@ logarithm of time only, and with it what can be lost against the best fixed plan
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 
 from typing_extensions import override
@@ -38,7 +40,7 @@ RECENT = 0.5
 """The weight of the newest lifetime in the mean of how long a plan stays the best."""
 
 PROBATION = 2.0
-"""So many windows after a switch it is settled whether it paid."""
+"""So many windows, or so many times what lies between reviews if that is longer, after a switch it is judged."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,18 @@ class Bar:
 
 @dataclass(frozen=True)
 class SwitchMade:
-    """A switch that was made: `balance` is the nanoseconds of work that it has saved so far, less its own cost."""
+    """A switch that was made: `balance` is what it has saved in `seconds` so far, less its own cost.
+
+    `foreseen` is what it was surely to save in a second; `back` says that it took one back that had not paid.
+    """
 
     old: str
     new: str
     time: int
     foreseen: float
     balance: float
+    seconds: float = 0.0
+    back: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,7 +77,8 @@ class Ledger:
     """What the policy remembers: the plan that ran, since when, for how many reviews it was beaten, what switches cost.
 
     `lifetime` is for how many seconds a plan stays the best in the mean, 0 while that is unknown; `since` is since when
-    the present best one is. `price` is the work of the switch that was decided last.
+    the present best one is. `decided` is the plan that was decided for last, `price` what the switch there was to cost
+    and `gain` what it was surely to save in a second.
     """
 
     plan: str = ""
@@ -78,6 +86,7 @@ class Ledger:
     since: int = 0
     beaten: int = 0
     lifetime: float = 0.0
+    decided: str = ""
     price: float = 0.0
     gain: float = 0.0
     switch: SwitchMade | None = None
@@ -101,41 +110,57 @@ class Adaptive(Policy):
 
     @override
     def decide(self, review: Review) -> Decision:
-        ledger = self._brought_up(review, self._settled(review, decode(Ledger, review.memory)))
+        ledger = self._settled(review, self._brought_up(review, decode(Ledger, review.memory)))
         if not review.alternatives:
             return Decision(None, "there is no other plan", encode(ledger))
-        best = review.alternatives[0]
-        ledger = self._timed(review, ledger, best)
-        gain = review.sure_gain(best.plan)
-        if gain <= self.option(review, "margin") * review.running.cost:
-            return Decision(None, _good_enough(review.running, best), encode(replace(ledger, beaten=0)))
+        cheapest = review.alternatives[0]
+        ledger = self._timed(review, ledger, cheapest)
+        better = self._better(review)
+        first = next(better, None)
+        if first is None:
+            return Decision(None, _good_enough(review.running, cheapest), encode(replace(ledger, beaten=0)))
         ledger = replace(ledger, beaten=ledger.beaten + 1)
-        if reason := self._too_early(review, ledger, best):
+        if reason := self._too_early(review, ledger, first[0]):
             return Decision(None, reason, encode(ledger))
-        price = review.predict(best.plan)
+        carried = ((*one, price) for one in chain([first], better) if (price := review.predict(one[0].plan)))
+        best, gain, price = next(carried, (*first, None))
         if price is None:
             return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
-        if reason := self._too_dear(review, ledger, best, gain, price):
+        if reason := self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
-        decided = replace(ledger, price=price.work, gain=gain)
+        decided = replace(ledger, decided=best.plan, price=price.work, gain=gain)
         return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
+
+    def _better(self, review: Review) -> Iterator[tuple[WeighedPlan, float]]:
+        """The plans that surely save more than the margin, with what they save, the cheapest first."""
+        least = self.option(review, "margin") * review.running.cost
+        for one in review.alternatives:
+            if review.running.cost - one.cost <= least:
+                return
+            if (gain := review.sure_gain(one.plan)) > least:
+                yield one, gain
 
     def _brought_up(self, review: Review, ledger: Ledger) -> Ledger:
         """The ledger with what ran since the last review: a switch that somebody made, or what the last one saved."""
         plan = review.running.plan
         if ledger.plan and ledger.plan != plan:
-            made = SwitchMade(ledger.plan, plan, review.time, ledger.gain, -ledger.price)
-            return replace(self._judged(ledger), plan=plan, switch=made, beaten=0)
+            last = ledger.switch
+            back = last is not None and last.old == plan and last.balance < 0
+            made = SwitchMade(ledger.plan, plan, review.time, ledger.gain, -ledger.price, back=back)
+            # Of a move that was made by hand neither the price nor what it was for is known.
+            own = made if plan == ledger.decided else None
+            return replace(self._judged(ledger), plan=plan, switch=own, beaten=0, decided="", price=0.0, gain=0.0)
         if ledger.switch is not None and (old := review.weighed(ledger.switch.old)) is not None:
             real = review.running.cost if review.real is None else review.real
             saved = ledger.switch.balance + (old.cost - real) * review.elapsed
-            return replace(ledger, switch=replace(ledger.switch, balance=saved))
+            seconds = ledger.switch.seconds + review.elapsed
+            return replace(ledger, switch=replace(ledger.switch, balance=saved, seconds=seconds))
         return replace(ledger, plan=plan)
 
     def _settled(self, review: Review, ledger: Ledger) -> Ledger:
         """The ledger with a switch judged whose probation is over."""
-        switch = ledger.switch
-        over = switch is not None and review.time - switch.time > PROBATION * review.window * SECOND
+        switch, span = ledger.switch, PROBATION * max(review.window, review.elapsed)
+        over = switch is not None and switch.seconds > 0 and review.time - switch.time > span * SECOND
         return self._judged(ledger) if over else ledger
 
     @staticmethod
@@ -143,6 +168,9 @@ class Adaptive(Policy):
         """The ledger with the last switch judged by its balance: the bar between its plans is raised or lowered."""
         if (switch := ledger.switch) is None:
             return ledger
+        if switch.back and switch.balance >= 0:
+            # That it was right to go back speaks against the switch, not for the next one.
+            return replace(ledger, switch=None)
         factor = RAISED if switch.balance < 0 else 1 / RAISED
         height = ledger.bar(switch.old, switch.new) * factor
         return replace(ledger.with_bar(switch.old, switch.new, height), switch=None)
@@ -180,21 +208,34 @@ class Adaptive(Policy):
             return ""
         needs = f"{bar:g} times " if bar > 1 else ""
         return (
-            f"{best.plan} surely saves {gain * horizon / 1e6:.3g} ms of work in the next {horizon:.3g} s, which is not "
-            f"more than {needs}the {price.work / 1e6:.3g} ms that {price.strategy} costs"
+            f"{best.plan} surely saves {_amount(review, gain * horizon)} in the next {horizon:.3g} s, which is not "
+            f"more than {needs}the {_amount(review, price.work)} that {price.strategy} costs"
         )
 
     def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
         horizon, switch = self._horizon(review, ledger), ledger.switch
-        back = switch is not None and switch.old == best.plan and switch.balance < 0
-        return ("the last switch did not pay: " if back else "") + (
-            f"saves {_share(review.running, best):.0%}, surely {gain * horizon / 1e6:.3g} ms of work in the next "
-            f"{horizon:.3g} s, for {price.work / 1e6:.3g} ms by {price.strategy}"
+        before = ""
+        if switch is not None and switch.old == best.plan and switch.balance < 0:
+            foreseen = _amount(review, switch.foreseen * switch.seconds)
+            before = (
+                f"the last switch did not pay, its balance is {_amount(review, switch.balance)} in "
+                f"{switch.seconds:.3g} s that were to save {foreseen}: "
+            )
+        return before + (
+            f"saves {_share(review.running, best):.0%}, surely {_amount(review, gain * horizon)} in the next "
+            f"{horizon:.3g} s, for {_amount(review, price.work)} by {price.strategy}"
         )
 
 
 def _share(running: WeighedPlan, best: WeighedPlan) -> float:
     return 1 - best.cost / running.cost if running.cost else 0.0
+
+
+def _amount(review: Review, cost: float) -> str:
+    """A cost in words: time where plans are weighed by nothing but work."""
+    return (
+        f"{cost / 1e6:.3g} ms of work" if review.running.cost == review.running.work else f"{cost:.3g} of weighed cost"
+    )
 
 
 def _good_enough(running: WeighedPlan, best: WeighedPlan) -> str:

@@ -13,9 +13,10 @@ from midstream.optimizer.statistics import Statistics
 
 @dataclass(frozen=True)
 class WeighedPlan:
-    """A plan and what it would cost, in nanoseconds of work a second of event time (weighed, where memory counts too).
+    """A plan and what it would cost, in nanoseconds of work a second of event time.
 
-    The true cost is expected between `low` and `high`; `work` and `memory` (bytes of state) are its parts.
+    Where memory counts too, `cost`, `low` and `high` are work and bytes as the weights add them up. The true cost is
+    expected between `low` and `high`; `work` and `memory` (bytes of state) are its parts.
     """
 
     plan: str
@@ -30,7 +31,8 @@ class WeighedPlan:
 class SwitchCost:
     """What a move to a plan is predicted to cost, by the strategy that suits it best.
 
-    `work` is in nanoseconds, `silence` and `duration` in seconds, `memory` in rows: as in `Prediction` otherwise.
+    `work` is weighed as the cost of plans is: nanoseconds where nothing but work counts. `silence` and `duration` in
+    seconds, `memory` in rows: as in `Prediction` otherwise.
     """
 
     strategy: str
@@ -94,6 +96,9 @@ class Policy(ABC):
     name: ClassVar[str]
     options: ClassVar[Mapping[str, float]] = {}
     """The names of its options, each with its default value; all are numbers of zero or more."""
+
+    greatest: ClassVar[float] = 1000.0
+    """No option may be greater: a policy that waits for ever decides nothing."""
 
     @abstractmethod
     def decide(self, review: Review) -> Decision:

@@ -17,6 +17,9 @@ class Static(Policy):
 
     @override
     def decide(self, review: Review) -> Decision:
+        known = all(source.rate > 0 for source in review.statistics.sources.values())
+        if "chosen" not in review.memory and not known:
+            return Decision(None, "a stream has had no rows yet", review.memory)
         best = min((review.running, *review.alternatives), key=lambda one: one.cost)
         chosen = review.memory.get("chosen", best.plan)
         memory = {"chosen": chosen}

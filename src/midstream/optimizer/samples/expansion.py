@@ -19,7 +19,7 @@ from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.drawn import Mask, Words
 from midstream.optimizer.samples.hashing import below, hashes, salt
 from midstream.optimizer.samples.links import reader
-from midstream.optimizer.samples.strata import Numbers, Strata, sums
+from midstream.optimizer.samples.strata import Numbers, Strata, sum_of_squares, sums
 from midstream.state.keys import Codes, band_codes, stable_sort
 
 MOST_PAIRS = 1 << 18
@@ -103,15 +103,15 @@ class Expansion:
             places = self.strata.sources[alias].places[keys.name][found.places[alias]]
             by_key.append((keys, places))
             total = total * keys.factors[places]
-        variance = (1 - found.kept) * float(np.dot(total, total))
+        variance = (1 - found.kept) * sum_of_squares(total)
         for keys, places in by_key:
             per_key = sums(places, total, len(keys.factors))
-            variance += float(np.dot(keys.uncertain, per_key * per_key))
+            variance += sum_of_squares(per_key, keys.uncertain)
         for alias, places in found.places.items():
             source = self.strata.sources[alias]
             if source.uncertain is not None:
                 per_row = sums(places, total, len(source.weights))
-                variance += float(np.dot(source.uncertain, per_row * per_row))
+                variance += sum_of_squares(per_row, source.uncertain)
         return Bounded.sampled(float(total.sum()), variance)
 
     def _kept(

@@ -91,7 +91,8 @@ class MatrixLink:
     def found_by(self, alias: str, values: Numbers) -> Numbers:
         """For each row of this source the sum of the values of the other's rows that satisfy the predicate."""
         table = self.pairs if alias == self.left else self.pairs.T
-        return np.asarray(table @ values.astype(np.float32), np.float64)
+        # Not by `@`, whose last bits depend on the number of threads.
+        return np.asarray(np.einsum("ij,j->i", table, values), np.float64)
 
 
 def link(predicate: Predicate, samples: Mapping[str, SampledSource]) -> Link:

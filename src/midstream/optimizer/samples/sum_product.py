@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.samples.links import Link
-from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sums
+from midstream.optimizer.samples.strata import Numbers, SampledKeys, SampledSource, Strata, sum_of_squares, sums
 
 
 @dataclass(frozen=True)
@@ -46,16 +44,16 @@ class Network:
             inside = sorted(keys.sources & self.sources)
             if len(inside) > 1:
                 per_key = self._per_key(keys.name)
-                variance += float(np.dot(keys.uncertain, per_key * per_key))
+                variance += sum_of_squares(per_key, keys.uncertain)
             elif inside and float(keys.factors.max()) > 1:
                 places = self.strata.sources[inside[0]].places[keys.name]
                 rows = per_row.get(inside[0])
                 per_key = sums(places, self._rows(inside[0]) if rows is None else rows, len(keys.factors))
-                variance += float(np.dot(keys.uncertain, per_key * per_key))
+                variance += sum_of_squares(per_key, keys.uncertain)
         for alias, rows in per_row.items():
             uncertain = self.strata.sources[alias].uncertain
             if uncertain is not None:
-                variance += float(np.dot(uncertain, rows * rows))
+                variance += sum_of_squares(rows, uncertain)
         return Bounded.sampled(float(per_row[root].sum()), variance)
 
     def _varies(self, alias: str) -> bool:

@@ -100,7 +100,7 @@ def check_settings(settings: OptimizerSettings, place: str) -> None:
     if settings.weights and not any(settings.weights.values()):
         raise _wrong("all weights are 0, so every plan costs the same", place, "give one of them a weight")
     _check_numbers(settings.units, tuple(units_to_json(JoinUnitCosts())), "unit cost", place)
-    _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place)
+    _check_numbers(settings.options, tuple(chosen.options), f"option of {settings.policy}", place, chosen.greatest)
     for name, span in (("review", settings.review), ("horizon", settings.horizon)):
         given = span is not None or name == "review"
         if given and (not isinstance(span, int) or isinstance(span, bool) or span <= 0):
@@ -202,13 +202,15 @@ def check_lanes_of_job(settings: OptimizerSettings, place: str) -> None:
         raise _wrong("lanes belong to the job", place, "set their mode where you name no query")
 
 
-def _check_numbers(given: Mapping[str, Any], known: tuple[str, ...], what: str, place: str) -> None:
+def _check_numbers(
+    given: Mapping[str, Any], known: tuple[str, ...], what: str, place: str, greatest: float = MOST
+) -> None:
     for name, value in given.items():
         if name not in known:
             remedy = f"use one of: {', '.join(known)}" if known else "it has none"
             raise _wrong(f"unknown {what} {name!r}", place, remedy)
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= MOST:
-            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number of at least 0, at most {MOST:g}")
+        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= greatest:
+            raise _wrong(f"{what} {name!r} is {value!r}", place, f"use a number of at least 0, at most {greatest:g}")
 
 
 def _wrong(message: str, place: str, remedy: str) -> QueryError:
