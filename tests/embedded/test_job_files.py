@@ -108,6 +108,18 @@ def test_it_goes_back_and_reads_the_files_anew(folder: Path) -> None:
     assert keys(folder) == list(range(20))
 
 
+@pytest.mark.parametrize("step", [1, 3])
+def test_a_fork_reads_only_the_files_that_come_after_its_step(folder: Path, step: int) -> None:
+    once()
+    ms.open("ckpt").fork(step, "new")
+    text = (folder / "job.toml").read_text()
+    (folder / "job.toml").write_text(text.replace("ckpt", "new").replace('"out"', '"out2"'))
+    status = once()
+    assert status["step"] == 3
+    tables = [pq.read_table(file) for file in sorted((folder / "out2").glob("step=*/*.parquet"))]
+    assert [key for table in tables for key in table["k"].to_pylist()] == list(range(20))[5 * (step + 1) :]
+
+
 def test_what_is_mended_meanwhile_needs_no_restart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a step is committed, and after, when a sink does not take its results."""
     failing = ["publish", "commit"]
