@@ -9,7 +9,7 @@ import pytest
 import midstream as ms
 from midstream.model.optimization import Optimization
 from midstream.step.reviewing.affordable import SHORT
-from tests.optimizer.drifting import engine, rows
+from tests.optimizer.drifting import engine, reviews, rows
 
 KEYS = {"A": 2_000, "B": 2_000, "C": 2_000}
 STEPS = 20
@@ -50,3 +50,15 @@ def test_with_more_effort_there_are_more_reviews() -> None:
 def test_an_effort_that_is_no_share_is_refused(effort: object) -> None:
     with pytest.raises(ms.QueryError, match="effort is"):
         engine("ABC").optimize("q", effort=effort)  # type: ignore[arg-type]
+
+
+def test_a_review_that_confirms_a_better_plan_is_not_put_off() -> None:
+    """The first one finds it, the second one, as soon as it is due, moves the query there."""
+    keys = {"A": 300, "B": 300, "C": 9_000}
+    made = engine("ABC", "((A B) C)")
+    made.optimize("q", review="500 milliseconds", effort=0.001, horizon="10 minutes")
+    for step in range(6):
+        made.push(rows(step, keys, rate=3_000))
+    decided = reviews(made.events)
+    assert [event.decision for event in decided[:2]] == ["stay", "switch"]
+    assert decided[1].step == decided[0].step + 1

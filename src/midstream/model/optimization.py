@@ -82,9 +82,9 @@ class Optimization:
 
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review and
     `reviewed_in` its step, `plan` what ran then, and `comparisons` what had been counted by then; `work` is what the
-    queries had done by then and `price` what the review took, both foreseen in nanoseconds. `memory` is the policy's,
-    which `policy` wrote. A `pinned` query keeps its plan. `decision`, `reason` and the running plan's cost, `foreseen`
-    and `real`, are those of the last review.
+    queries had done by then and `price` what the review took, both foreseen in nanoseconds; the price is 0 where the
+    next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
+    `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
     """
 
     settings: OptimizerSettings | None = None

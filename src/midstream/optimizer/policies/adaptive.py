@@ -121,7 +121,9 @@ class Adaptive(Policy):
             return Decision(None, _good_enough(review.running, cheapest), encode(replace(ledger, beaten=0)))
         ledger = replace(ledger, beaten=ledger.beaten + 1)
         if reason := self._too_early(review, ledger, first[0]):
-            return Decision(None, reason, encode(ledger))
+            # Where moves between these plans have not paid, the reviews that must agree may take their time.
+            urgent = ledger.bar(review.running.plan, first[0].plan) <= 1.0
+            return Decision(None, reason, encode(ledger), urgent)
         carried = ((*one, price) for one in chain([first], better) if (price := review.predict(one[0].plan)))
         best, gain, price = next(carried, (*first, None))
         if price is None:

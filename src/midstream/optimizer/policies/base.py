@@ -78,11 +78,15 @@ class Review:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values."""
+    """What a policy decides: the plan to go to, None to stay; why; and what it is to remember, as JSON values.
+
+    `urgent`: the next review decides, and is not put off until the work of the queries has paid for it.
+    """
 
     plan: str | None
     reason: str
     memory: Mapping[str, Any] = field(default_factory=dict)
+    urgent: bool = False
 
 
 class Policy(ABC):

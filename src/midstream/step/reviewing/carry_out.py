@@ -94,7 +94,7 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
         work=work(draft.manifest, one),
-        price=reviewing.price,
+        price=0.0 if decision.urgent else reviewing.price,
         policy=one.settings.policy,
         memory=dict(decision.memory),
         decision=decided,
