@@ -51,8 +51,7 @@ def test_no_result_of_the_engine_is_lost_or_doubled(objects: bool) -> None:
     happened: Counter[str] = Counter()
     for seed in range(SEEDS):
         happened.update(check(seed, objects).happened)
-    often = {what for what, times in happened.items() if times >= 3}
-    assert often >= LEAST, happened
+    assert happened.keys() >= LEAST, happened
 
 
 @pytest.mark.parametrize(("seed", "objects"), [(253, True), (258, True), (502, True), (196, False), (495, False)])
