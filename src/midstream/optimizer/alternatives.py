@@ -151,13 +151,14 @@ def cost_model(
 ) -> CostModel:
     """What plans cost by an objective; weights and unit costs that are given take the place of its own.
 
-    Operations take so many times their unit costs as `slowness` says.
+    Operations take so many times their unit costs as `slowness` says. That counts where work is weighed against bytes;
+    else it would change no order, and what is decided shall not depend on what a host has measured.
     """
     given = {name: float(weight) for name, weight in weights.items()}
     of_objective = PLAN_OBJECTIVES[objective]
-    return CostModel(
-        slowed(units_from_json(units or {}), slowness), replace(of_objective, **given) if given else of_objective
-    )
+    weighed = replace(of_objective, **given) if given else of_objective
+    costs = units_from_json(units or {})
+    return CostModel(slowed(costs, slowness) if weighed.work and weighed.memory else costs, weighed)
 
 
 def _weighed(one: Ranked) -> WeighedPlan:
