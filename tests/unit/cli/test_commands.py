@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from midstream.checkpoint.command_log import CommandLog
 from midstream.cli.main import main
 from midstream.model.command import Command
 from midstream.step.commands.add_query import AddQuery
@@ -154,9 +155,9 @@ def test_waiting_shows_a_refusal_as_failure(
 ) -> None:
     append = type(job.commands).append
 
-    def drop_first(log: object, command: object) -> int:
-        append(log, DropQuery("pairs"))  # somebody else was quicker
-        return append(log, command)
+    def drop_first(log: CommandLog, command: Command, taken: int = 0) -> int:
+        append(log, DropQuery("pairs"), taken)  # somebody else was quicker
+        return append(log, command, taken)
 
     monkeypatch.setattr(type(job.commands), "append", drop_first)
     with job.running():
