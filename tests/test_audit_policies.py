@@ -11,7 +11,7 @@ from benchmarks.optimizer.contestants import every_policy
 from benchmarks.optimizer.scenarios import SCENARIOS
 from midstream.lab.discovery import figures
 from midstream.optimizer.discovery import policies
-from tests.optimizer.test_policies import CASES, test_it_keeps_every_answer_and_to_what_is_allowed
+from tests.optimizer import test_policies as conformance
 
 SECTION_B = {"static", "random", "eddy", "sel_lambda_chart", "lambda_chart", "adaptive"}
 """What OM compares, and ours: the systems page's section B."""
@@ -28,9 +28,9 @@ def drawn(name: str) -> list[str]:
 
 def cases(name: str) -> int:
     """How many random cases the conformance suite draws for a policy."""
-    marked = test_it_keeps_every_answer_and_to_what_is_allowed.pytestmark
+    marked = conformance.test_it_keeps_every_answer_and_to_what_is_allowed.pytestmark
     names = next(list(mark.args[1]) for mark in marked if mark.name == "parametrize")
-    return CASES if name in names else 0
+    return conformance.CASES if name in names else 0
 
 
 def kinds(name: str) -> set[str]:

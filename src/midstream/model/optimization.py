@@ -53,6 +53,11 @@ class OptimizerSettings:
         """What a decision on the number of lanes does."""
         return self.mode if self.lanes is None else self.lanes
 
+    @property
+    def looks_at_lanes(self) -> bool:
+        """Whether the number of lanes is anything to decide on."""
+        return self.lanes_mode != "off"
+
 
 OFF = OptimizerSettings(mode="off")
 """The settings of a job that was begun before there was an optimizer."""

@@ -36,7 +36,7 @@ def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> M
     if manifest.lanes != lanes_before:
         load = LaneLoad(load.workers, load.interval, rescaled=manifest.step)
         trend = trend if trend.set == manifest.lanes else LaneTrend(bar=trend.bar)
-    if timing is not None and manifest.optimizer.lanes_mode != "off":
+    if timing is not None and manifest.optimizer.looks_at_lanes:
         load = replace(load, workers=timing.workers, interval=timing.interval)
         if timing.interval is None:
             load = replace(load, took=())
@@ -63,7 +63,7 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
 def is_watched(manifest: Manifest) -> bool:
     """Whether there may be something to decide: a host has said what it has, and steps are due or lanes several."""
     load = manifest.lane_optimization.load
-    watched = manifest.optimizer.lanes_mode != "off" and load.workers > 0
+    watched = manifest.optimizer.looks_at_lanes and load.workers > 0
     return watched and (manifest.lanes > 1 or load.interval is not None)
 
 
