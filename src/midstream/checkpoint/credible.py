@@ -16,8 +16,8 @@ def credible(manifest: Manifest, place: str) -> Manifest:
     """The manifest as it is; raises `CheckpointError` where this program cannot have written it.
 
     What a manifest names becomes part of paths: its job, its epochs, the files that a step has staged and what they
-    are of. The names of
-    chunks are checked by the store, and those of queries and streams are made fit for paths where they are used.
+    are of. The names of chunks are checked by the store, and those of queries and streams are made fit for paths where
+    they are used.
     """
     names = filter(None, (manifest.job, *(epoch.token for epoch in manifest.epochs)))
     staged = [(kind, name, file) for kind, name, file, *_ in manifest.published.get("files", ())]
