@@ -10,8 +10,10 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
+from midstream.job.folders import Folders
+from midstream.job.outputs import Outputs
 from midstream.model import time_line
-from midstream.model.errors import CheckpointError, UndeliveredError, WriteError
+from midstream.model.errors import CheckpointError, LostCheckpointError, UndeliveredError, WriteError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.state.store.local import LocalStorage
@@ -25,8 +27,8 @@ def few_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(time_line, "EPOCHS_KEPT", 3)
 
 
-def engine(place: Path, sink: object = None) -> ms.Engine:
-    found = ms.Engine(checkpoint=place / "checkpoint")
+def engine(place: Path, sink: object = None, *, take_over: bool = False) -> ms.Engine:
+    found = ms.Engine(checkpoint=place / "checkpoint", take_over=take_over)
     for name in "AB":
         found.create_stream(name, DDL, timestamp="ts")
     found.add_query("pairs", SQL, sink=sink or ms.sinks.files(place / "out"))  # type: ignore[arg-type]
@@ -173,3 +175,17 @@ def test_an_engine_that_cannot_be_made_lets_go_of_the_checkpoint(
         with pytest.raises(ZeroDivisionError):
             engine(tmp_path)
     engine(tmp_path).close()
+
+
+def test_who_goes_back_and_is_overtaken_takes_nothing_of_the_next_driver_out(tmp_path: Path) -> None:
+    with engine(tmp_path) as running:
+        for number in range(2):
+            running.push(step(number))
+    folders = Folders(str(tmp_path / "checkpoint"))
+    with folders.manifests.rewound(0) as begun:
+        with engine(tmp_path, take_over=True) as other:
+            for number in range(1, 4):
+                other.push(step(number))
+        with pytest.raises(LostCheckpointError):
+            Outputs(folders, {}).forget_after(begun)
+    assert in_sink(tmp_path) == answers(4)
