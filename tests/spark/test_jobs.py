@@ -267,3 +267,20 @@ def test_a_table_of_every_type_goes_through(spark: SparkSession, tmp_path: Path)
         first = found.slice(0, 1).to_pylist()[0]
         assert first["list"] == [first["i"], None] and first["m"] == [("m", str(first["i"]))]
     assert isinstance(found, pa.Table)
+
+
+def test_sources_are_opened_under_the_settings_of_a_job(spark: SparkSession, tmp_path: Path) -> None:
+    """Spark's other file manager writes a twin of checksums, and is slow: it would cost every batch a quarter second.
+
+    The user's session has its own settings again once the job has started.
+    """
+    setting = "spark.sql.streaming.checkpointFileManagerClass"
+    before = spark.conf.get(setting, None)
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    run = job(spark, place, STREAMS, {"pairs": PAIRS}, {}, lanes=1).start({"processingTime": "0 seconds"})
+    assert spark.conf.get(setting, None) == before
+    until_taken(run, place, 0)
+    run.stop()
+    logs = [path for path in place.checkpoint.rglob("sources/*/*") if path.is_file()]
+    assert logs and not [path for path in logs if path.suffix == ".crc"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,12 @@ from midstream.spark.sources import JobStream, needs
 Fold = Callable[[DataFrame, int], None]
 """What Spark calls with each micro-batch and its number."""
 
+_OPENING = "Initializing"
+"""How Spark's word for a query begins whose sources are not open yet."""
+
+_LOOK_AGAIN = 0.005
+"""Seconds."""
+
 
 @dataclass(frozen=True)
 class Feed:
@@ -37,12 +44,18 @@ class Feed:
             return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]))
 
     def start(self, frame: DataFrame, fold: Fold) -> StreamingQuery:
-        """Have `fold` called with each micro-batch of a union."""
+        """Have `fold` called with each micro-batch of a union.
+
+        Comes back when Spark has opened the sources, for file sources take their settings from the session then.
+        """
         writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.log.folder)
         if self.trigger:
             writer = writer.trigger(**self.trigger)
         with settings(self.session, QUERY_SETTINGS):
-            return writer.start()
+            query = writer.start()
+            while query.isActive and query.status["message"].startswith(_OPENING):
+                time.sleep(_LOOK_AGAIN)
+        return query
 
     @property
     def interval(self) -> float | None:
