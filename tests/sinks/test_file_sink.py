@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -46,3 +47,25 @@ def test_what_cannot_be_moved_out_of_the_way_is_an_error(tmp_path: Path) -> None
     blocked.rmdir()
     sink.commit(given)
     assert sink.has_all(given.stamp, given.files)
+
+
+@pytest.mark.parametrize("tasks_ended", [True, False])
+@pytest.mark.parametrize("left", ["job~first~lane-0-broken-off.parquet", ".lane-0.parquet.1.tmp"])
+def test_what_a_broken_off_attempt_has_left_does_not_go_with_the_step(
+    tmp_path: Path, left: str, tasks_ended: bool
+) -> None:
+    sink = FileSink(str(tmp_path / "sink"))
+    given = replace(staged(sink, tmp_path, 0, ROWS), tasks_ended=tasks_ended)
+    Path(given.staging.storage.place(left)).touch()
+    sink.commit(given)
+    assert [path.name for path in (tmp_path / "sink" / "step=00000000").iterdir()] == ["job~first~lane-0.parquet"]
+
+
+def test_what_a_version_has_staged_that_did_not_stamp_it_gets_the_stamp(tmp_path: Path) -> None:
+    sink = FileSink(str(tmp_path / "sink"))
+    given = staged(sink, tmp_path, 0, ROWS)
+    file = replace(given.staging, prefix="").write("lane-1", ROWS)
+    given.staging.storage.remove(given.files)
+    sink.commit(replace(given, files=(file,), tasks_ended=True))
+    assert [path.name for path in (tmp_path / "sink" / "step=00000000").iterdir()] == ["job~first~lane-1.parquet"]
+    assert sink.has_all(given.stamp, (file,))

@@ -49,7 +49,7 @@ class EngineCheckpoint:
         self.folders = Folders(located(place), durable)
         refuse_other_host(self.folders.manifests.latest(), EMBEDDED, self.folders.root)
         self._writer = Writer.take(self.folders.manifests, take_over=take_over)
-        self.outputs = Outputs(self.folders, {})
+        self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
         self._begun: Manifest | None = None

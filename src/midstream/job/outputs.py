@@ -47,12 +47,14 @@ class Outputs:
     """The outputs of a job and the sinks they go to.
 
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
-    `frames` makes what the host hands to functions.
+    `frames` makes what the host hands to functions; `tasks_end` says whether all tasks of a step have ended when it is
+    committed.
     """
 
     folders: Folders
     sinks: dict[str, Sink]
     frames: Frames | None = None
+    tasks_end: bool = False
     _ready: frozenset[JobOutput] = field(default=frozenset(), init=False)
 
     def open(self) -> None:
@@ -157,7 +159,7 @@ class Outputs:
         for output, files in by_output.items():
             sink = self._staged_for(output, manifest)
             staging = self._staging(output, sink).of(line.stamp(step))
-            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames))
+            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end))
             staging.storage.remove(files)
 
     def clear(self, manifest: Manifest) -> None:

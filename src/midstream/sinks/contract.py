@@ -31,14 +31,15 @@ class Staging:
 
     storage: Storage
     format: str = "parquet"
+    prefix: str = ""
 
     def of(self, stamp: Stamp) -> Staging:
-        """The part for one step: no two drivers, and no two steps, ever write to one place."""
-        return replace(self, storage=self.storage.at(staged_in(stamp)))
+        """The part for one step, whose stamp its files bear: no two drivers or steps ever write to one place."""
+        return replace(self, storage=self.storage.at(staged_in(stamp)), prefix=stamp_prefix(stamp))
 
     def write(self, stem: str, table: pa.Table) -> str:
         """Write a table to a new file, in a task; the file's name. Raises `SinkError` where that fails."""
-        file = f"{stem}.{self.format}"
+        file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
         return file
 
@@ -50,6 +51,15 @@ class Staging:
 def staged_in(stamp: Stamp) -> str:
     """The folder of a step in the staging folder; before there were epochs, steps were right in it."""
     return "/".join(filter(None, (stamp.epoch, f"step={stamp.step:08d}")))
+
+
+def stamp_prefix(stamp: Stamp) -> str:
+    """How the names of the files of a step begin.
+
+    >>> stamp_prefix(Stamp("job", "1c0f", 12))
+    'job~1c0f~'
+    """
+    return f"{stamp.job}~{stamp.epoch}~"
 
 
 def step_of(folder: str) -> int:
@@ -66,7 +76,8 @@ def step_of(folder: str) -> int:
 class StagedStep:
     """What a step has staged for a sink; `name` is the query's, `files` are those of the attempts that count.
 
-    `line` is the time line of the job: whether what the sink has already is of a step that counts.
+    `line` is the time line of the job: whether what the sink has already is of a step that counts. `tasks_ended` says
+    that no task is left which may still write beside the files.
     """
 
     name: str
@@ -75,6 +86,7 @@ class StagedStep:
     staging: Staging
     files: tuple[str, ...]
     frames: Frames | None = field(default=None, compare=False)
+    tasks_ended: bool = False
 
     @property
     def stamp(self) -> Stamp:

@@ -1,8 +1,8 @@
 """A sink of files: a folder a step, each put in place at once and only once.
 
-Tasks write into `_staging`, which readers of the folder pass over. When the step is committed, the files that its
-manifest lists are gathered, under names that say whose step it is, and the gathering is renamed to `step=N`. Whatever
-interrupts this, doing it again ends it.
+Tasks write into `_staging`, which readers of the folder pass over, under names that say whose step it is. When the step
+is committed, the files that its manifest lists are gathered, and the gathering is renamed to `step=N`; where they are
+alone in their folder, and no task may write another, that folder is. Whatever interrupts this, doing it again ends it.
 
 On an object store, where nothing is renamed, the store copies each file to its name in `step=N`: a reader sees whole
 files, but may see the first of a step before the last.
@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
-from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, step_of
+from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, stamp_prefix, step_of
 from midstream.sinks.formats import FORMATS
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
@@ -78,14 +78,10 @@ class FileSink(Sink):
         if not storage.renames_folders:
             self._copy(storage, staged)
             return
-        folder = f"{STAGING}/{staged_in(staged.stamp)}"
-        ready = f"{folder}.ready"
         for _ in range(ATTEMPTS):
             if self._has(storage, staged):
                 return
-            for file in staged.files:
-                self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
-            if not storage.move_folder(ready, final):
+            if not storage.move_folder(self._whole(storage, staged), final):
                 storage.tidy(final)  # What somebody began to write there and did not end is in the way.
         if not self._has(storage, staged):
             raise _in_the_way(storage, staged.step)
@@ -185,6 +181,18 @@ class FileSink(Sink):
         """Whose step is in its folder; versions that knew no epochs did not say."""
         return next((_stamp_of(name, step) for name in storage.names(_folder(step))), None)
 
+    def _whole(self, storage: Storage, staged: StagedStep) -> str:
+        """The folder that has all files of the step and nothing else."""
+        folder = f"{STAGING}/{staged_in(staged.stamp)}"
+        if staged.tasks_ended:
+            found = {name for name, _ in storage.walk(folder)}  # Also what writes that were broken off have left.
+            if found == {f"{folder}/{_stamped(file, staged)}" for file in staged.files}:
+                return folder
+        ready = f"{folder}.ready"
+        for file in staged.files:
+            self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
+        return ready
+
     @staticmethod
     def _gather(storage: Storage, staged: StagedStep, source: str, target: str) -> None:
         try:
@@ -232,4 +240,5 @@ def _stamped(file: str, staged: StagedStep) -> str:
 
 
 def _named(file: str, stamp: Stamp) -> str:
-    return f"{stamp.job}~{stamp.epoch}~{file}"
+    """The name of a staged file in place; versions before staged it without the stamp."""
+    return f"{stamp_prefix(stamp)}{file.removeprefix(stamp_prefix(stamp))}"
