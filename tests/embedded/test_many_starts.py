@@ -182,7 +182,8 @@ def test_who_goes_back_and_is_overtaken_takes_nothing_of_the_next_driver_out(tmp
         for number in range(2):
             running.push(step(number))
     folders = Folders(str(tmp_path / "checkpoint"))
-    with folders.manifests.rewound(0) as begun:
+    with folders.manifests.rewinding(0) as rewinding:
+        begun = rewinding.publish()
         with engine(tmp_path, take_over=True) as other:
             for number in range(1, 4):
                 other.push(step(number))

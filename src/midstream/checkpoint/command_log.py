@@ -13,7 +13,10 @@ from midstream.state.store.disk import seal, unseal
 from midstream.state.store.places import Place, storage_at
 
 COMMANDS_KEPT = 1_000
-_COMMAND = re.compile(r"\d+\.json")
+MISSING_AT_MOST = 10_000
+"""Numbers without a file among the commands that wait; each of them is looked for, lest one be passed over."""
+
+_COMMAND = re.compile(r"(\d{9}|[1-9]\d{9,})\.json", re.ASCII)
 
 
 class CommandLog:
@@ -54,9 +57,8 @@ class CommandLog:
 
     def after(self, number: int) -> tuple[tuple[int, Command], ...]:
         """The commands with greater numbers, in order."""
-        newest = max(_numbers(self.storage.names_after("", _name(number))), default=0)
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
-        found = ((later, self.read(later)) for later in range(number + 1, newest + 1))
+        found = ((later, self.read(later)) for later in range(number + 1, self.newest_after(number) + 1))
         return tuple((later, command) for later, command in found if command is not None)
 
     def tidy(self, taken: int) -> None:
@@ -79,6 +81,21 @@ class CommandLog:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             message = f"the file does not read as a command: {error!r}"
             raise CheckpointError(message, place=place, remedy=remedy) from error
+
+    def newest_after(self, number: int) -> int:
+        """The number of the last command after another; raises where more of those between are missing than users
+        withdraw, for each is looked for.
+        """
+        there = [one for one in _numbers(self.storage.names_after("", _name(number))) if one > number]
+        newest = max(there, default=number)
+        missing = newest - number - len(there)
+        if missing > MISSING_AT_MOST:
+            raise CheckpointError(
+                f"command {newest} is there, but {missing} before it are not",
+                place=self.storage.place(_name(newest)),
+                remedy="restore those before it, or remove the file and give the command again",
+            )
+        return newest
 
     def numbers(self) -> list[int]:
         """The numbers of the commands that are there, in no order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -18,7 +19,7 @@ _FILE = re.compile(r"(?:(\d+)-)?(\d+)\.jsonl")
 JsonObject = dict[str, Any]
 
 
-class StepLog:
+class StepLog(ABC):
     """JSON objects noted by steps. A file bears the epoch and the step it is of, so that a driver which has lost the
     checkpoint overwrites nothing; what steps have left that do not count is passed over.
     """
@@ -58,25 +59,61 @@ class StepLog:
         except FileNotFoundError:  # removed between the listing and the reading
             return []
         try:
-            return [json.loads(line) for line in lines if line.strip()]
+            found = [json.loads(line) for line in lines if line.strip()]
+            if not all(map(self._is_noted, found)):
+                raise ValueError("another object than the log has")
+            return found
         except (ValueError, RecursionError) as error:
             what, remedy = self._damaged(name)
             raise CheckpointError(
                 f"{what} do not read: {type(error).__name__}", place=self._storage.place(name), remedy=remedy
             ) from error
 
+    @staticmethod
+    @abstractmethod
+    def _is_noted(value: Any) -> bool:
+        """Whether it is what steps note."""
+
+    @abstractmethod
     def _damaged(self, name: str) -> tuple[str, str]:
         """What a file has that does not read, and what to do about it."""
+
+    def _files(self) -> dict[str, tuple[int, int]]:
+        names = self._storage.names()
+        return {name: (int(found[1] or 0), int(found[2])) for name in names if (found := _FILE.fullmatch(name))}
+
+
+class FilesRead(StepLog):
+    """Which files of a stream the steps of an embedded job have read.
+
+    >>> from midstream.state.store.local import LocalStorage
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     log = FilesRead(LocalStorage(folder))
+    ...     log.write(7, TimeLine("j"), ["/in/a.parquet"])
+    ...     log.by_file(TimeLine("j"), last=7)
+    {'/in/a.parquet': 7}
+    """
+
+    def write(self, step: int, line: TimeLine, files: Iterable[str]) -> None:
+        """Write what a step has read."""
+        self.note(step, line, ({"file": file} for file in files))
+
+    def by_file(self, line: TimeLine, last: int) -> dict[str, int]:
+        """Each file that was read up to a step, with the last step that did."""
+        return {note["file"]: step for step, notes in self.by_step(line, last) for note in notes}
+
+    @staticmethod
+    def _is_noted(value: Any) -> bool:
+        return isinstance(value, dict) and isinstance(value.get("file"), str)
+
+    def _damaged(self, name: str) -> tuple[str, str]:
         before = int(name.removesuffix(".jsonl").rpartition("-")[2]) - 1
         return (
             "the notes of files that were read",
             f"restore the file, or do its step again: midstream rewind CKPT {before}; where it is only removed, the "
             "files that its step has read are read again",
         )
-
-    def _files(self) -> dict[str, tuple[int, int]]:
-        names = self._storage.names()
-        return {name: (int(found[1] or 0), int(found[2])) for name in names if (found := _FILE.fullmatch(name))}
 
 
 class EventLog(StepLog):
@@ -91,6 +128,10 @@ class EventLog(StepLog):
     ...     list(log.read(TimeLine("j"), last=7))
     [{'event': 'lanes_rescaled', 'step': 7, 'old': 1, 'new': 2}]
     """
+
+    @staticmethod
+    def _is_noted(value: Any) -> bool:
+        return isinstance(value, dict) and isinstance(value.get("event"), str) and isinstance(value.get("step"), int)
 
     def _damaged(self, name: str) -> tuple[str, str]:
         return "the events", "remove the file: the events of its step are then missing, nothing else"

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from midstream.checkpoint.epochs import Epochs
+from midstream.checkpoint.epochs import EpochClaim, Epochs
 from midstream.checkpoint.manifest_file import manifest_of, written
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
@@ -48,6 +48,29 @@ class _Entry:
         epoch, step = manifest.epochs[-1].number, manifest.step
         time = 1 + max((one.time for one in before if (one.epoch, one.step) == (epoch, step)), default=-1)
         return _Entry(epoch, step, time, f"{epoch:06d}-{step:012d}{f'~{time:04d}' if time else ''}.json")
+
+
+@dataclass(frozen=True)
+class Rewinding:
+    """A log that is about to go back to the `target`, which gives up the manifests `later` that are whole."""
+
+    log: ManifestLog
+    claim: EpochClaim
+    target: Manifest
+    later: tuple[Manifest, ...]
+
+    def publish(self) -> Manifest:
+        """Go back: the target becomes the newest manifest, in the epoch of the claim; the manifest."""
+        step, kept = self.target.step, self.log.steps()
+        newest = max(kept)
+        known = {epoch.number: epoch for one in (self.target, *self.later) for epoch in one.epochs}
+        target = replace(self.target, epochs=tuple(known[number] for number in sorted(known)))
+        abandoned = newest if newest > step else None
+        begun = target.in_epoch(Epoch(self.claim.number, self.claim.token, step + 1, abandoned, min(kept)))
+        self.log.add(begun)
+        self.log.epochs.check(self.claim.number)
+        self.log.forget_older(begun)
+        return begun
 
 
 class ManifestLog:
@@ -89,18 +112,30 @@ class ManifestLog:
         return Path(self.storage.url)
 
     def publish(self, manifest: Manifest) -> None:
-        """Make this the newest manifest.
+        """Make this the newest manifest, and `forget_older`: for a log that nobody else may have taken over.
 
-        Publishing a step again in the same epoch replaces it. Manifests older than the newest `keep`, and those that do
-        not count, are removed once the new one stands. Raises `SinkError` where it cannot be written; then the log is
-        as before.
+        Publishing a step again in the same epoch replaces it. Raises `SinkError` where it cannot be written; then the
+        log is as before.
         """
+        self.add(manifest)
+        self.forget_older(manifest)
+
+    def add(self, manifest: Manifest) -> None:
+        """Make this the newest manifest, and remove nothing."""
         entry = _Entry.to_publish(manifest, self._tried)
         # A step that failed may be in place or arrive late, and the one before be published once more after it.
         self._tried = (*(one for one in self._tried if one.step >= entry.step - 1), entry)
+        self._own = None if self._own is None else [*self._own, entry]
         self.storage.write(entry.name, written(manifest))
         self._remember({**self._seen, entry: manifest})
-        # The step is done: what cannot be cleaned away now is tried again with the next.
+
+    def forget_older(self, manifest: Manifest) -> None:
+        """Remove manifests older than the newest `keep`, and those that do not count, once the manifest stands that was
+        added last. What cannot be removed now is tried again with the next.
+
+        Only for who still has the log, for what he takes for the oldest another driver may just go back to.
+        """
+        entry = self._tried[-1]
         with suppress(MidstreamError, FileNotFoundError):
             everything = sorted({*self._found(), entry})
             kept = self._counting(everything, manifest.time_line)[-self._keep :]
@@ -116,28 +151,23 @@ class ManifestLog:
         Raises `CheckpointError`, and changes nothing, where that step is not kept or its manifest is damaged, and
         `HeldCheckpointError` where a job writes the checkpoint, unless that is to be taken over.
         """
-        with self.rewound(step, take_over=take_over) as manifest:
-            return manifest
+        with self.rewinding(step, take_over=take_over) as rewinding:
+            return rewinding.publish()
 
     @contextmanager
-    def rewound(self, step: int, *, savepoint: Manifest | None = None, take_over: bool = False) -> Iterator[Manifest]:
-        """Go back, and hold the checkpoint until the end of the context: no job starts before the sinks follow.
+    def rewinding(
+        self, step: int, *, savepoint: Manifest | None = None, take_over: bool = False
+    ) -> Iterator[Rewinding]:
+        """Hold the checkpoint in order to go back: until the end of the context no job starts, and none does a step.
 
-        A `savepoint` has the manifest of a step that may no longer be kept.
+        So what is looked at before `Rewinding.publish` stays as it was seen, and the sinks follow after it. A
+        `savepoint` has the manifest of a step that may no longer be kept.
         """
         if savepoint is None:
             self.read(step)
         claim = self.epochs.claim(take_over=take_over)
         try:
-            target, kept = savepoint or self.read(step), self.steps()
-            newest = max(kept)
-            known = {epoch.number: epoch for one in (target, *self.readable_after(step)) for epoch in one.epochs}
-            target = replace(target, epochs=tuple(known[number] for number in sorted(known)))
-            abandoned = newest if newest > step else None
-            begun = target.in_epoch(Epoch(claim.number, claim.token, step + 1, abandoned, min(kept)))
-            self.publish(begun)
-            self.epochs.check(claim.number)
-            yield begun
+            yield Rewinding(self, claim, savepoint or self.read(step), self.readable_after(step))
         finally:
             self.epochs.release(claim)
 

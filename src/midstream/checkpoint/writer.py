@@ -40,8 +40,9 @@ class Writer:
         """Publish the manifest of a step. When this returns the step is done; raises `LostCheckpointError` where
         another driver has taken over: then it is not, or that driver will deliver it.
         """
-        self.manifests.publish(manifest)
+        self.manifests.add(manifest)
         self.check()
+        self.manifests.forget_older(manifest)
 
     def check(self) -> None:
         """Raise `LostCheckpointError` if another driver has taken over."""

@@ -131,7 +131,7 @@ class FileJob:
         newest = self._engine.manifest
         return {
             name: dict.fromkeys(newest.published.get(READ, {}).get(name, ()), newest.step)
-            | {note["file"]: at for at, notes in log.by_step(newest.time_line, newest.step) for note in notes}
+            | log.by_file(newest.time_line, newest.step)
             for name, log in self._notes.items()
         }
 
@@ -140,9 +140,10 @@ class FileJob:
         newest = self._engine.manifest
         if newest.step == self._noted:
             return
-        for name, files in newest.published.get(READ, {}).items():
+        for name, log in self._notes.items():
+            files = newest.published.get(READ, {}).get(name, ())
             if not self._read[name].keys().isdisjoint(files):  # Otherwise they are forgotten already.
-                self._notes[name].note(newest.step, newest.time_line, ({"file": file} for file in files))
+                log.write(newest.step, newest.time_line, files)
         self._noted = newest.step
 
     def _forget_files(self) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 from urllib.parse import quote
 
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.event_log import EventLog, StepLog
+from midstream.checkpoint.event_log import EventLog, FilesRead
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.manifest import Manifest
@@ -76,9 +76,9 @@ class Folders:
         """Where the results of a query go that was given no sink."""
         return f"{self.root}/results/{folder_name(query)}"
 
-    def sources(self, stream: str) -> StepLog:
+    def sources(self, stream: str) -> FilesRead:
         """Which files of a stream's folder the steps have read, where that is not Spark's to know."""
-        return StepLog(self.storage.at(f"sources/{folder_name(stream)}"))
+        return FilesRead(self.storage.at(f"sources/{folder_name(stream)}"))
 
     def scratch(self, query: str) -> Storage:
         """Where a query's results are staged, unless its sink has them elsewhere."""

@@ -116,6 +116,7 @@ class OpenCheckpoint:
             raise CheckpointError("a saved engine is one step", place=self.url, remedy="copy its folder instead")
         self._folders.savepoints.add(name, manifest)
         try:
+            self._refuse_if_gone(manifest)
             if not self._folders.is_remote:  # There the manifest carries it.
                 keep_log(self._folders.spark, name, manifest.step)
         except BaseException:
@@ -143,12 +144,13 @@ class OpenCheckpoint:
                 place=self.url,
                 remedy="fork it: midstream fork CKPT NAME NEW",
             )
-        later = self._manifests.readable_after(number)
         outputs = Outputs(self._folders, {})
-        outputs.check_forget(savepoint or self._manifests.read(number), later)
-        with self._manifests.rewound(number, savepoint=savepoint, take_over=take_over) as manifest:
-            functions = outputs.forget_after(manifest, later)
-        return WentBack(number, tuple(one.step for one in later), functions)
+        # What refuses now need not take the checkpoint from a driver; only once it is taken nobody writes any more.
+        outputs.check_forget(savepoint or self._manifests.read(number), self._manifests.readable_after(number))
+        with self._manifests.rewinding(number, savepoint=savepoint, take_over=take_over) as rewinding:
+            outputs.check_forget(rewinding.target, rewinding.later)
+            functions = outputs.forget_after(rewinding.publish(), rewinding.later)
+        return WentBack(number, tuple(one.step for one in rewinding.later), functions)
 
     def fork(self, step: Step, new: str | os.PathLike[str], sinks: Mapping[str, Any] | None = None) -> str:
         """Begin another job where a step of this one ended, in a checkpoint of its own; the new job's id.
@@ -183,6 +185,18 @@ class OpenCheckpoint:
                 target.sources(stream).note(at, forked.time_line, noted)
         target.manifests.publish(forked)
         return forked.job
+
+    def _refuse_if_gone(self, manifest: Manifest) -> None:
+        """Raise where the step of a savepoint that is being made is kept no more.
+
+        A sweep that looked before the savepoint was there spares what kept manifests list: so the chunks stay if the
+        manifest was one of them until now, and may be swept in a moment if it was not.
+        """
+        stamp = manifest.time_line.stamp(manifest.step)
+        if manifest.step not in self.steps or not self.manifest().time_line.has(stamp):
+            raise CheckpointError(
+                f"step {manifest.step} is not kept any more", place=self.url, remedy="name a newer step"
+            )
 
     @cached_property
     def _folders(self) -> Folders:

@@ -14,10 +14,11 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.event_log import EventLog
+from midstream.checkpoint.event_log import EventLog, FilesRead
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.job.doctor import examine
 from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.model import allowed_operators
@@ -28,6 +29,7 @@ from midstream.sinks import FileSink
 from midstream.state.store.disk import seal, unseal
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
+from midstream.step.commands.drop_query import DropQuery
 
 SCHEMA = "k BIGINT, ts TIMESTAMP"
 SQL = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS"
@@ -287,3 +289,56 @@ def test_nothing_in_the_package_unpickles_or_evaluates() -> None:
 def test_an_honest_checkpoint_is_none_of_this(saved: Path) -> None:
     assert Checkpoint.open(saved).report().queries["q"].name == "q"
     assert json.loads(json.dumps(encode(Epoch(1, "0a1b2c3d", 0))))["token"] == "0a1b2c3d"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("read", ["a"]),
+        ("read", {"A": "/in/a.parquet"}),
+        ("read", {"A": [7]}),
+        ("files", {"results": 1}),
+        ("files", [["results", ["q"], "x", 1]]),
+        ("declared", {}),
+        ("declared", {"lanes": None, "queries": {"q": "SELECT"}}),
+        ("declared", {"lanes": "2", "queries": {}}),
+        ("host", ["spark"]),
+        ("spark", {"texts": []}),
+        ("spark", {"texts": {}, "objects": {"metadata": "../../outside"}}),
+        ("events", [1]),
+        ("late", [1]),
+    ],
+)
+def test_what_no_job_publishes_is_refused(saved: Path, key: str, value: Any) -> None:
+    rewrite(saved, lambda manifest: manifest.update(published={**manifest["published"], key: value}))
+    with pytest.raises(ms.CheckpointError, match=r"publishe|leads elsewhere"):
+        Checkpoint.open(saved).manifest()
+
+
+@pytest.mark.parametrize("field", ["step", "last_command", "lanes"])
+@pytest.mark.parametrize("number", ["1", 10**30, -(10**30), 1.5, None, [1]])
+def test_numbers_that_no_job_comes_to_are_refused(saved: Path, field: str, number: object) -> None:
+    rewrite(saved, lambda manifest: manifest.update({field: number}))
+    with pytest.raises(ms.CheckpointError, match=field.replace("_", " ")):
+        Checkpoint.open(saved).manifest()
+
+
+@pytest.mark.parametrize("number", [10**7, 10**18, 10**100])
+def test_a_command_far_beyond_the_others_ends_with_a_message(saved: Path, number: int) -> None:
+    log = CommandLog(saved / "commands")
+    log.append(DropQuery("q"))
+    (saved / "commands" / f"{number:09d}.json").write_bytes(seal(encode(DropQuery("q"))))
+    with pytest.raises(ms.CheckpointError, match=rf"command {number} is there, but {number - 2} before it are not"):
+        log.after(0)
+    found = [one for one in examine(saved, repair=True).findings if one.check == "commands"]
+    assert [one.mend is not None for one in found] == [True]
+    assert log.after(0) == ((1, DropQuery("q")),), "the doctor has moved it away"
+
+
+@pytest.mark.parametrize("note", ["7", "[]", '{"file": 7}', "{}"])
+def test_notes_of_another_shape_are_refused(tmp_path: Path, note: str) -> None:
+    (tmp_path / "000000-000000000003.jsonl").write_text(f"{note}\n")
+    with pytest.raises(ms.CheckpointError, match="do not read"):
+        FilesRead(LocalStorage(tmp_path)).by_file(TimeLine(""), 3)
+    with pytest.raises(ms.CheckpointError, match="do not read"):
+        list(EventLog(LocalStorage(tmp_path)).read(TimeLine(""), 3))

@@ -75,6 +75,21 @@ def test_a_manifest_of_a_driver_that_was_overtaken_does_not_count(log: ManifestL
     ]
 
 
+def test_a_driver_that_was_overtaken_removes_nothing(log: ManifestLog) -> None:
+    first = Writer.take(log)
+    begun = first.begin(small(0))
+    for step in range(1, 5):
+        first.commit(replace(begun, step=step))
+    Writer.take(ManifestLog(log.root, keep=4), take_over=True)
+    (log.root / ".000002-000000000004.json.other-1-2.tmp").write_text("half, by the other driver")
+    before = {path.name: path.read_bytes() for path in log.root.iterdir()}
+    with pytest.raises(LostCheckpointError):
+        first.commit(replace(begun, step=5))
+    after = {path.name: path.read_bytes() for path in log.root.iterdir()}
+    assert after.pop("000001-000000000005.json")
+    assert after == before
+
+
 def in_epoch(step: int, job: str = "j") -> Manifest:
     return replace(small(step, job), epochs=(Epoch(1, "first", 0),))
 

@@ -11,8 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.epochs import EpochClaim, Epochs
+from midstream.checkpoint.savepoints import Savepoints
 from midstream.cli.main import main
+from midstream.job.folders import Folders
+from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink
+from midstream.state.sweep import sweep
 
 SQL = "SELECT A.k, A.v AS a, B.v AS b FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"
 SECOND = 1_000_000
@@ -231,3 +236,55 @@ def test_what_a_sink_cannot_take_back_is_not_given_up(tmp_path: Path, monkeypatc
         assert content(tmp_path) == before
     run(ckpt, range(4, 5), sink)
     assert ms.open(ckpt).steps[-1] == 4
+
+
+def test_what_a_sink_cannot_take_back_since_the_claim_is_not_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `take_over` the job does steps until the checkpoint is claimed."""
+    ckpt, sink = tmp_path / "ckpt", tmp_path / "sink"
+    with start(ckpt, sink) as engine:
+        for step in range(4):
+            engine.push(rows(step))
+        claim = Epochs.claim
+
+        def push_before(epochs: Epochs, *, take_over: bool = False) -> EpochClaim:
+            engine.push(rows(4))
+            return claim(epochs, take_over=take_over)
+
+        def refuse_step_4(self: FileSink, name: str, step: int, given_up: object = None) -> None:
+            if self.has(4):
+                raise ms.SinkError("step 4 stays", place=self.path, remedy="take its rows out by hand")
+
+        monkeypatch.setattr(Epochs, "claim", push_before)
+        monkeypatch.setattr(FileSink, "check_forget", refuse_step_4)
+        with pytest.raises(ms.SinkError, match="step 4 stays"):
+            ms.open(ckpt).rewind(1, take_over=True)
+    monkeypatch.undo()
+    assert ms.open(ckpt).steps[-1] == 4
+    assert run(ckpt, range(5, 6), sink)
+
+
+def test_a_savepoint_of_a_step_that_is_kept_no_more_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep that looked before the savepoint was there takes its chunks right after it has seen them all."""
+    ckpt, add = tmp_path / "ckpt", Savepoints.add
+    with start(ckpt) as engine:
+        for step in range(12):
+            engine.push(rows(step))
+        opened = ms.open(ckpt)
+        oldest = opened.steps[0]
+        folders = Folders(str(ckpt))
+
+        def add_while_the_job_goes_on(self: Savepoints, name: str, manifest: Manifest) -> None:
+            for step in range(12, 14):
+                engine.push(rows(step))
+            kept = folders.kept()
+            add(self, name, manifest)
+            sweep(folders.chunks, kept)
+
+        with monkeypatch.context() as context:
+            context.setattr(Savepoints, "add", add_while_the_job_goes_on)
+            with pytest.raises(ms.CheckpointError, match="is not kept any more"):
+                opened.savepoint("old", oldest)
+        assert opened.savepoints == {}
+        assert opened.savepoint("new", opened.steps[0]) in opened.steps

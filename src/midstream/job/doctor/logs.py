@@ -41,7 +41,13 @@ def commands(patient: Patient) -> Iterator[Finding]:
         except CheckpointError as error:
             name = f"commands/{error.place.rpartition('/')[2]}"
             yield Finding("commands", error.message, error.place, error.remedy, mend=patient.aside(name))
-    for number in sorted(set(range(taken + 1, max(numbers, default=0))) - set(numbers)):
+    try:
+        newest_number = log.newest_after(taken)
+    except CheckpointError as error:
+        name = f"commands/{error.place.rpartition('/')[2]}"
+        yield Finding("commands", error.message, error.place, error.remedy, mend=patient.aside(name))
+        return
+    for number in sorted(set(range(taken + 1, newest_number)) - set(numbers)):
         yield Finding(
             "commands",
             f"command {number} is missing",
