@@ -21,7 +21,7 @@ LAYERS = (
     {"runtime"},
     {"operators"},
     {"optimizer"},
-    {"migration", "sharing"},
+    {"migration", "ring", "sharing"},
     {"step"},
     {"explain", "checkpoint", "sinks"},
     {"job"},
@@ -34,7 +34,7 @@ LAYERS = (
 
 MOST_LINES = 400
 
-PURE_ROOMS = {"model", "plan", "runtime", "operators", "optimizer", "migration", "sharing", "step", "lab"}
+PURE_ROOMS = {"model", "plan", "runtime", "operators", "optimizer", "migration", "ring", "sharing", "step", "lab"}
 IMPURE_MODULES = {"time", "random", "secrets", "uuid", "threading", "asyncio"}
 
 

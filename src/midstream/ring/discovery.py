@@ -1,0 +1,19 @@
+"""The spreadings, found by looking."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import midstream.ring.spreadings as room
+from midstream.model.discovery import discover
+from midstream.ring.spreading import Spreading
+
+
+@lru_cache(maxsize=1)
+def spreadings() -> dict[str, Spreading]:
+    """Every spreading of the room and of other packages (entry points of `midstream.spreadings`), in order of name.
+
+    >>> list(spreadings())
+    ['atr', 'ctr', 'hash_hops', 'lanes', 'one_lane', 'psp', 'psp_d', 'psp_i']
+    """
+    return discover(room, Spreading, "midstream.spreadings")

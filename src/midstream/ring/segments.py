@@ -1,0 +1,24 @@
+"""Segments: event time cut into equal lengths, which is how the replicating spreadings divide streams (Wang §15.1)."""
+
+from __future__ import annotations
+
+from midstream.model.errors import PlanError
+from midstream.ring.columns import Words
+from midstream.ring.deployment import Deployment
+
+
+def check_segment(deployment: Deployment) -> None:
+    """Raise where a segment is shorter than the widest window: rows would be copied to more than their neighbours."""
+    widest = max(deployment.windows.values())
+    if deployment.segment < max(widest, 1):
+        raise PlanError(
+            f"a segment of {deployment.segment} us is shorter than the widest window, {widest} us",
+            place="segment",
+            remedy=f"name at least {max(widest, 1)}",
+        )
+
+
+def bounds(deployment: Deployment, segments: Words) -> tuple[Words, Words]:
+    """The first and the last event time of these segments."""
+    low = segments * deployment.segment
+    return low, low + deployment.segment - 1

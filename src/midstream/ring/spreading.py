@@ -1,0 +1,37 @@
+"""The contract of a way to spread a join: the nodes that keep a row, and the nodes that a partial result visits."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+from midstream.ring.columns import Copies, Partials, StreamRows, Visits
+from midstream.ring.deployment import Deployment
+
+
+class Spreading(ABC):
+    """One way of spreading a join over nodes; found by discovery; no other file knows its name.
+
+    Only base rows are kept. A new row begins as a partial result of one source, and visits the other sources one after
+    the other, in the order that its own source has. For every order that `check` lets pass, every partial result meets
+    every row of the next source that lies within `Deployment.joinable`, and agrees with it in all key classes, at
+    **exactly one** of its visits, and no other row at more than one. That is all that an exact answer needs; which
+    rows have come when is the host's affair, and the same for every spreading.
+
+    Pure: equal arguments, equal nodes, on every machine.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
+        """The nodes that keep each row of this source."""
+
+    @abstractmethod
+    def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
+        """The nodes at which each partial result looks for its next source, `label`, and the event times it meets."""
+
+    def check(self, deployment: Deployment, orders: Sequence[Sequence[str]]) -> None:
+        """Raise a `PlanError` where the join cannot be spread so; an order is the sources as one's rows visit them."""
+        return

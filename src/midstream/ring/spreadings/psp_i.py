@@ -1,0 +1,31 @@
+"""PSP-I: the ring of time slices with several moments in flight (interleaved processing, Wang §12.4).
+
+A row that has moved on stays at the node where an earlier probe will still look for it. Each probe meets what lies
+between its own start and end marks: the bounds of its visit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from typing_extensions import override
+
+from midstream.ring.columns import Copies, Partials, StreamRows, Visits
+from midstream.ring.deployment import Deployment
+from midstream.ring.spreading import Spreading
+from midstream.ring.spreadings.psp import slice_of, visits_at
+
+
+class PspI(Spreading):
+    """Home by age at every moment in flight; visits by the slices of the partial result's own moment."""
+
+    name = "psp_i"
+
+    @override
+    def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
+        moments = deployment.moments
+        nodes = [slice_of(deployment, label, moment - rows.ts) for moment in moments]
+        return Copies.distinct(np.tile(np.arange(len(rows)), len(moments)), np.concatenate(nodes), deployment.nodes)
+
+    @override
+    def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
+        return visits_at(deployment, partials, label, partials.moment)
