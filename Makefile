@@ -15,7 +15,7 @@ help: ## this list
 venv: ## the virtual environment .venv with the pinned set
 	@scripts/ensure_venv.sh
 
-demo: venv ## flights of 2013 through Spark, plans changed in mid-run, the answer checked against DuckDB
+demo: venv ## flights of 2013 through Spark, plans changed by hand and by the optimizer, checked against DuckDB
 	@$(with_java) $(bin)/midstream demo --out build/demo
 
 check: venv ## lint and types

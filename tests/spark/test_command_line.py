@@ -80,9 +80,12 @@ def test_a_short_demo_ends_equal(tmp_path: Path, drivers: ForkedDrivers) -> None
     done = drivers.run("midstream", "demo", "--out", tmp_path / "demo", "--weeks", "4", "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
-    assert report["equal"] and [act["act"] for act in report["acts"]] == ["late_together", "lost_in_weather"]
+    acts = {act["act"]: act for act in report["acts"]}
+    assert report["equal"] and list(acts) == ["late_together", "lost_in_weather", "late_in_the_heat"]
     for act in report["acts"]:
         assert act["rows"] == act["expected_rows"] > 0
         assert len(act["phases"]) == 2 and act["phases"][1]["plan"] != act["phases"][0]["plan"]
         assert act["phases"][0]["comparisons"] == act["phases"][0]["old_plan_comparisons"]
         assert act["phases"][1]["comparisons"] < act["phases"][1]["old_plan_comparisons"]
+    decided = [review for review in acts["late_in_the_heat"]["reviews"] if review["decision"] == "switch"]
+    assert [review["chosen"] for review in decided] == [acts["late_in_the_heat"]["phases"][1]["plan"]]

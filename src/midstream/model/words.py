@@ -38,6 +38,16 @@ def span_text(microseconds: int) -> str:
     return next(f"{microseconds // size} {unit}" for unit, size in UNITS if microseconds % size == 0)
 
 
+def rough_span_text(seconds: float) -> str:
+    """A length of time to three digits, in a unit that a reader can picture.
+
+    >>> rough_span_text(9.68e6), rough_span_text(7_200), rough_span_text(90), rough_span_text(0.25)
+    ('112 days', '2 h', '90 s', '0.25 s')
+    """
+    unit, size = next((one for one in (("days", 86_400), ("h", 3_600), ("s", 1)) if seconds >= 2 * one[1]), ("s", 1))
+    return f"{seconds / size:.3g} {unit}"
+
+
 def window_text(kind: str, size: int) -> str:
     """A window of so many microseconds (`range`) or so many rows (`rows`).
 

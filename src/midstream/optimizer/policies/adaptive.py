@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from math import ceil
+from math import ceil, isclose
 
 from typing_extensions import override
 
 from midstream.model.codec import decode, encode
+from midstream.model.words import rough_span_text
 from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCost, WeighedPlan
 
 SECOND = 1_000_000
@@ -210,8 +211,8 @@ class Adaptive(Policy):
             return ""
         needs = f"{bar:g} times " if bar > 1 else ""
         return (
-            f"{best.plan} surely saves {_amount(review, gain * horizon)} in the next {horizon:.3g} s, which is not "
-            f"more than {needs}the {_amount(review, price.work)} that {price.strategy} costs"
+            f"{best.plan} surely saves {_amount(review, gain * horizon)} in the next {rough_span_text(horizon)}, which "
+            f"is not more than {needs}the {_amount(review, price.work)} that {price.strategy} costs"
         )
 
     def _why(self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost) -> str:
@@ -221,11 +222,11 @@ class Adaptive(Policy):
             foreseen = _amount(review, switch.foreseen * switch.seconds)
             before = (
                 f"the last switch did not pay, its balance is {_amount(review, switch.balance)} in "
-                f"{switch.seconds:.3g} s that were to save {foreseen}: "
+                f"{rough_span_text(switch.seconds)} that were to save {foreseen}: "
             )
         return before + (
             f"saves {_share(review.running, best):.0%}, surely {_amount(review, gain * horizon)} in the next "
-            f"{horizon:.3g} s, for {_amount(review, price.work)} by {price.strategy}"
+            f"{rough_span_text(horizon)}, for {_amount(review, price.work)} by {price.strategy}"
         )
 
 
@@ -235,9 +236,9 @@ def _share(running: WeighedPlan, best: WeighedPlan) -> float:
 
 def _amount(review: Review, cost: float) -> str:
     """A cost in words: time where plans are weighed by nothing but work."""
-    return (
-        f"{cost / 1e6:.3g} ms of work" if review.running.cost == review.running.work else f"{cost:.3g} of weighed cost"
-    )
+    # Costs are compared, and kept, without their last bits.
+    is_work = isclose(review.running.cost, review.running.work, rel_tol=1e-9)
+    return f"{cost / 1e6:.3g} ms of work" if is_work else f"{cost:.3g} of weighed cost"
 
 
 def _good_enough(running: WeighedPlan, best: WeighedPlan) -> str:

@@ -19,7 +19,7 @@ from midstream.step.draft import Draft
 from midstream.step.reviewing.affordable import work
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
-from midstream.step.reviewing.review import SHOWN, Reviewing, shown
+from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
 from midstream.step.reviewing.turns import due, query_time
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
@@ -204,7 +204,7 @@ def figures(reviewing: Reviewing) -> dict[str, Any]:
     """What was known: rates and rows of the sources, the cost foreseen and the real one, as the objective counts it."""
     known: Mapping[str, Any] = reviewing.estimate.statistics.sources
     return {
-        "foreseen": round(reviewing.running.cost),
-        "real": None if (real := reviewing.review.real) is None else round(real),
-        "sources": {alias: {"rate": round(one.rate, 3), "rows": round(one.rows, 1)} for alias, one in known.items()},
+        "foreseen": significant(reviewing.running.cost),
+        "real": None if (real := reviewing.review.real) is None else significant(real),
+        "sources": {alias: {"rate": significant(one.rate), "rows": round(one.rows, 1)} for alias, one in known.items()},
     }

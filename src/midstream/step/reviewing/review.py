@@ -169,10 +169,19 @@ def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, 
     """A plan as an event shows it."""
     return {
         "plan": weighed.plan,
-        "cost": round(weighed.cost),
-        "low": round(weighed.low),
-        "high": round(weighed.high),
+        "cost": significant(weighed.cost),
+        "low": significant(weighed.low),
+        "high": significant(weighed.high),
         "memory": round(weighed.memory),
         "share": round(weighed.cost / running.cost, 4) if running.cost else None,
         "why": why,
     }
+
+
+def significant(value: float) -> float:
+    """A figure to four digits, as events show it: a slow stream's costs are small fractions of a nanosecond a second.
+
+    >>> significant(0.0123456), significant(987654.3)
+    (0.01235, 987700.0)
+    """
+    return float(f"{value:.4g}")

@@ -1,0 +1,125 @@
+"""What the demo says of an act: on the screen, and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from midstream.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    from midstream.demo.acts import Act
+    from midstream.demo.check import AnswerCheck
+    from midstream.demo.flights import Span
+    from midstream.demo.performance import Performance
+
+BEFORE, AFTER = 2, 2
+"""So many reviews are shown before one that moves the query, and after it."""
+
+
+def show_act(
+    act: Act, span: Span, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, float], folder: Path
+) -> None:
+    """Write what happened in an act, and how DuckDB judges the answer.
+
+    `rehearsals` are the seconds of its steps without Spark, by the optimizer's mode.
+    """
+    if act.new_plan is None:
+        _show_reviews(span, figures)
+    _show_phases(act, span, figures)
+    if rehearsals:
+        say(
+            f"Without Spark the same steps take {rehearsals['auto']:.2f} s, the optimizer's reviews included, and "
+            f"{rehearsals['off']:.2f} s where it is off and {act.old_plan} is kept."
+        )
+    print_table("most often", verdict.columns, verdict.highlights)
+    judgement = (
+        "equal to" if verdict.equal else f"NOT EQUAL ({verdict.missing:,} missing, {verdict.surplus:,} too many) to"
+    )
+    say(
+        f"{verdict.rows:,} rows in {folder / 'results'} after {figures.seconds:.0f} seconds: "
+        f"{judgement} DuckDB's {verdict.expected_rows:,}."
+    )
+
+
+def _show_reviews(span: Span, figures: Performance) -> None:
+    """Write what the optimizer found before it moved the query, when it did, and thereafter."""
+    switched = [i for i, review in enumerate(figures.reviews) if review.decision == "switch"]
+    shown = [
+        review
+        for i, review in enumerate(figures.reviews)
+        if any(switch - BEFORE <= i <= switch + AFTER for switch in switched)
+    ]
+    plans = list(dict.fromkeys(phase.plan for phase in figures.phases))
+    rows = [
+        (
+            _begin(span, review.step),
+            review.plan,
+            *(review.foreseen.get(plan) for plan in plans),
+            review.real,
+            review.decision,
+        )
+        for review in shown
+    ]
+    say(
+        f"The optimizer looks after this query (mode auto): in {len(switched)} of {len(figures.reviews)} reviews it "
+        "decided for another plan. Work foreseen by plan, and the real work of the one that ran, in nanoseconds for a "
+        "second of flights:"
+    )
+    print_table("", ("review", "runs by", *(f"foreseen {plan}" for plan in plans), "real", "decision"), rows)
+    for i in switched:
+        review = figures.reviews[i]
+        begin = _begin(span, review.step)
+        say(f"Proposed on {begin}: {review.chosen} instead of {review.plan}. Why: {review.reason}.")
+
+
+def _begin(span: Span, step: int) -> str:
+    return span.dates(step, step).split(" to ")[0]
+
+
+def _show_phases(act: Act, span: Span, figures: Performance) -> None:
+    """Write what each plan did beside what the first one would have, and what the changes of plan cost."""
+    rows = [
+        (
+            span.dates(phase.first, phase.last),
+            phase.plan,
+            phase.rows_in,
+            phase.rows_out,
+            phase.comparisons,
+            phase.old_plan_comparisons,
+        )
+        for phase in figures.phases
+    ]
+    print_table("", ("2013", "plan", "rows in", "rows out", "comparisons", f"under {act.old_plan}"), rows)
+    for switch, after in zip(figures.switches, figures.phases[1:], strict=True):
+        say(
+            f"On {_begin(span, after.first)} the running query was carried from {switch.old} to {switch.new} by "
+            f"{switch.strategy}; moving its state took {switch.comparisons:,} comparisons, foreseen were "
+            f"{switch.foreseen:,.0f}."
+        )
+        share = 1 - after.comparisons / max(after.old_plan_comparisons, 1)
+        say(f"It saved {share:.0%} of the comparisons that {act.old_plan} would have made. {act.why}")
+
+
+def act_as_json(
+    act: Act, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, float], folder: Path
+) -> dict[str, Any]:
+    """The same for a program."""
+    from midstream.demo.play import QUERY
+
+    return {
+        "act": act.name,
+        "question": act.question,
+        "query": QUERY,
+        "sql": act.sql,
+        "checkpoint": str(folder / "checkpoint"),
+        "results": str(folder / "results"),
+        "equal": verdict.equal,
+        "rows": verdict.rows,
+        "expected_rows": verdict.expected_rows,
+        "highlights": [dict(zip(verdict.columns, row, strict=True)) for row in verdict.highlights],
+        "seconds_without_spark": rehearsals,
+        **asdict(figures),
+    }

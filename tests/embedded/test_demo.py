@@ -1,0 +1,61 @@
+"""The demo's act that the optimizer looks after, without Spark: the flights drift, and the plan changes unasked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from midstream.cli.demo_act import show_act
+from midstream.demo.acts import LATE_IN_THE_HEAT as ACT
+from midstream.demo.check import AnswerCheck
+from midstream.demo.flights import prepare, read_streams
+from midstream.demo.performance import Performance, performance
+from midstream.demo.play import rehearse
+
+HEAT_LAST = "((D L) W)"
+
+
+@pytest.fixture(scope="module", params=[4, 53])
+def weeks(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def streams() -> dict[str, pa.Table]:
+    read = read_streams()
+    return {name: read[name] for name in ACT.streams}
+
+
+@pytest.fixture(scope="module")
+def figures(streams: dict[str, pa.Table], weeks: int, tmp_path_factory: pytest.TempPathFactory) -> Performance:
+    replays = prepare(streams, tmp_path_factory.mktemp("input"), ACT.span(weeks))
+    kept = rehearse(ACT, replays, "off").steps
+    return performance(ACT.old_plan, rehearse(ACT, replays, "auto").events, kept, 0.0)
+
+
+def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Performance) -> None:
+    before, after = figures.phases
+    assert (before.plan, after.plan) == (ACT.old_plan, HEAT_LAST)
+    assert before.comparisons == before.old_plan_comparisons
+    assert after.comparisons < 0.2 * after.old_plan_comparisons
+    (decided,) = [review for review in figures.reviews if review.decision == "switch"]
+    assert (decided.step, decided.chosen) == (after.first, HEAT_LAST)
+    assert decided.foreseen[HEAT_LAST] < decided.foreseen[ACT.old_plan] and decided.real is not None
+
+
+def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
+    before, after = figures.phases
+    cold = [review for review in figures.reviews if review.step < after.first]
+    assert len(cold) > 2 and {(review.plan, review.decision) for review in cold} == {(before.plan, "stay")}
+
+
+def test_the_screen_shows_what_was_proposed_and_why(
+    figures: Performance, weeks: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = AnswerCheck(1, 1, 0, 0, (), ())
+    show_act(ACT, ACT.span(weeks), figures, verdict, {"auto": 1.0, "off": 2.0}, tmp_path)
+    said = capsys.readouterr().out
+    assert f"{HEAT_LAST} instead of {ACT.old_plan}. Why: saves" in said and "ms of work by" in said
+    assert "It saved" in said and f"foreseen {HEAT_LAST}" in said
