@@ -10,6 +10,7 @@ from midstream.job.opened import OpenCheckpoint
 from midstream.migration.discovery import strategies
 from midstream.model import events
 from midstream.model.allowed_operators import allow_operators
+from midstream.model.allowed_sources import allow_sources
 from midstream.model.errors import (
     CheckpointError,
     HeldCheckpointError,
@@ -52,6 +53,7 @@ __all__ = [
     "UndeliveredError",
     "UserOperator",
     "allow_operators",
+    "allow_sources",
     "events",
     "open",
     "results_stream",

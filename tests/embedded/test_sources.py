@@ -12,8 +12,9 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.engine.folder_source import FolderSource
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import parse_job
+from midstream.language.job_file import SourceSpec, parse_job
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
@@ -337,3 +338,9 @@ def test_results_that_there_are_not(tmp_path: Path, options: str, words: str) ->
     with pytest.raises(ms.MidstreamError, match=words):
         job(tmp_path / "second", tmp_path / "first", tmp_path / "again", "midstream", options)
     assert not (tmp_path / "second").exists()
+
+
+def test_a_bound_of_files_that_is_no_number_is_refused() -> None:
+    spec = SourceSpec("csv", "in", "k BIGINT", "k", 0, None, {"maxFilesPerTrigger": "many"})
+    with pytest.raises(ms.InputError, match=r"maxFilesPerTrigger is no whole number \(at \[streams.A\]\)"):
+        FolderSource.of("A", spec, None)

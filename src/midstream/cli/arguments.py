@@ -33,6 +33,12 @@ AllowOperator = Annotated[
     list[str] | None,
     typer.Option("--allow-operator", metavar="MODULE:CLASS", help="A user's operator that may run; may be repeated."),
 ]
+AllowSource = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-source", metavar="FORMAT[:OPTION]", help="A format of Spark that the job file may use; repeatable."
+    ),
+]
 
 
 def sql_text(sql: str) -> str:

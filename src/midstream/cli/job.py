@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def job_of(session: Any, file: JobFile) -> Job:
     from midstream.spark.declared import arrow_schema, declared_schema
     from midstream.step.reviewing.settings import declared_optimizer
 
+    check_sources(file)
     given: dict[str, Any] = {} if file.patience is None else {"patience": file.patience}
     job: Job = ms.Job(session, checkpoint=file.checkpoint, lanes=file.lanes, sharing=file.sharing, **given)
     for name, spec in file.streams.items():
@@ -52,6 +54,12 @@ def job_of(session: Any, file: JobFile) -> Job:
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)
     return job
+
+
+def check_sources(file: JobFile) -> None:
+    """Raise an `InputError` where a stream is of a format, or has an option, that Spark may not be asked for."""
+    for name, spec in file.streams.items():
+        check_source(spec.format, spec.options, f"[streams.{name}]")
 
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AllowOperator, AsJson
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.savepoint import TakeOver
@@ -52,6 +52,7 @@ def run(
     ] = Host.SPARK,
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
+    allow_source: AllowSource = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
@@ -59,16 +60,19 @@ def run(
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
     commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. A checkpoint stays with the
     engine that it was begun with. Users' operators run only where --allow-operator names them, or an installed package
-    declares them.
+    declares them; formats and options of Spark that load code or touch other files only where --allow-source does.
     """
+    from midstream.cli.job import check_sources
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file
     from midstream.model.allowed_operators import allow_operators
+    from midstream.model.allowed_sources import allow_sources
     from midstream.operators.user_operator import OperatorSpec
     from midstream.sharing.discovery import scheme
 
     job = read_job_file(job_file)
     allow_operators(*(allow_operator or ()))
+    allow_sources(*(allow_source or ()))
     for query in job.queries.values():
         if query.operator is not None:
             OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
@@ -77,6 +81,7 @@ def run(
     if engine is Host.EMBEDDED:
         report = _run_embedded(job, pause, _threads(cores, master), take_over, as_json)
     else:
+        check_sources(job)
         trigger = {"availableNow": True} if once else {"processingTime": interval}
         report = _run(job, trigger, cores, master, take_over, as_json)
     if as_json:

@@ -13,6 +13,8 @@ import midstream as ms
 from midstream.cli.job import _read, job_of
 from midstream.cli.main import main
 from midstream.language.job_file import SourceSpec, parse_job
+from midstream.model import allowed_sources
+from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
 
 
@@ -132,3 +134,55 @@ def test_a_job_file_with_a_scheme_that_is_not_there_starts_no_spark(
     assert main(["run", str(path)]) == 2
     error = " ".join(capsys.readouterr().err.split())
     assert f"unknown sharing 'some' (at {path}, sharing). Remedy: use one of: auto, cpu_opt" in error
+
+
+HOSTILE = {
+    "jdbc": 'format = "jdbc"\noptions = { url = "jdbc:h2:mem:;INIT=RUNSCRIPT FROM \'x\'", driver = "org.h2.Driver" }',
+    "a class": 'format = "com.evil.Source"',
+    "a class of Spark": 'format = "org.apache.spark.sql.execution.datasources.jdbc.JdbcRelationProvider"',
+    "a Python source": 'format = "python"',
+    "a socket": 'format = "socket"\noptions = { host = "10.0.0.1", port = 22 }',
+    "files removed": 'format = "parquet"\npath = "/home"\noptions = { cleanSource = "delete" }',
+    "in capitals": 'format = "PARQUET"\npath = "/home"\noptions = { CLEANSOURCE = "delete" }',
+    "files moved": 'format = "csv"\npath = "/home"\noptions = { sourceArchiveDir = "/tmp/x" }',
+    "a file system": 'format = "csv"\npath = "evil://x"\noptions = { "fs.evil.impl" = "com.evil.FileSystem" }',
+    "another path": 'format = "csv"\npath = "in"\noptions = { path = "/etc/passwd" }',
+    "a schema's URL": 'format = "avro"\npath = "in"\noptions = { avroSchemaUrl = "file:///etc/passwd" }',
+    "a login": 'format = "kafka"\noptions = { "kafka.sasl.jaas.config" = "com.sun.JndiLoginModule" }',
+    "an interceptor": 'format = "kafka"\noptions = { "kafka.interceptor.classes" = "com.evil.Interceptor" }',
+    "a token's URL": 'format = "kafka"\noptions = { "kafka.sasl.oauthbearer.token.endpoint.url" = "file:///x" }',
+}
+
+
+@pytest.fixture
+def nothing_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(allowed_sources, "_ALLOWED", set())
+
+
+@pytest.mark.usefixtures("nothing_allowed")
+@pytest.mark.parametrize("stream", HOSTILE.values(), ids=HOSTILE)
+def test_spark_hears_nothing_of_a_hostile_source(stream: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ms, "Job", MagicMock(), raising=False)
+    session = MagicMock()
+    file = parse_job(f'checkpoint = "c"\n[streams.A]\ntimestamp = "ts"\n{stream}')
+    with pytest.raises(InputError, match=r"by the job file alone.*\[streams.A\].*--allow-source "):
+        job_of(session, file)
+    assert session.mock_calls == []
+
+
+@pytest.mark.usefixtures("nothing_allowed")
+def test_a_source_that_the_program_allows_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started = MagicMock(side_effect=InputError("it was started", place="here", remedy="none"))
+    monkeypatch.setattr("midstream.cli.run._run", started)
+    path = tmp_path / "job.toml"
+    options = 'options = { "kafka.sasl.jaas.config" = "x" }'
+    path.write_text(f'checkpoint = "c"\n[streams.A]\nformat = "kafka"\n{options}\ntimestamp = "timestamp"\n')
+    assert main(["run", str(path)]) == 2
+    assert "--allow-source kafka:kafka.sasl.jaas.config" in "".join(capsys.readouterr().err.split("\n"))
+    started.assert_not_called()
+    main(["run", str(path), "--allow-source", "kafka:kafka.sasl.jaas.config"])
+    started.assert_called_once()
+    ms.allow_sources("delta")
+    check_source("delta", ["whatever"], "")
