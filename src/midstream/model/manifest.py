@@ -54,6 +54,10 @@ class ChunkRef(EncodedOnce):
         """The chunk where a store has put it; `replace` takes its time, and this is done for every chunk."""
         return ChunkRef(name, self.rows, bytes, checksum, self.first, self.lifetimes, self.born, self.slice, self.alive)
 
+    def listed_as(self, slice: int, born: tuple[int, int], alive: int) -> ChunkRef:
+        """The chunk as a chain lists it."""
+        return ChunkRef(self.name, self.rows, self.bytes, self.checksum, self.first, self.lifetimes, born, slice, alive)
+
 
 @dataclass(frozen=True)
 class StateListing:

@@ -41,12 +41,12 @@ class Ranges:
     def blocks(self) -> Iterator[tuple[Indices, Indices]]:
         """The pairs (left index, right index) in ascending order of the left index, in blocks."""
         counts = np.maximum(self.end - self.start, 0)
-        total = np.cumsum(counts)
+        total = counts.cumsum()
         pairs = int(total[-1]) if len(total) else 0
         if pairs <= BLOCK:
             if pairs:
-                left = np.repeat(np.arange(len(counts)), counts)
-                yield left, np.arange(pairs) + np.repeat(self.start - (total - counts), counts)
+                left = np.arange(len(counts)).repeat(counts)
+                yield left, np.arange(pairs) + (self.start - (total - counts)).repeat(counts)
             return
         begin = 0
         while begin < len(counts):
@@ -75,7 +75,7 @@ def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
         low, high = int(haystack[0]), int(haystack[-1])
         if high - low < DENSE * min(len(haystack), FEW * len(needles)):
             return _counted_ranges(needles.view(np.int64), haystack.view(np.int64), low, high)
-    return Ranges(np.searchsorted(haystack, needles, "left"), np.searchsorted(haystack, needles, "right"))
+    return Ranges(haystack.searchsorted(needles, "left"), haystack.searchsorted(needles, "right"))
 
 
 def _counted_ranges(needles: Indices, haystack: Indices, low: int, high: int) -> Ranges:

@@ -57,7 +57,8 @@ class SourceOperator(Operator):
         arrived = lane.input(self.spec.input)
         lineage = self.spec.lineage
         chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, lane.clock.step)
-        names = [n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns]
+        # In the order of chunks made of others, so that these are put together as they are.
+        names = sorted(n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns)
         delta = lane.base(self.spec).append(chosen.select(names))
         tested = arrived.num_rows * self.filters
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))

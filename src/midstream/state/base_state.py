@@ -131,8 +131,7 @@ class BaseState:
         """Store the step's rows, compact, and list the chunks; `live` counts the rows alive, new ones included."""
         assert self.rows is not None
         new = self.rows.new
-        runs = [self._thinned(run, bounds) for run in self._trim(self.old, bounds)]
-        runs = [run for run in runs if run.batch.num_rows]
+        runs = [run for run in self._thinned(self._trim(self.old, bounds), bounds) if run.batch.num_rows]
         if new.batch.num_rows:
             runs = [*runs, new]
         # The bounds of these chunks tell the rate of a stream, so small ones are left apart.
@@ -153,10 +152,13 @@ class BaseState:
             lifetimes = self.combinations(run.batch, run.first).lifetimes()
         return store_chunk(store, name, run.batch, first=run.first, lifetimes=dict(lifetimes))
 
-    def _thinned(self, run: RowRun, bounds: Mapping[Clock, int]) -> RowRun:
-        """The run without its dead rows, once they are most of it; queries that share rows let some go early."""
+    def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
+        """The runs without their dead rows, once they are most of one; queries that share rows let some go early."""
         if self.spec.lineage is None or len(self.spec.lineage.filters) < 2:
-            return run
+            return runs
+        return [self._thinned_run(run, bounds) for run in runs]
+
+    def _thinned_run(self, run: RowRun, bounds: Mapping[Clock, int]) -> RowRun:
         if run.ref is not None and is_alive(run.ref, bounds):
             return run
         mask = self._alive(run, bounds)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,11 @@ class Combinations:
     valid_to: Mapping[Clock, Words]
 
     def __len__(self) -> int:
+        return self.count
+
+    @cached_property
+    def count(self) -> int:
+        """How many they are; asked so often in a small step that it is kept."""
         for words in self.refs.values():
             return len(words)
         raise ValueError("combinations have sources")
@@ -41,7 +47,11 @@ class Combinations:
     def take(self, which: Selector) -> Combinations:
         """The combinations at these indices, under this mask or in this slice."""
         at = indices(which) if isinstance(which, np.ndarray) else which
-        return self._map(lambda words: words[at])
+        return Combinations(
+            {label: words[at] for label, words in self.refs.items()},
+            {clock: words[at] for clock, words in self.valid_from.items()},
+            {clock: words[at] for clock, words in self.valid_to.items()},
+        )
 
     def alive(self, bounds: Mapping[Clock, int]) -> npt.NDArray[np.bool_] | None:
         """Which combinations a row that may still come can join; None when all of them."""
@@ -65,17 +75,10 @@ class Combinations:
             return {}
         return {clock: (int(ends.min()), int(ends.max())) for clock, ends in self.valid_to.items()}
 
-    def _map(self, change: Callable[[Words], Words]) -> Combinations:
-        return Combinations(
-            {label: change(words) for label, words in self.refs.items()},
-            {clock: change(words) for clock, words in self.valid_from.items()},
-            {clock: change(words) for clock, words in self.valid_to.items()},
-        )
-
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
     """The indices that a mask chooses; indexing by them is several times faster than by the mask."""
-    return np.flatnonzero(which) if which.dtype == np.bool_ else np.asarray(which, np.int64)
+    return which.nonzero()[0] if which.dtype == np.bool_ else np.asarray(which, np.int64)
 
 
 def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:

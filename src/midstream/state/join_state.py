@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -168,7 +167,7 @@ def _listed(ref: ChunkRef, slice: int, born: tuple[int, int], alive: int) -> Chu
     """A chunk as it is listed in a chain."""
     if (ref.slice, ref.born, ref.alive) == (slice, born, alive):
         return ref
-    return replace(ref, slice=slice, born=born, alive=alive)
+    return ref.listed_as(slice, born, alive)
 
 
 def _stored(store: ChunkStore, name: str, run: SortedRun) -> ChunkRef:

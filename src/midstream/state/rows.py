@@ -78,9 +78,12 @@ _POOL = pa.system_memory_pool()
 
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
     """The rows of all batches with the columns of these names, in order; NULL where a batch is older than a column."""
-    kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
-    schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
-    table = pa.Table.from_batches([_shaped(batch, schema) for batch in batches], schema=schema)
+    schema = batches[0].schema
+    if schema.names != names or any(batch.schema != schema for batch in batches):
+        kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
+        schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
+        batches = [_shaped(batch, schema) for batch in batches]
+    table = pa.Table.from_batches(batches, schema=schema)
     return (table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], schema)])[0]
 
 
@@ -149,9 +152,10 @@ class BaseRows:
 
     def _column(self, run: RowRun, name: str) -> pa.Array:
         """The column of a run; NULLs where its rows were stored before any query read that column."""
-        at = run.batch.schema.get_field_index(name)
-        if at >= 0:
-            return run.batch.column(at)
+        try:
+            return run.batch.column(name)
+        except KeyError:
+            pass
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
         return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
 

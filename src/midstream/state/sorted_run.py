@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -31,7 +31,7 @@ class SortedRun:
     left_out: int = 0
 
     def __len__(self) -> int:
-        return len(self.combinations)
+        return self.combinations.count
 
     def take(self, which: Selector) -> SortedRun:
         """The combinations at these ascending indices, under this mask or in this slice; they are of no chunk."""
@@ -67,18 +67,26 @@ def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     mask = run.combinations.alive(bounds)
     if mask is None:
         return run
-    return replace(run.take(mask), ref=ref, left_out=run.left_out)
+    left = run.take(mask)
+    return SortedRun(left.codes, left.combinations, ref, run.left_out)
 
 
 def is_alive(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
     """Whether no row of a chunk is past its lifetime on any clock."""
-    lifetimes = ref.lifetimes
-    return all(lifetimes[clock][0] >= bound for clock, bound in bounds.items() if clock in lifetimes)
+    for clock, bound in bounds.items():
+        ends = ref.lifetimes.get(clock)
+        if ends is not None and ends[0] < bound:
+            return False
+    return True
 
 
 def is_dead(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
     """Whether every row of a chunk is past its lifetime on some clock."""
-    return any(ref.lifetimes[c][1] < bounds[c] for c in bounds if c in ref.lifetimes)
+    for clock, bound in bounds.items():
+        ends = ref.lifetimes.get(clock)
+        if ends is not None and ends[1] < bound:
+            return True
+    return False
 
 
 def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
