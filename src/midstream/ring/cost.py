@@ -1,0 +1,141 @@
+"""What a ring costs and how long it should be (Wang ch. 13: Eq. 13.1-13.5, Theorem 9).
+
+Differs from Eq. 13.1 as printed, which multiplies by the selectivity of a probing step one step too early: so counted,
+Eq. 13.2 would not follow from it. Here a step is charged for the pairs it compares, and Eq. 13.2 holds exactly but for
+the insertion and the purge of the row itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, floor, sqrt
+
+from midstream.model.errors import PlanError
+
+
+@dataclass(frozen=True)
+class RingCosts:
+    """Seconds that operations take, by Table 13.1: T_j, T_p, T_i, T_s and T_n.
+
+    `join` is a pair compared, `purge` and `insert` a row taken out of a state or put into it, `send` a row sent and
+    received, `hop` the latency of the network from node to node.
+    """
+
+    join: float
+    purge: float = 0.0
+    insert: float = 0.0
+    send: float = 0.0
+    hop: float = 0.0
+
+
+@dataclass(frozen=True)
+class ProbingStep:
+    """A visit of a probing order: the rows in the state visited (lambda_i W_i), and the share of pairs that match."""
+
+    rows: float
+    selectivity: float
+
+
+@dataclass(frozen=True)
+class RingLoad:
+    """What one row does along its probing order, one step for each stream but its own.
+
+    >>> alike = RingLoad((ProbingStep(50, 0.1), ProbingStep(50, 0.1)))
+    >>> alike.ways, alike.compared, alike.sent
+    (3, 300.0, 6.0)
+    """
+
+    steps: tuple[ProbingStep, ...]
+
+    @staticmethod
+    def alike(ways: int, rows: float, selectivity: float) -> RingLoad:
+        """Streams of equal rate, window and selectivity, as Eq. 13.2 assumes."""
+        return RingLoad((ProbingStep(rows, selectivity),) * (ways - 1))
+
+    @property
+    def ways(self) -> int:
+        """M, the streams that are joined."""
+        return len(self.steps) + 1
+
+    @property
+    def compared(self) -> float:
+        """Pairs compared for one row, over all steps."""
+        return sum(partials * step.rows for partials, step in zip(_partials(self.steps), self.steps, strict=True))
+
+    @property
+    def sent(self) -> float:
+        """What goes once round the ring for one row: the row, and its partial results but for the complete ones."""
+        return sum(_partials(self.steps))
+
+
+def central_workload(load: RingLoad, costs: RingCosts) -> float:
+    """L_C: the time that one node takes for one row (Eq. 13.1)."""
+    return costs.insert + costs.purge + costs.join * load.compared
+
+
+def ring_workload(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+    """L_PSP: the time that all nodes take for one row (Eq. 13.1); its inverse is the service rate (Eq. 13.3)."""
+    return central_workload(load, costs) + costs.send * nodes * load.sent
+
+
+def output_gain(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+    """O_PSP / O_S: how many times the output rate of one node a ring has whose nodes are never idle (Eq. 13.4).
+
+    >>> load = RingLoad.alike(3, 50, 0.1)
+    >>> [round(output_gain(load, RingCosts(join=1e-3, send=1e-3), nodes), 3) for nodes in (1, 10, 100)]
+    [0.98, 8.333, 33.333]
+    """
+    return nodes * central_workload(load, costs) / ring_workload(load, costs, nodes)
+
+
+def latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+    """The mean time from a row to its results, with the load balanced (Eq. 13.5).
+
+    The nodes work while rows are on the way, so that the longer of both counts; and a row comes to the i-th node i - 1
+    hops late.
+    """
+    working = ring_workload(load, costs, nodes) / nodes
+    return (nodes - 1) / 2 * costs.hop + max(working, load.ways * nodes * costs.hop)
+
+
+def best_length(load: RingLoad, costs: RingCosts) -> float:
+    """N of Theorem 9: min(N_1, N_2), of which N_1 has the nodes work as long as rows are on the way.
+
+    N_2 has a row's way to the mean node be as long as the work of a node. That is at most one more than where the
+    derivative of Eq. 13.5 is zero, sqrt(2 L_C / T_n), which is what "standard calculus" gives.
+
+    >>> best_length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
+    10.0
+    """
+    if costs.hop <= 0:
+        raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
+    central, sending = central_workload(load, costs), costs.send * load.sent
+    # M T_n N^2 - sending N - L_C = 0, and T_n / 2 (N^2 - N) - L_C = 0.
+    first = _positive_root(load.ways * costs.hop, sending, central)
+    second = _positive_root(costs.hop / 2, costs.hop / 2, central)
+    return min(first, second)
+
+
+def length(load: RingLoad, costs: RingCosts, most: int) -> int:
+    """How many of at most `most` nodes the ring should have: of the whole numbers around Theorem 9's the better one.
+
+    >>> length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0), most=8)
+    8
+    """
+    found = best_length(load, costs)
+    around = {min(max(nodes, 1), most) for nodes in (floor(found), ceil(found))}
+    return min(sorted(around), key=lambda nodes: latency(load, costs, nodes))
+
+
+def _partials(steps: Sequence[ProbingStep]) -> list[float]:
+    """With how many partial results each step begins."""
+    found = [1.0]
+    for step in steps[:-1]:
+        found.append(found[-1] * step.rows * step.selectivity)
+    return found
+
+
+def _positive_root(a: float, b: float, c: float) -> float:
+    """The N > 0 with a N^2 = b N + c."""
+    return (b + sqrt(b * b + 4 * a * c)) / (2 * a)
