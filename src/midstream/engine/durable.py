@@ -53,7 +53,8 @@ class EngineCheckpoint:
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
         self._begun: Manifest | None = None
-        self._undelivered = self._unsettled = False
+        self._undelivered = self._overdue = self._unsettled = False
+        self._tried = 0
         self._lost: LostCheckpointError | None = None
         self._attempts = count(1)
 
@@ -121,6 +122,7 @@ class EngineCheckpoint:
         def stage() -> list[list[object]]:
             return [list(file) for file in self.outputs.stage_tables(before, manifest, tables, attempt)]
 
+        self._tried += 1
         self.reach("amid_tasks", manifest.step)
         if not self.folders.durable and sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
             files, after = stage(), self.store.written(manifest)
@@ -150,14 +152,21 @@ class EngineCheckpoint:
         """Fill the sinks with the results of the newest step, unless that was done; before the first one of an epoch
         take out what does not count, and after it what nobody will commit any more.
         """
-        if self._unsettled:
-            self.outputs.give_up_later(manifest)
-        if self._undelivered:
-            self._commits.deliver(manifest)
-            self._undelivered = False
-        if self._unsettled:
-            self.outputs.clear(manifest)
-            self._unsettled = False
+        try:
+            if self._unsettled:
+                self._commits.settle(manifest)
+            elif self._overdue:
+                self._writer.check()
+            if self._undelivered:
+                self._overdue = True
+                self._commits.deliver(manifest, again=self._tried > 1)
+                self._undelivered, self._overdue, self._tried = False, False, 0
+            if self._unsettled:
+                self._commits.clear(manifest)
+                self._unsettled = False
+        except LostCheckpointError as error:
+            self._lost = error
+            raise
 
     def deliver(self, manifest: Manifest) -> None:
         """The same right after the step, whose rows are taken whatever becomes of its results."""

@@ -75,6 +75,7 @@ class FileJob:
                 for name, files in found.items():
                     self._read[name].update(dict.fromkeys(files, number))
         if number % STEPS_BETWEEN_TIDYINGS == 0:
+            self._folders.manifests.epochs.check(self._engine.manifest.epochs[-1].number)
             self._forget_files()
         return True
 

@@ -67,6 +67,9 @@ class SparkLog:
         """What a step's manifest must carry of it."""
         return {}
 
+    def forget_old(self, step: int) -> None:
+        """Once a step is committed: remove what was noted for steps of long ago."""
+
     def has_committed(self, step: int) -> bool:
         """Whether Spark knows that a step is done to the end, its sinks filled."""
         return has_committed(self.folder, step)
@@ -129,6 +132,10 @@ class CarriedLog(SparkLog):
         texts = {path: text for path, text in self._known.items() if path not in objects}
         self._objects = objects
         self._last_carried |= dict.fromkeys(objects.values(), step)
+        return {CARRIED: {"texts": texts, "objects": objects}}
+
+    def forget_old(self, step: int) -> None:
+        """Remove the objects that no manifest carries any more."""
         gone = [name for name, last in self._last_carried.items() if last < step - _KEPT]
         if gone:
             kept = _carried(self._folders.savepoints.all().values())
@@ -136,7 +143,6 @@ class CarriedLog(SparkLog):
         self._storage.remove(gone)
         for name in gone:
             del self._last_carried[name]
-        return {CARRIED: {"texts": texts, "objects": objects}}
 
     def forget_former(self) -> None:
         """Remove the logs of former epochs from this disk, and the objects that nothing which is kept carries."""

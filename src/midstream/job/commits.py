@@ -42,12 +42,28 @@ class Commits:
         self.writer.commit(manifest)
         self.crash.reach("after_manifest", manifest.step)
 
-    def deliver(self, manifest: Manifest) -> None:
-        """Fill the sinks with the results of a step that is committed. May be called again."""
+    def deliver(self, manifest: Manifest, *, again: bool = False) -> None:
+        """Fill the sinks with the results of a step that is committed. May be called again.
+
+        Where the step was tried `again`, what attempts have staged that broke off is removed.
+        """
         self.crash.reach("before_sink", manifest.step)
         self.outputs.commit(manifest)
         self.crash.reach("after_sink", manifest.step)
-        if manifest.step % STEPS_BETWEEN_TIDYINGS == 0:
-            # The step is done: what is in the way of tidying (a damaged savepoint, say) is for the doctor to tell.
-            with suppress(MidstreamError, FileNotFoundError):
+        # The step is done: what is in the way of tidying (a damaged savepoint, say) is for the doctor to tell.
+        with suppress(MidstreamError, FileNotFoundError):
+            if again:
+                self.outputs.clear_step(manifest)
+            if manifest.step % STEPS_BETWEEN_TIDYINGS == 0:
+                self.writer.check()
                 self.outputs.folders.tidy(manifest)
+
+    def settle(self, manifest: Manifest) -> None:
+        """Before the first step of an epoch: take back what others did of later steps, which do not count."""
+        self.writer.check()
+        self.outputs.give_up_later(manifest)
+
+    def clear(self, manifest: Manifest) -> None:
+        """Once the manifest's step is in the sinks: remove what former epochs have staged."""
+        self.writer.check()
+        self.outputs.clear(manifest)

@@ -162,6 +162,12 @@ class Outputs:
             sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end))
             staging.storage.remove(files)
 
+    def clear_step(self, manifest: Manifest) -> None:
+        """Remove what attempts that broke off have staged of the manifest's step, which the sinks have."""
+        stamp = manifest.time_line.stamp(manifest.step)
+        for output, sink in self._all(manifest):
+            self._staging(output, sink).of(stamp).clear()
+
     def clear(self, manifest: Manifest) -> None:
         """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
         is in the sinks.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -88,6 +88,7 @@ class Driver:
         self._setting: Setting | None = None
         self._prepared: str | None = None
         self._rows_before = 0
+        self._attempts = 0
 
     def fold(self, batch: DataFrame, number: int) -> None:
         """Do a step, or only end it where its manifest stands already.
@@ -100,8 +101,9 @@ class Driver:
 
     def _fold(self, batch: DataFrame, number: int) -> None:
         if number == self.manifest.step:
-            self._commits.deliver(self.manifest)
-            self.outputs.clear(self.manifest)
+            self.writer.check()
+            self._commits.deliver(self.manifest, again=True)
+            self._commits.clear(self.manifest)
             return
         if number != self.manifest.step + 1:
             raise CheckpointError(
@@ -119,7 +121,8 @@ class Driver:
             gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
             self._crash.reach("after_chunks", number)
             self._commit(plan, gathered)
-        self._commits.deliver(self.manifest)
+        self._commits.deliver(self.manifest, again=self._attempts > 1)
+        self._attempts = 0
         self._timing = replace(self._timing, took=time.monotonic() - begun)
 
     def queries_to_come(self) -> list[Query]:
@@ -181,6 +184,7 @@ class Driver:
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
+            self._attempts += 1
             try:
                 return run_step(self.manifest, plan, batch, self._setting, writes)
             except MidstreamError:
@@ -204,6 +208,8 @@ class Driver:
         self.manifest, self.reconciled = after, True
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
+        with suppress(MidstreamError):  # The step is done.
+            self._log.forget_old(after.step)
 
 
 @contextmanager

@@ -199,6 +199,7 @@ class Job:
         log.begin(manifest)
         manifest = writer.begin(manifest)
         outputs.give_up_later(manifest)
+        writer.check()
         if log.has_committed(manifest.step):  # Otherwise Spark does the batch again, which commits what is staged.
             outputs.clear(manifest)
         log.forget_former()
