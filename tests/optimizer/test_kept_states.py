@@ -35,7 +35,7 @@ def run(made: ms.Engine, steps: int = 24) -> list[PlanReviewed]:
 
 def test_a_query_moves_to_the_plan_that_uses_what_another_keeps() -> None:
     made = two_chains("((A B) C)")
-    reviewed = run(made)
+    reviewed = run(made, 40)
     assert {frozenset("BC"), frozenset("B"), frozenset("C")} == kept_by_others(made.manifest, "q").keys()
     assert made.manifest.queries["q"].plan == "(A (B C))" and reviewed[-1].decision == "stay"
     assert made.manifest.queries["other"].plan == "((B C) D)"

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from midstream.model.counters import Counters
+
 Mode = Literal["off", "suggest", "ask", "auto"]
 """What a decision does: nothing is looked at; it is said; it waits for `approve` or `reject`; it is carried out."""
 
@@ -89,6 +91,9 @@ class Optimization:
     `reviewed_in` its step, `plan` what ran then, and `comparisons` what had been counted by then; `work` is what the
     queries had done by then and `price` what the review took, both foreseen in nanoseconds; the price is 0 where the
     next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
+    `settled`: the policy has nothing to decide while the streams stay as they are, though not after `settled_until`.
+    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, and by the `pace` at the
+    last review, in a second: rows that probed, comparisons, rows made. `saved` is what was not spent on reviews.
     `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
     """
 
@@ -107,3 +112,9 @@ class Optimization:
     reason: str = ""
     foreseen: float | None = None
     real: float | None = None
+    settled: bool = False
+    settled_until: int | None = None
+    seen: int | None = None
+    counted: Counters = field(default_factory=Counters)
+    pace: tuple[float, ...] = ()
+    saved: float = 0.0

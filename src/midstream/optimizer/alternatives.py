@@ -11,6 +11,7 @@ from typing_extensions import override
 from midstream.optimizer.bounded import Bounded, Origin
 from midstream.optimizer.cost.calibration import slowed, units_from_json
 from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.cost.units import PLAN_OBJECTIVES
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.policies.base import SwitchCost, WeighedPlan
@@ -68,14 +69,14 @@ class Alternatives:
         else:
             statistics = self.estimate.statistics
             best = best_plans(
-                tuple(statistics.sources), statistics.conditions, self.estimate, self.model,
+                tuple(statistics.sources), statistics.conditions, self.sizes, self.model,
                 count=COUNTED, current=self.current, kept=self.kept,
             )  # fmt: skip
             if not self.also and not self.kept:
                 return tuple(map(_weighed, best))
             searched = (one.plan if one.plan == self.current else self._as_kept(one.plan) for one in best)
             plans = _different((self.current, *self.also, *searched))
-        return tuple(map(_weighed, ranked(plans, self.estimate, self.model, current=self.current, kept=self.kept)))
+        return tuple(map(_weighed, ranked(plans, self.sizes, self.model, current=self.current, kept=self.kept)))
 
     @cached_property
     def kept(self) -> frozenset[Sources]:
@@ -93,13 +94,18 @@ class Alternatives:
                 return Join(self._as_kept(left), self._as_kept(right))
         return plan
 
-    @property
+    @cached_property
+    def sizes(self) -> Sizes:
+        """What all of them are weighed by."""
+        return Sizes(self.estimate)
+
+    @cached_property
     def running(self) -> WeighedPlan:
         """The running plan."""
         own = self.current.notation()
         return next(one for one in self.found if one.plan == own)
 
-    @property
+    @cached_property
     def others(self) -> tuple[WeighedPlan, ...]:
         """The others, the cheapest first."""
         own = self.current.notation()
@@ -112,11 +118,12 @@ class Alternatives:
         """
         own, other = self._joined(self.current), self._joined(plan)
         doubted = Doubted(self.estimate.statistics, own - other, other - own)
-        now, then = (self.model.of(one, doubted, self.kept).value for one in (self.current, plan))
+        sizes = Sizes(doubted)
+        now, then = (self.model.of(one, sizes, self.kept).value for one in (self.current, plan))
         return now - then
 
     def _joined(self, plan: Plan) -> frozenset[Sources]:
-        return frozenset(join.sources for join in self.model.joins(plan, self.estimate, self.kept))
+        return frozenset(join.sources for join in self.model.joins(plan, self.sizes, self.kept))
 
     def comparisons(self, plan: Plan) -> float:
         """The comparisons that a plan makes in a second."""

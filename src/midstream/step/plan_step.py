@@ -23,6 +23,7 @@ from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
 from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import review
+from midstream.step.reviewing.glance import unsettled
 from midstream.step.reviewing.lane_review import review_lanes
 
 
@@ -93,6 +94,8 @@ def plan_step(
             draft.events.append(CommandRefused(step, encode(command), str(error)))
         else:
             draft = attempt
+    if commands:
+        draft.manifest = unsettled(draft.manifest)
     if chunks is not None:
         draft = review(draft, chunks)
         review_lanes(draft, manifest.lanes)

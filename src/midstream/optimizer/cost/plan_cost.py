@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal
 
-from midstream.optimizer.cost.sizes import Sizes
+from midstream.optimizer.cost.sizes import Bound, Sizes
 from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts, comparable
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Sources
 from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
-
-Bound = Literal["value", "low", "high"]
-BOUNDS: tuple[Bound, ...] = ("value", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -76,23 +72,27 @@ class CostModel:
     units: JoinUnitCosts = field(default_factory=JoinUnitCosts)
     weights: CostWeights = field(default_factory=CostWeights)
 
-    def of(self, plan: Plan, estimate: Estimate, kept: frozenset[Sources] = frozenset()) -> PlanCost:
+    def of(self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlanCost:
         """The cost of a plan beside states, named by their sources, that other queries keep anyway: those are free.
 
         So is the subplan that makes them, for it runs already.
         """
-        sizes, routed = Sizes(estimate), isinstance(plan, Eddy)
+        sizes, routed = Sizes.of(estimate), isinstance(plan, Eddy)
         learnt = _learnt(plan, sizes)
-        sums = {bound: self._sum(self._joins(learnt, sizes.by(bound), kept, routed)) for bound in BOUNDS}
-        work, memory, value = sums["value"]
-        value = float(comparable(value))
-        return PlanCost(work, memory, value, min(sums["low"][2], value), max(sums["high"][2], value))
+
+        def added(bound: Bound) -> tuple[float, float, float]:
+            return self._sum(self._joins(learnt, sizes.by(bound), kept, routed))
+
+        work, memory, exact = added("value")
+        low, high = (exact, exact) if sizes.are_exact else (added("low")[2], added("high")[2])
+        value = float(comparable(exact))
+        return PlanCost(work, memory, value, min(low, value), max(high, value))
 
     def joins(
-        self, plan: Plan, estimate: Estimate, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
+        self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
     ) -> list[JoinCost]:
         """What each source, join or hop of a plan takes, children first."""
-        sizes = Sizes(estimate)
+        sizes = Sizes.of(estimate)
         return self._joins(_learnt(plan, sizes), sizes.by(bound), kept, isinstance(plan, Eddy))
 
     def _joins(self, plan: Plan, sizes: Sizes, kept: frozenset[Sources], routed: bool) -> list[JoinCost]:

@@ -12,8 +12,11 @@ from functools import cached_property
 from math import fsum, prod
 from typing import Literal
 
+from midstream.optimizer.bounded import Bounded
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Condition, Sources
+
+Bound = Literal["value", "low", "high"]
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,15 @@ class Sizes:
     """
 
     estimate: Estimate
-    bound: Literal["value", "low", "high"] = "value"
+    bound: Bound = "value"
+    _rows: dict[Sources, Bounded] = field(default_factory=dict, repr=False, compare=False)
     _residuals: dict[tuple[Sources, Sources], float | None] = field(default_factory=dict, repr=False, compare=False)
+    _bounds: dict[Bound, Sizes] = field(default_factory=dict, repr=False, compare=False)
+
+    @staticmethod
+    def of(given: Estimate | Sizes) -> Sizes:
+        """The sizes by an estimate; those that are given, where many plans are weighed by what is looked up once."""
+        return given if isinstance(given, Sizes) else Sizes(given)
 
     @property
     def steps(self) -> float:
@@ -36,8 +46,15 @@ class Sizes:
 
     def rows(self, sources: Sources) -> float:
         """Rows alive in the join of these sources."""
-        found: float = getattr(self.estimate.rows(sources), self.bound)
+        if sources not in self._rows:
+            self._rows[sources] = self.estimate.rows(sources)
+        found: float = getattr(self._rows[sources], self.bound)
         return found
+
+    @property
+    def are_exact(self) -> bool:
+        """Whether none of those that were looked up leaves anything open."""
+        return all(found.low == found.value == found.high for found in self._rows.values())
 
     def rate(self, sources: Sources) -> float:
         """Combinations of these sources that are made."""
@@ -69,9 +86,11 @@ class Sizes:
             self._residuals[left, right] = self._residual(left, right)
         return self._residuals[left, right]
 
-    def by(self, bound: Literal["value", "low", "high"]) -> Sizes:
+    def by(self, bound: Bound) -> Sizes:
         """The same by another figure of the estimates."""
-        return replace(self, bound=bound)
+        if bound not in self._bounds:
+            self._bounds[bound] = replace(self, bound=bound)
+        return self._bounds[bound]
 
     def _residual(self, left: Sources, right: Sources) -> float | None:
         crossing = [c for c in self.estimate.statistics.conditions if c.crosses(left, right)]

@@ -119,7 +119,9 @@ class Adaptive(Policy):
         better = self._better(review)
         first = next(better, None)
         if first is None:
-            return Decision(None, _good_enough(review.running, cheapest), encode(replace(ledger, beaten=0)))
+            reason = _good_enough(review.running, cheapest)
+            rest = None if ledger.switch is None else self._probation(review, ledger.switch)
+            return Decision(None, reason, encode(replace(ledger, beaten=0)), settled=True, rest=rest)
         ledger = replace(ledger, beaten=ledger.beaten + 1)
         if reason := self._too_early(review, ledger, first[0]):
             # Where moves between these plans have not paid, the reviews that must agree may take their time.
@@ -132,7 +134,8 @@ class Adaptive(Policy):
         if reason := self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
         decided = replace(ledger, decided=best.plan, price=price.work, gain=gain)
-        return Decision(best.plan, self._why(review, ledger, best, gain, price), encode(decided))
+        why, rest = self._why(review, ledger, best, gain, price), PROBATION * review.window
+        return Decision(best.plan, why, encode(decided), settled=True, rest=rest)
 
     def _better(self, review: Review) -> Iterator[tuple[WeighedPlan, float]]:
         """The plans that surely save more than the margin, with what they save, the cheapest first."""
@@ -149,7 +152,10 @@ class Adaptive(Policy):
         if ledger.plan and ledger.plan != plan:
             last = ledger.switch
             back = last is not None and last.old == plan and last.balance < 0
-            made = SwitchMade(ledger.plan, plan, review.time, ledger.gain, -ledger.price, back=back)
+            old = review.weighed(ledger.plan)
+            saved = 0.0 if old is None else (old.cost - review.running.cost) * review.elapsed
+            begun = review.time - round(review.elapsed * SECOND)
+            made = SwitchMade(ledger.plan, plan, begun, ledger.gain, saved - ledger.price, review.elapsed, back)
             # Of a move that was made by hand neither the price nor what it was for is known.
             own = made if plan == ledger.decided else None
             return replace(self._judged(ledger), plan=plan, switch=own, beaten=0, decided="", price=0.0, gain=0.0)
@@ -162,9 +168,14 @@ class Adaptive(Policy):
 
     def _settled(self, review: Review, ledger: Ledger) -> Ledger:
         """The ledger with a switch judged whose probation is over."""
-        switch, span = ledger.switch, PROBATION * max(review.window, review.elapsed)
-        over = switch is not None and switch.seconds > 0 and review.time - switch.time > span * SECOND
+        switch = ledger.switch
+        over = switch is not None and switch.seconds > 0 and self._probation(review, switch) <= 0
         return self._judged(ledger) if over else ledger
+
+    @staticmethod
+    def _probation(review: Review, switch: SwitchMade) -> float:
+        """The seconds until a switch is judged."""
+        return PROBATION * max(review.window, review.elapsed) - (review.time - switch.time) / SECOND
 
     @staticmethod
     def _judged(ledger: Ledger) -> Ledger:

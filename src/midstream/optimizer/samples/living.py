@@ -6,8 +6,9 @@ remembered by that name; without the memory the same rows are drawn again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import ceil, log2
 
 import numpy as np
@@ -57,16 +58,16 @@ class Living:
     @property
     def listed(self) -> int:
         """The rows of all chunks with some that are alive."""
-        return sum(ref.rows for _, ref in self._chunks())
+        return sum(ref.rows for _, ref in self._chunks)
 
     @property
     def chunks(self) -> frozenset[str]:
         """The names of the chunks that it reads."""
-        return frozenset(ref.name for _, ref in self._chunks())
+        return frozenset(ref.name for _, ref in self._chunks)
 
     def rows(self, share: float) -> Drawn:
         """A uniform sample of the rows alive: those whose own hash lies under a threshold."""
-        drawn = (self._drawn(lane, ref, share, ()) for lane, ref in self._chunks())
+        drawn = (self._drawn(lane, ref, share, ()) for lane, ref in self._chunks)
         return self._alive([one.take(below(one.row_hashes, share)) for one in drawn])
 
     def keyed(self, shares: Sequence[float], share: float) -> Drawn:
@@ -74,7 +75,7 @@ class Living:
 
         Of these keys' rows a share is kept, by chance.
         """
-        drawn = (self._drawn(lane, ref, share, tuple(shares)) for lane, ref in self._chunks())
+        drawn = (self._drawn(lane, ref, share, tuple(shares)) for lane, ref in self._chunks)
         return self._alive(
             [one.take(_under((one.row_hashes, *one.key_hashes), (share, *shares), len(one))) for one in drawn]
         )
@@ -87,11 +88,14 @@ class Living:
                 mask &= found.valid_to[clock] >= bound
         return found.take(mask)
 
-    def _chunks(self) -> Iterator[tuple[str, ChunkRef]]:
-        for lane, listing in self.listings:
-            for ref in listing.chunks:
-                if all(ref.lifetimes[c][1] >= bound for c, bound in self.bounds.items() if c in ref.lifetimes):
-                    yield lane, ref
+    @cached_property
+    def _chunks(self) -> Sequence[tuple[str, ChunkRef]]:
+        return [
+            (lane, ref)
+            for lane, listing in self.listings
+            for ref in listing.chunks
+            if all(ref.lifetimes[c][1] >= bound for c, bound in self.bounds.items() if c in ref.lifetimes)
+        ]
 
     def _drawn(self, lane: str, ref: ChunkRef, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         """More than is asked for: shares that are powers of two, so that each chunk is opened once."""
@@ -106,7 +110,7 @@ class Living:
             self.memory.drawn[at] = known
         return known[1]
 
-    @property
+    @cached_property
     def _text(self) -> str:
         return repr((self.alias, self.seed, self.own_rows, [(k, e.text()) for k, e in self.keys.items()], self.columns))
 
@@ -153,7 +157,7 @@ class Living:
             return codes, np.ones(len(codes), np.bool_), found
         return codes, valid, np.where(valid, found, hashes(numbers, salt(self.seed, "null", name, self.alias)))
 
-    @property
+    @cached_property
     def _lasting(self) -> RowsSpec:
         """By what rows live: of shared ones, by the query's own filter and window."""
         lineage = self.spec.lineage

@@ -36,11 +36,13 @@ STEP = 1.05
 
 def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Strata:
     """Samples of about so many rows of each source, half of them by key where a source has one."""
-    uniform, shares = {}, {}
+    if all(living.listed <= budget[alias] for alias, living in livings.items()):
+        return _all_of_them(livings)
+    shares = {}
     for alias, living in livings.items():
         most = budget[alias] / 2 if living.keys else budget[alias]
         shares[alias] = min(most / max(living.listed, 1), 1.0)
-        uniform[alias] = living.rows(shares[alias])
+    uniform = {alias: living.rows(shares[alias]) for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
     first = {a: rows.take(below(rows.row_hashes, FIRST * shares[a])) for a, rows in uniform.items()}
     frequent = {name: _frequent(name, livings, first) for name in classes}
@@ -61,6 +63,16 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
         drawn[alias] = _kept(living, uniform[alias], both, frequent, thresholds)
     alive = {alias: _alive(len(rows), shares[alias]) for alias, rows in uniform.items()}
     return _coded(livings, drawn, frequent, thresholds, alive)
+
+
+def _all_of_them(livings: Mapping[str, Living]) -> Strata:
+    """All rows of all sources, where there is room for them: then no key need be looked at by itself."""
+    rows = {alias: living.rows(1.0) for alias, living in livings.items()}
+    classes = sorted({name for living in livings.values() for name in living.keys})
+    drawn = {alias: (found, np.ones(len(found))) for alias, found in rows.items()}
+    alive = {alias: _alive(len(found), 1.0) for alias, found in rows.items()}
+    nothing = {name: np.zeros(0, np.int64) for name in classes}
+    return _coded(livings, drawn, nothing, dict.fromkeys(classes, 1.0), alive)
 
 
 def _thresholds(

@@ -29,7 +29,7 @@ class Ranked:
 def best_plans(
     sources: Sequence[str],
     conditions: Iterable[Condition],
-    estimate: Estimate,
+    estimate: Estimate | Sizes,
     cost: CostModel,
     *,
     count: int = 5,
@@ -50,21 +50,20 @@ def best_plans(
     >>> best_plans("ABC", live.conditions, Estimate(live), CostModel(), count=2)[0].plan.notation()
     '(A (B C))'
     """
+    sizes = Sizes.of(estimate)
     candidates = (
         [Leaf(sources[0])]
         if len(sources) == 1
-        else _candidates(
-            Subsets(tuple(sources), tuple(conditions), Sizes(estimate)), estimate, cost, count, current, kept
-        )
+        else _candidates(Subsets(tuple(sources), tuple(conditions), sizes), cost, count, current, kept)
     )
     if current is not None:
         candidates = [current, *(plan for plan in candidates if not same_shape(plan, current))]
-    return ranked(candidates, estimate, cost, count=count, current=current, kept=kept)
+    return ranked(candidates, sizes, cost, count=count, current=current, kept=kept)
 
 
 def ranked(
     plans: Iterable[Plan],
-    estimate: Estimate,
+    estimate: Estimate | Sizes,
     cost: CostModel,
     *,
     count: int | None = None,
@@ -72,7 +71,8 @@ def ranked(
     kept: frozenset[Sources] = frozenset(),
 ) -> tuple[Ranked, ...]:
     """These plans, sorted by value, the first `count` of them and the current one: where plans are given (`allow`)."""
-    found = [(cost.of(plan, estimate, kept), plan) for plan in plans]
+    sizes = Sizes.of(estimate)
+    found = [(cost.of(plan, sizes, kept), plan) for plan in plans]
     found.sort(key=lambda pair: (pair[0].value, pair[1] != current, pair[1].notation()))
     chosen = found[:count]
     if current is not None and all(plan != current for _, plan in chosen):
@@ -83,7 +83,6 @@ def ranked(
 
 def _candidates(
     subsets: Subsets,
-    estimate: Estimate,
     cost: CostModel,
     count: int,
     current: Plan | None,
@@ -93,5 +92,5 @@ def _candidates(
     if subsets.count <= MOST_SOURCES:
         return [*cheapest_trees(subsets, cost, count, kept), cheapest_orders(subsets, cost), eddy]
     running = [current] if isinstance(current, Join) else []
-    trees = searched_trees(subsets, cost, estimate, count, kept, running)
+    trees = searched_trees(subsets, cost, subsets.sizes, count, kept, running)
     return [*trees, greedy_orders(subsets), eddy]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from midstream.optimizer.cost.plan_cost import CostModel
+from midstream.optimizer.cost.sizes import Sizes
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.search.subsets import Subsets
 from midstream.optimizer.statistics import Sources
@@ -17,7 +18,7 @@ MOST_ROUNDS = 100
 def searched_trees(
     subsets: Subsets,
     cost: CostModel,
-    estimate: Estimate,
+    estimate: Estimate | Sizes,
     count: int,
     kept: frozenset[Sources] = frozenset(),
     starts: Iterable[Plan] = (),
@@ -28,10 +29,11 @@ def searched_trees(
     the best neighbour until none is better; there it goes over left-deep orders only.
     """
     met: dict[Plan, float] = {}
+    sizes = Sizes.of(estimate)
 
     def value(plan: Plan) -> float:
         if plan not in met:
-            met[plan] = cost.of(plan, estimate, kept).value
+            met[plan] = cost.of(plan, sizes, kept).value
         return met[plan]
 
     for start in (greedy_tree(subsets), *starts):

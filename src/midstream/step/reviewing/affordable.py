@@ -6,6 +6,7 @@ Work and prices are foreseen in nanoseconds, from counters: what is reviewed mus
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import inf
 
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
@@ -17,6 +18,12 @@ from midstream.step.reviewing.plan_group import PlanGroup
 
 SHORT = 10_000_000.0
 """A review that takes no longer than this, in nanoseconds, waits for its turn alone; so much is done in any step."""
+
+RESTING = 3.0
+"""A plan that is settled is reviewed, though nothing moves, once the work is worth so many reviews."""
+
+SAVED = 4.0
+"""So many reviews can be saved up for when streams move."""
 
 UNITS = JoinUnitCosts()
 
@@ -58,23 +65,45 @@ def _joined(done: Counters) -> float:
 
 
 def is_affordable(manifest: Manifest, one: PlanGroup) -> bool:
-    """Whether a review is short, or the work since the last one is worth another."""
+    """Whether a review is short, or the work since the last one is worth another; of a settled plan, worth several."""
+    if one.kept.settled:
+        return is_paid_for(manifest, one, RESTING)
     return one.kept.price <= SHORT or is_paid_for(manifest, one)
 
 
-def is_paid_for(manifest: Manifest, one: PlanGroup) -> bool:
-    """Whether the work since the last review is worth another one: it takes at most the share that is allowed.
+def is_paid_for(manifest: Manifest, one: PlanGroup, times: float = 1.0) -> bool:
+    """Whether the work since the last review is worth so many: they take at most the share that is allowed.
 
     The price is the last one's: nothing but a look at the plan itself would tell today's.
     """
     done = work(manifest, one) - one.kept.work
     # It is less than before where the query that had done most has left its chain.
-    return done < 0 or one.kept.price <= one.settings.effort * done
+    return done < 0 or times * one.kept.price <= one.settings.effort * done
 
 
-def allowance(groups: Iterable[PlanGroup]) -> float:
+def is_saved_for(manifest: Manifest, one: PlanGroup) -> bool:
+    """Whether a review of a settled plan whose streams have moved is short, or paid for by what was saved up."""
+    return one.kept.price <= max(SHORT, savings(manifest, one))
+
+
+def savings(manifest: Manifest, one: PlanGroup) -> float:
+    """What may be spent on reviews, in nanoseconds: the share of all work that is allowed, less what was spent."""
+    return one.kept.saved + one.settings.effort * max(work(manifest, one) - one.kept.work, 0.0)
+
+
+def saved_after(manifest: Manifest, one: PlanGroup, price: float, *, worthwhile: bool) -> float:
+    """What is left after a review of this price: of what there was, no more than some reviews take.
+
+    As much is there at first, and after a `worthwhile` review: one that has led to a switch is paid for by what that
+    saves.
+    """
+    had = savings(manifest, one) if one.kept.decision and not worthwhile else inf
+    return min(had, SAVED * price) - price
+
+
+def allowance(efforts: Iterable[float]) -> float:
     """What the reviews of a step may take together, in nanoseconds, that are not paid for by their own queries' work.
 
     The job's step as a whole pays for them, as far as it is foreseen however few its rows are.
     """
-    return max(SHORT, sum(one.settings.effort * ANY_STEP for one in groups))
+    return max(SHORT, ANY_STEP * sum(efforts))

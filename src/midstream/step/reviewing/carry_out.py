@@ -16,7 +16,8 @@ from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
-from midstream.step.reviewing.affordable import work
+from midstream.step.reviewing.affordable import saved_after, work
+from midstream.step.reviewing.glance import glance, seen_anew, seen_at
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
@@ -25,6 +26,8 @@ from midstream.step.reviewing.turns import due, query_time
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
 
+SECOND = 1_000_000
+
 INSISTS = 0.5
 """Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""
 
@@ -32,7 +35,7 @@ INSISTS = 0.5
 def review(draft: Draft, store: ChunkStore) -> Draft:
     """The draft of a step with the reviews done whose turn it is, after the commands of users."""
     withdraw_of_other_groups(draft)
-    draft.manifest = begun(draft.manifest)
+    draft.manifest = glance(begun(draft.manifest))
     for one, now in due(draft.manifest):
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue
@@ -55,7 +58,7 @@ def review(draft: Draft, store: ChunkStore) -> Draft:
 
 def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
     """Have a review that failed be over; the queries run on by their plan until the next one."""
-    keep(draft, one.lead, replace(one.kept, reviewed=now, reviewed_in=draft.manifest.step))
+    keep(draft, one.lead, replace(one.kept, reviewed=now, reviewed_in=draft.manifest.step, settled=False))
     draft.events.append(ReviewFailed(draft.manifest.step, one.lead, reason))
 
 
@@ -95,6 +98,9 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         comparisons=entry.counters.comparisons,
         work=work(draft.manifest, one),
         price=0.0 if decision.urgent else reviewing.price,
+        saved=saved_after(draft.manifest, one, reviewing.price, worthwhile=decided == "switch"),
+        settled=decision.settled and decided in ("stay", "switch"),
+        settled_until=None if decision.rest is None else reviewing.now + round(decision.rest * SECOND),
         policy=one.settings.policy,
         memory=dict(decision.memory),
         decision=decided,
@@ -103,6 +109,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         real=shown_to.real,
     )
     draft.events.append(_event(reviewing, decision, decided, cost))
+    anew = decided == "switch" or not one.kept.decision
+    kept = seen_anew(kept) if anew else seen_at(kept, entry.counters, reviewing.now)
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)

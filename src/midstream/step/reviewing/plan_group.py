@@ -38,19 +38,25 @@ def plan_group(manifest: Manifest, query: str) -> PlanGroup:
     """The queries that move with a query, itself included."""
     entry = manifest.queries[query]
     names = tuple(members(manifest, entry.chain)) if entry.shares else (query,)
-    return _of(manifest, names)
+    return group_of(manifest, names)
 
 
 def plan_groups(manifest: Manifest) -> list[PlanGroup]:
     """All queries of a job, by what moves together, in order of the leads' names."""
-    chains: dict[str, list[str]] = {}
+    return [group_of(manifest, names) for names in moving_together(manifest)]
+
+
+def moving_together(manifest: Manifest) -> list[tuple[str, ...]]:
+    """The names of all queries of a job, by what moves together: the leads come first, and are in order."""
+    found: dict[tuple[bool, str], list[str]] = {}
     for name in sorted(manifest.queries):
         entry = manifest.queries[name]
-        chains.setdefault(f"chain {entry.chain}" if entry.shares else f"query {name}", []).append(name)
-    return [_of(manifest, tuple(names)) for names in chains.values()]
+        found.setdefault((True, entry.chain) if entry.shares else (False, name), []).append(name)
+    return [tuple(names) for names in found.values()]
 
 
-def _of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
+def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
+    """What queries that move together are reviewed as."""
     allowed = group_settings(manifest, names)
     kept: Mapping[str, Optimization] = manifest.optimizations
     pinned = any(name in kept and kept[name].pinned for name in names)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
-from midstream.model.optimization import OptimizerSettings
+from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.step.reviewing.affordable import allowance, is_affordable, is_paid_for, price, subsets
-from midstream.step.reviewing.plan_group import PlanGroup, plan_groups, without_choice
+from midstream.step.reviewing.group_settings import settings_of
+from midstream.step.reviewing.plan_group import PlanGroup, group_of, moving_together, without_choice
 
 DAY = 86_400_000_000
 """Microseconds."""
@@ -37,17 +38,11 @@ def _greatest(manifest: Manifest, streams: Iterable[str]) -> int | None:
 
 def due(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
     """What is reviewed in this step, and at which event time: those that have waited longest, so that none starves."""
-    groups = plan_groups(manifest)
-    waiting = [
-        (one, now)
-        for one in groups
-        if one.is_reviewed
-        and (now := query_time(manifest, one.lead)) is not None
-        and _is_due(one, now)
-        and _has_run(manifest, one)
-        and is_affordable(manifest, one)
-    ]
-    chosen, weighed, unpaid, most_unpaid = list[tuple[PlanGroup, int]](), 0, 0.0, allowance(groups)
+    waiting = [(one, now) for one, now in timely(manifest) if is_affordable(manifest, one)]
+    if not waiting:
+        return []
+    efforts = (settings_of(manifest, names[0]).effort for names in moving_together(manifest))
+    chosen, weighed, unpaid, most_unpaid = list[tuple[PlanGroup, int]](), 0, 0.0, allowance(efforts)
     for one, now in sorted(
         waiting, key=lambda pair: (pair[0].kept.reviewed_in, pair[0].kept.reviewed or 0, pair[0].lead)
     ):
@@ -65,12 +60,26 @@ def due(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
     return chosen
 
 
-def _is_due(one: PlanGroup, now: int) -> bool:
-    """Whether it is time; also where an older version has kept a time that the query's own streams have not reached."""
-    reviewed = one.kept.reviewed
-    if reviewed is None or is_quiet(one.settings, now):
-        return False
-    return reviewed > now or now - reviewed >= one.settings.review
+def timely(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
+    """What it is time to look at, with its event time; what its queries allow is settled only where it is time."""
+    for names in moving_together(manifest):
+        kept, settings = manifest.optimizations.get(names[0]), settings_of(manifest, names[0])
+        if kept is None or kept.reviewed is None or settings.mode == "off":
+            continue
+        now = query_time(manifest, names[0])
+        if now is not None and _is_time(kept, settings, now):
+            one = group_of(manifest, names)
+            if one.is_reviewed and not is_quiet(one.settings, now) and _has_run(manifest, one):
+                yield one, now
+
+
+def _is_time(kept: Optimization, settings: OptimizerSettings, now: int) -> bool:
+    """Whether it is time; also where an older version has kept a time that the query's own streams have not reached.
+
+    What is settled was seen after its review; once it is not settled any more, it is reviewed at once.
+    """
+    seen = kept.seen if kept.settled and kept.seen is not None else kept.reviewed
+    return seen is not None and (seen > now or now - seen >= settings.review)
 
 
 def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
