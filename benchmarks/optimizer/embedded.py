@@ -9,7 +9,6 @@ from itertools import pairwise
 import midstream as ms
 from benchmarks.optimizer.contestants import Contestant
 from benchmarks.optimizer.course import LEAD, Course
-from benchmarks.optimizer.load import EFFORT
 from benchmarks.optimizer.review_time import review_time
 from benchmarks.optimizer.trace import Answers, Trace, reviews_in, switches_in, work_of
 from midstream.model.events import Event
@@ -44,5 +43,5 @@ def begun(course: Course, contestant: Contestant) -> ms.Engine:
     """An engine before the first step."""
     engine = course.engine(contestant.plan)
     if contestant.kind == "policy":
-        engine.optimize(policy=contestant.name, review=round(course.load.review * 1e6), effort=EFFORT)
+        engine.optimize(policy=contestant.name, review=round(course.load.review * 1e6))
     return engine

@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-EFFORT = 1.0
-"""The share of the queries' work that reviews may take: so much that every review is made when it is due.
-
-At these rates the 3 % of the default would put most of them off.
-"""
-
 
 @dataclass(frozen=True)
 class Load:
@@ -22,10 +16,10 @@ class Load:
 
 
 LOADS = {
-    "embedded": Load(window=4.0, tick=2.0, review=2.0, rate=300),
+    "embedded": Load(window=4.0, tick=2.0, review=1.5, rate=600),
     "spark": Load(window=4.0, tick=4.0, review=4.0, rate=300),
 }
-"""The full measurement."""
+"""The full measurement. Reviews are due in each step: the last rows of two steps may be a little less than it apart."""
 
 QUICK = {
     "embedded": Load(window=4.0, tick=2.0, review=4.0, rate=50),

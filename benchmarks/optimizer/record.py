@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import host_report
 from benchmarks.optimizer.contestants import Contestant
 from benchmarks.optimizer.load import Load
 from benchmarks.optimizer.trace import Trace
@@ -115,18 +115,13 @@ class Report:
 
     def save(self, folder: Path) -> None:
         """Write the report under its host's name."""
-        folder.mkdir(parents=True, exist_ok=True)
-        content = {**vars(self), "load": asdict(self.load), "records": [record.to_json() for record in self.records]}
-        path_of(folder, self.host).write_text(json.dumps(content) + "\n")
+        host_report.save(path_of(folder, self.host), self)
 
     @staticmethod
     def load_from(folder: Path, host: str) -> Report | None:
         """The report that `save` wrote, if there is one."""
-        if not path_of(folder, host).exists():
-            return None
-        value = json.loads(path_of(folder, host).read_text())
-        records = tuple(map(Record.from_json, value["records"]))
-        return Report(**{**value, "load": Load(**value["load"]), "records": records})
+        found = host_report.load(path_of(folder, host), Load, Record.from_json)
+        return None if found is None else Report(**found)
 
 
 def path_of(folder: Path, host: str) -> Path:
