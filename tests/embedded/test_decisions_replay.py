@@ -10,15 +10,17 @@ import pytest
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.crash_points import POINTS
+from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main
-from tests.embedded.test_kills import run_and_kill
+from tests.embedded.test_kills import newest, run_and_kill
 
 LOOP = ("plan_reviewed", "migration_begun", "migration_progressed", "migration_ended")
+LANES = ("lanes_reviewed", "lanes_rescaled")
 
 
-def decisions(root: Path) -> list[dict[str, Any]]:
+def decisions(root: Path, kinds: tuple[str, ...] = LOOP) -> list[dict[str, Any]]:
     events = Checkpoint.open(root / "checkpoint").events()
-    return [event for event in events if event["event"] in LOOP]
+    return [event for event in events if event["event"] in kinds]
 
 
 @pytest.mark.timeout(300)
@@ -38,3 +40,25 @@ def test_it_decides_the_same_wherever_it_is_killed(tmp_path: Path) -> None:
     main(killed)
     assert json.dumps(decisions(killed)) == json.dumps(expected)
     assert answers(killed / "answers") == answers(undisturbed / "answers")
+
+
+@pytest.mark.timeout(300)
+def test_it_sets_the_same_number_of_lanes_wherever_it_is_killed(tmp_path: Path) -> None:
+    """Amid a review that waits for others to agree, at each point of the step that decides, and in the next one."""
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+    decide_lanes_engine.main(undisturbed)
+    expected = decisions(undisturbed, LANES)
+    reviewed = next(event["step"] for event in expected if event["event"] == "lanes_reviewed")
+    (decided,) = [event["step"] for event in expected if event.get("decision") == "switch"]
+    assert [event["old"] for event in expected if event["event"] == "lanes_rescaled"] == [1]
+    assert reviewed < decided < decide_lanes_engine.STEPS - 2
+    run_and_kill(killed, f"before_manifest:{reviewed}", "tests.embedded.decide_lanes_engine")
+    published = POINTS.index("after_manifest")
+    for point in POINTS[: published + 1]:
+        run_and_kill(killed, f"{point}:{decided}", "tests.embedded.decide_lanes_engine")
+        assert newest(killed).lanes == (2 if point == "after_manifest" else 1)
+    run_and_kill(killed, f"after_sink:{decided + 1}", "tests.embedded.decide_lanes_engine")
+    decide_lanes_engine.main(killed)
+    assert json.dumps(decisions(killed, LANES)) == json.dumps(expected)
+    assert newest(killed).lane_optimization == newest(undisturbed).lane_optimization
+    assert answers(killed / "answers") == answers(undisturbed / "answers") != []
