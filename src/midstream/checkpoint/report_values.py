@@ -253,8 +253,11 @@ def _json(value: Any) -> Any:
     match value:
         case ReportValue():
             return value.to_json()
-        case Command() | OptimizerSettings() | Proposal() | LaneProposal():
+        case Command():
             return encode(value)
+        case OptimizerSettings() | Proposal() | LaneProposal():
+            # Defaults included, which `encode` leaves out: a reader of a report has nowhere to look them up.
+            return {own.name: _json(getattr(value, own.name)) for own in fields(value)}
         case Counters():
             return dict(vars(value))
         case Mapping():

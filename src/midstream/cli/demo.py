@@ -61,6 +61,7 @@ def demo(
         say(f"\nAll migrated answers equal DuckDB's over the whole input: {total:,} rows.", bold=True)
         say(f"{seconds:.0f} seconds in all.")
         say(f"Look closer: midstream explain {acts[0]['checkpoint']} {acts[0]['query']} --analyze")
+        say(f"or:          midstream plans {acts[-1]['checkpoint']} {acts[-1]['query']}")
 
 
 def _play(

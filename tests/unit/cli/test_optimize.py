@@ -48,7 +48,8 @@ def test_a_plan_is_proposed_rejected_approved_and_pinned(tmp_path: Path, capsys:
         run(made, [next(step) for _ in range(10)])
         shown = line.json("plans", "q")
         proposed = shown["proposal"]["plan"]
-        assert shown["settings"]["mode"] == "ask" and "state" not in shown["proposal"]
+        assert shown["settings"]["mode"] == "ask" and shown["settings"]["policy"] == "adaptive"
+        assert shown["proposal"]["state"] == "waits" and shown["figures"]["real"] > 0
         said = line.said("plans", "q")
         assert f"proposed: {proposed}" in said and "work ms/s" in said and "ms of work and" in said
 
