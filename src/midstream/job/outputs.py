@@ -79,7 +79,10 @@ class Outputs:
 
     def named(self, manifest: Manifest) -> Manifest:
         """The manifest with the sink of every query written down."""
-        entries = {n: replace(e, sink=self._results(n, e.sink).to_json()) for n, e in manifest.queries.items()}
+        sinks = {name: self._results(name, entry.sink).to_json() for name, entry in manifest.queries.items()}
+        if all(sinks[name] == entry.sink for name, entry in manifest.queries.items()):
+            return manifest
+        entries = {name: replace(entry, sink=sinks[name]) for name, entry in manifest.queries.items()}
         return replace(manifest, queries=entries)
 
     def check(self, manifest: Manifest) -> None:

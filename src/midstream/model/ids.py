@@ -81,23 +81,27 @@ class OperatorId(str, Text):
 _SLICE = re.compile(r"slice (\d+) of ")
 
 
-@dataclass(frozen=True, order=True)
-class CounterKey(Text):
+class CounterKey(str, Text):
     """Whose counters: those of an operator in all lanes of a group. Equal operators of two groups do separate work.
 
-    >>> str(CounterKey("single", OperatorId("join", "A B"))), CounterKey.parse("single join A B")
-    ('single join A B', CounterKey(group='single', operator='join A B'))
+    A key is its own text, as an `OperatorId` is.
+
+    >>> key = CounterKey("single", OperatorId("join", "A B"))
+    >>> key, key.group, key.operator, CounterKey.parse(key).operator.kind
+    ('single join A B', 'single', 'join A B', 'join')
     """
 
     group: str
     operator: OperatorId
 
-    def __hash__(self) -> int:
-        return hash(self.operator)  # A text knows its own.
+    def __new__(cls, group: str, operator: OperatorId) -> CounterKey:
+        """The key of an operator's counters in a group."""
+        made = super().__new__(cls, f"{group} {operator}")
+        made.group, made.operator = group, operator
+        return made
 
-    @override
-    def __str__(self) -> str:
-        return f"{self.group} {self.operator}"
+    def __getnewargs__(self) -> tuple[str, OperatorId]:  # type: ignore[override]
+        return self.group, self.operator
 
     @override
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from typing_extensions import override
@@ -19,13 +20,17 @@ from midstream.state.keys import stable_sort
 class ProjectOperator(ResultOperator):
     """Fetches the payload of each result once, in order of result time (max ordering, HybMig §2.1)."""
 
+    @cached_property
+    def _read_from(self) -> frozenset[str]:
+        """The sources whose columns the select list reads."""
+        return frozenset(c.alias for o in self.query.outputs for c in o.expression.columns())
+
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         (results,) = deltas
         times = results.valid_from[EVENT_TIME]
-        read_from = {c.alias for o in self.query.outputs for c in o.expression.columns()} & set(results.labels)
         # At least one source stays, for it says how many results there are.
-        refs = {label: results.refs[label] for label in read_from or results.labels[:1]}
+        refs = {label: results.refs[label] for label in self._read_from & results.refs.keys() or results.labels[:1]}
         results = Combinations(refs, {}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             order, ascending = stable_sort(times)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,10 @@ class ResultOperator(ABC):
         """The columns of the answer."""
         return pa.schema([(o.name, o.expression.type) for o in self.query.outputs])
 
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        return self.schema()
+
     def span(self, lane: Lane) -> tuple[int, int]:
         """The half-open range of instants that the query's watermark passes in this step."""
         streams = {s.stream for s in self.query.sources}
@@ -69,7 +74,7 @@ class ResultOperator(ABC):
 
     def answer(self, columns: Sequence[pa.Array], times: Words) -> Answer:
         """The answer of these columns."""
-        return Answer(pa.Table.from_arrays(list(columns), schema=self.schema()), times)
+        return Answer(pa.Table.from_arrays(list(columns), schema=self._schema), times)
 
     def values(self, read: Callable[[Column], pa.Array], count: int) -> list[pa.Array]:
         """The select list's columns over rows that `read` gives."""

@@ -85,12 +85,13 @@ def advance(
 
 def _moved(progress: StreamProgress, seen: Seen) -> StreamProgress:
     times = [t for t in (progress.greatest, seen.greatest) if t is not None]
-    return replace(
-        progress,
-        greatest=max(times, default=None),
-        rows=progress.rows + seen.rows,
-        late=progress.late + seen.late,
-        rejected=progress.rejected + seen.rejected,
+    return StreamProgress(
+        max(times, default=None),
+        progress.spoke_at,
+        progress.floor,
+        progress.rows + seen.rows,
+        progress.late + seen.late,
+        progress.rejected + seen.rejected,
     )
 
 

@@ -96,7 +96,7 @@ class ChainAnswers:
         lane.count(union, Counters(rows_in=found, rows_out=rows_out))
         return answers
 
-    @property
+    @cached_property
     def operators(self) -> tuple[OperatorId, ...]:
         """The ids that its counters bear."""
         return OperatorId("route", self.chain), OperatorId("union", self.chain)

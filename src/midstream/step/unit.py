@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from midstream.language.expression import Expression
@@ -168,12 +169,12 @@ class Unit(ABC):
         """The box that a snapshot is of; where strategies do not move state, what was on its way has arrived."""
         return restored(snapshot, self.box, maker) if self.migrates else self.box(snapshot["plan"])
 
-    @property
+    @cached_property
     def streams(self) -> tuple[str, ...]:
         """The streams it reads, each once, in FROM order."""
         return tuple(dict.fromkeys(s.stream for s in self.query.sources))
 
-    @property
+    @cached_property
     def counted(self) -> tuple[str, ...]:
         """The streams whose arrivals its ROWS windows count."""
         rows = {s.stream for s in self.query.sources if s.window is not None and s.window.kind == "rows"}
