@@ -1,0 +1,281 @@
+"""The ring tuple at a time on a virtual cluster, by the protocol of Wang §12.2-12.4 (Figs. 12.3 and 12.5).
+
+Each node takes what its one neighbour sends in order, and nothing but that order keeps the nodes in step: purged rows
+travel ahead of the probe that purged them, a partial result ends its life where it was made, and END tuples close the
+rounds of a cycle. Comparing a pair, sending a tuple and a hop of the network take virtual time.
+
+Differs in that an END tuple carries no result: it follows the last one, and so there is one where nothing matched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.ring.cost import RingCosts
+
+Row = tuple[int, int]
+"""A row: its stream, and its number in the stream."""
+
+
+@dataclass(frozen=True)
+class RingArrivals:
+    """What comes to a ring: for each stream ascending times in seconds, and which rows of neighbouring streams match.
+
+    Streams are joined in a chain, and each row visits them outwards from its own, so that every pair compared decides
+    by one predicate: `matches[i]` has rows of stream i down and of stream i + 1 across.
+    """
+
+    times: tuple[npt.NDArray[np.float64], ...]
+    matches: tuple[npt.NDArray[np.bool_], ...]
+
+    @staticmethod
+    def drawn(ways: int, rate: float, selectivity: float, seconds: float, seed: int) -> RingArrivals:
+        """Poisson arrivals, so many a second in each stream, and predicates that hold with this probability."""
+        rng = np.random.default_rng(seed)
+        times = tuple(np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds))) for _ in range(ways))
+        sizes = [len(found) for found in times]
+        return RingArrivals(times, tuple(rng.random((a, b)) < selectivity for a, b in pairwise(sizes)))
+
+    @property
+    def ways(self) -> int:
+        """How many streams there are."""
+        return len(self.times)
+
+    def order(self, stream: int) -> list[tuple[int, int]]:
+        """The probing order of a stream's rows: each stream visited, and the one whose row decides about a match."""
+        after = [(other, other - 1) for other in range(stream + 1, self.ways)]
+        return after + [(other, other + 1) for other in range(stream - 1, -1, -1)]
+
+    def matching(self, row: Row, stream: int, low: int, high: int) -> npt.NDArray[np.int64]:
+        """Which rows of a neighbouring stream, by number, match a row."""
+        of, number = row
+        found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]
+        return np.flatnonzero(found) + low
+
+
+@dataclass(frozen=True)
+class _Message:
+    """What travels: a row that is kept on, a probe (a row or a partial result), or the END of a round."""
+
+    kind: str
+    cycle: int
+    rows: tuple[Row, ...] = ()
+    origin: int = 0
+    round: int = 0
+
+
+@dataclass
+class _Node:
+    """A node's slices: of each stream the rows from `low` to `high`; those before `moved` are further on as well."""
+
+    low: list[int]
+    moved: list[int]
+    high: list[int]
+    free: float = 0.0
+    marks: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class RingCounts:
+    """What a ring did: results with their latencies, and for each row read in the pairs compared and the tuples sent.
+
+    `violations` are the moments at which a lemma or a theorem of chapter 12 did not hold, by its name;
+    `finished` is when the last node had nothing to do any more.
+    """
+
+    results: list[tuple[Row, ...]] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    compared: dict[int, int] = field(default_factory=dict)
+    sent: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+    state_rows: list[int] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+    finished: float = 0.0
+
+
+class RingCluster:
+    """A ring of so many nodes over arrivals; windows are equal, in seconds, and strict as in the dissertation.
+
+    One row after another is processed (PSP), or up to `concurrent` at once with marks and delayed purge (PSP-I). Rows
+    before `begin` are taken to have come: they lie in the slices that their ages say.
+    """
+
+    def __init__(
+        self,
+        arrivals: RingArrivals,
+        window: float,
+        nodes: int,
+        costs: RingCosts,
+        *,
+        begin: float = 0.0,
+        concurrent: int = 0,
+    ) -> None:
+        self.arrivals, self.nodes, self.costs, self.concurrent = arrivals, nodes, costs, concurrent
+        self.ends = [window * (at + 1) / nodes for at in range(nodes)]
+        self.counts = RingCounts()
+        self._waiting = sorted(
+            (time, stream, number)
+            for stream, times in enumerate(arrivals.times)
+            for number, time in enumerate(times)
+            if time >= begin
+        )[::-1]
+        self._at: list[_Node] = []
+        for node in range(nodes):
+            age = self.ends[node - 1] if node else 0.0
+            high = [int(np.searchsorted(times, begin - age, "right" if node else "left")) for times in arrivals.times]
+            low = [int(np.searchsorted(times, begin - self.ends[node], "right")) for times in arrivals.times]
+            self._at.append(_Node(low, list(low), high))
+        self._events: list[tuple[float, int, int, _Message]] = []
+        self._sequence = 0
+        self._read: dict[int, tuple[Row, float]] = {}
+        self._under_way: dict[int, int] = {}
+        self._last_round: dict[int, int] = {}
+
+    def run(self) -> RingCounts:
+        """Process every arrival, and say what was done."""
+        for _ in range(max(self.concurrent, 1)):
+            self._admit(0.0)
+        while self._events:
+            time, _, node, message = heappop(self._events)
+            self._under_way[message.cycle] -= 1
+            at = self._at[node]
+            at.free = max(time, at.free)
+            if message.kind == "row":
+                self._keep(at, message)
+            elif message.kind == "END":
+                self._end(node, message)
+            else:
+                self._probe(node, message)
+        self.counts.finished = max(at.free for at in self._at)
+        return self.counts
+
+    def _admit(self, now: float) -> None:
+        """Read in the next row, no sooner than it comes."""
+        if not self._waiting:
+            return
+        time, stream, number = self._waiting.pop()
+        cycle, row = len(self._read), (stream, number)
+        begin = max(now, time)
+        self._read[cycle] = row, begin
+        self.counts.compared[cycle] = self.counts.sent[cycle] = self.counts.ends[cycle] = 0
+        self._under_way[cycle] = self._last_round[cycle] = 0
+        self._schedule(begin, 0, _Message("probe", cycle, (row,)))
+
+    def _schedule(self, time: float, node: int, message: _Message) -> None:
+        self._under_way[message.cycle] += 1
+        heappush(self._events, (time, self._sequence, node, message))
+        self._sequence += 1
+
+    def _send(self, node: int, message: _Message) -> None:
+        at = self._at[node]
+        at.free += self.costs.send
+        self.counts.sent[message.cycle] += 1
+        self._schedule(at.free + self.costs.hop, (node + 1) % self.nodes, message)
+
+    def _keep(self, at: _Node, message: _Message) -> None:
+        ((stream, number),) = message.rows
+        if at.low[stream] == at.high[stream]:
+            at.low[stream] = at.moved[stream] = number
+        elif at.high[stream] != number:
+            self.counts.violations.append("rows out of order")
+        at.high[stream] = number + 1
+        at.free += self.costs.insert
+
+    def _probe(self, node: int, message: _Message) -> None:
+        """Steps 1 to 3 of Fig. 12.3: insert at the head, purge, propagate, probe."""
+        cycle, fresh, at = message.cycle, len(message.rows) == 1, self._at[node]
+        row, _ = self._read[cycle]
+        if fresh:
+            if node == 0:
+                self._keep(at, _Message("row", cycle, (row,)))
+            self._purge(node, cycle)
+            if node < self.nodes - 1:
+                self._send(node, message)
+        else:
+            if node == 0 and message.round <= self._last_round[cycle]:
+                self.counts.violations.append("Lemma 8")
+            if message.origin != node:
+                self._send(node, message)
+        for rows in self._found(node, message):
+            if len(rows) == self.arrivals.ways:
+                self.counts.results.append(rows)
+                self.counts.latencies.append(at.free - self._read[cycle][1])
+            else:
+                self._send(node, _Message("partial", cycle, rows, node, len(rows) - 1))
+        if fresh and node == 0:
+            self._next_round(cycle, 1)
+
+    def _found(self, node: int, message: _Message) -> list[tuple[Row, ...]]:
+        """Probe the slice of the next stream in the order."""
+        at, (row, _) = self._at[node], self._read[message.cycle]
+        stream, by = self.arrivals.order(row[0])[len(message.rows) - 1]
+        low, high = self._slice(node, stream, self.arrivals.times[row[0]][row[1]])
+        if low < high and not (at.low[stream] <= low and high <= at.high[stream]):
+            self.counts.violations.append("Lemma 7")
+        if not self.concurrent and (at.high[stream] - at.low[stream]) != high - low:
+            self.counts.violations.append("Lemma 7")
+        self.counts.compared[message.cycle] += high - low
+        at.free += self.costs.join * (high - low)
+        decisive = next(found for found in message.rows if found[0] == by)
+        numbers = self.arrivals.matching(decisive, stream, low, high)
+        return [(*message.rows, (stream, int(number))) for number in numbers]
+
+    def _slice(self, node: int, stream: int, time: float) -> tuple[int, int]:
+        """The rows whose age lies within the node's slice at this time."""
+        times = self.arrivals.times[stream]
+        age = self.ends[node - 1] if node else 0.0
+        low = int(np.searchsorted(times, time - self.ends[node], "right"))
+        return low, int(np.searchsorted(times, time - age, "right" if node else "left"))
+
+    def _purge(self, node: int, cycle: int) -> None:
+        """Cross-purge: rows of the other streams that have outgrown the slice go to the next node, or out."""
+        at, (row, _) = self._at[node], self._read[cycle]
+        now = float(self.arrivals.times[row[0]][row[1]])
+        if self.concurrent:
+            at.marks[cycle] = now
+        for stream, times in enumerate(self.arrivals.times):
+            if stream == row[0]:
+                continue
+            outgrown = int(np.searchsorted(times, now - self.ends[node], "right"))
+            for number in range(at.moved[stream], min(outgrown, at.high[stream])):
+                at.free += self.costs.purge
+                at.moved[stream] = number + 1
+                if node < self.nodes - 1:
+                    self._send(node, _Message("row", cycle, ((stream, number),)))
+            if not self.concurrent:
+                at.low[stream] = at.moved[stream]
+
+    def _end(self, node: int, message: _Message) -> None:
+        last = message.round == self.arrivals.ways - 1
+        if last and self.concurrent:
+            self._expire(node, message.cycle)
+        if node:
+            self._send(node, message)
+            return
+        self.counts.ends[message.cycle] += 1
+        self._last_round[message.cycle] = message.round
+        if not last:
+            self._next_round(message.cycle, message.round + 1)
+            return
+        if self._under_way[message.cycle]:
+            self.counts.violations.append("Theorem 7")
+        self.counts.state_rows.append(sum(sum(at.high) - sum(at.low) for at in self._at))
+        self._admit(self._at[0].free)
+
+    def _next_round(self, cycle: int, round_: int) -> None:
+        """Send the END behind all that the head has made of a schema; a ring of one node sends it to itself."""
+        self._send(0, _Message("END", cycle, round=round_))
+
+    def _expire(self, node: int, cycle: int) -> None:
+        """Take the marks of a cycle away, and the rows that no other cycle under way still looks for (Fig. 12.5)."""
+        at = self._at[node]
+        mine = at.marks.pop(cycle)
+        oldest = min(at.marks.values(), default=mine)
+        for stream, times in enumerate(self.arrivals.times):
+            free = int(np.searchsorted(times, oldest - self.ends[node], "right"))
+            at.low[stream] = max(at.low[stream], min(free, at.moved[stream]))

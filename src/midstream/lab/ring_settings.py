@@ -1,0 +1,49 @@
+"""The experiments of §16.1 and §16.2 on the ring: what they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from midstream.lab.figure import Scale
+from midstream.lab.ring_cluster import RingArrivals, RingCluster, RingCounts
+from midstream.ring.cost import RingCosts, RingLoad
+
+WAYS, WINDOW, RATE = 3, 10.0, 5.0
+"""The window is that of §16.2; the rate, in rows a second of each stream, is a tenth of it."""
+
+SELECTIVITIES = (0.05, 0.1, 0.5)
+
+JOINS: Mapping[str, float] = {"small join": 5e-6, "middle join": 10e-6, "large join": 20e-6}
+"""T_j in seconds: as images of 5k, 10k and 20k pixels have it, 1 : 2 : 4."""
+
+SEND, HOP = 5e-6, 50e-6
+"""T_s and T_n in seconds."""
+
+MOST_NODES = 19
+
+SETTING = (
+    "Three streams of 5 rows a second each (a tenth of the paper's), windows of 10 s, full at the beginning, "
+    "Poisson arrivals and random predicates, one row after another; T_j 5, 10 and 20 us, T_s 5 us, T_n 50 us, which "
+    "the text does not say. "
+)
+
+
+def costs(join: str) -> RingCosts:
+    """What operations take with a join of this name."""
+    return RingCosts(join=JOINS[join], send=SEND, hop=HOP)
+
+
+def load(selectivity: float) -> RingLoad:
+    """The cost model's view of a row."""
+    return RingLoad.alike(WAYS, RATE * WINDOW, selectivity)
+
+
+def arrivals(selectivity: float, scale: Scale) -> RingArrivals:
+    """Rows that fill the windows, and those of some seconds more, which are measured."""
+    seconds = WINDOW + scale.pick(quick=1.5, full=10.0)
+    return RingArrivals.drawn(WAYS, RATE, selectivity, seconds, seed=16)
+
+
+def run(rows: RingArrivals, join: str, nodes: int) -> RingCounts:
+    """A ring of so many nodes over rows, from full windows on."""
+    return RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW).run()

@@ -1,0 +1,71 @@
+"""The ring tuple at a time: exact, and by the lemmas and theorems of chapter 12."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from midstream.lab.ring_cluster import RingArrivals, RingCluster, RingCounts, Row
+from midstream.ring.cost import RingCosts
+
+COSTS = RingCosts(join=1e-3, insert=1e-4, purge=1e-4, send=1e-4, hop=5e-3)
+WINDOW = 4.0
+
+
+def expected(arrivals: RingArrivals, begin: float = 0.0) -> set[frozenset[Row]]:
+    """The window join by definition: all in the window of the newest, neighbours match; strict windows."""
+    found = set()
+    for numbers in product(*(range(len(times)) for times in arrivals.times)):
+        times = [float(arrivals.times[stream][number]) for stream, number in enumerate(numbers)]
+        matched = all(m[a, b] for m, a, b in zip(arrivals.matches, numbers, numbers[1:], strict=False))
+        if matched and max(times) - min(times) < WINDOW and max(times) >= begin:
+            found.add(frozenset(enumerate(numbers)))
+    return found
+
+
+def run(
+    ways: int, nodes: int, concurrent: int = 0, seed: int = 1, begin: float = 0.0
+) -> tuple[RingArrivals, RingCounts]:
+    arrivals = RingArrivals.drawn(ways, rate=2.0 if ways < 4 else 1.0, selectivity=0.4, seconds=12.0, seed=seed)
+    return arrivals, RingCluster(arrivals, WINDOW, nodes, COSTS, begin=begin, concurrent=concurrent).run()
+
+
+@pytest.mark.parametrize("concurrent", [0, 1, 2, 5])
+@pytest.mark.parametrize(("ways", "nodes"), [(2, 3), (3, 1), (3, 2), (3, 5), (4, 3)])
+def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent: int) -> None:
+    """Theorem 8: neither more nor less than the join, nothing twice; Lemmas 7 and 8, Theorem 7 at every moment."""
+    for seed in (1, 2):
+        arrivals, counts = run(ways, nodes, concurrent, seed)
+        assert counts.violations == []
+        assert len(counts.results) == len(set(map(frozenset, counts.results)))
+        assert set(map(frozenset, counts.results)) == expected(arrivals)
+        assert set(counts.ends.values()) == {ways - 1}
+        assert len(counts.results) > 20
+
+
+def test_a_ring_that_begins_full_goes_on_as_one_that_has_filled() -> None:
+    arrivals, counts = run(3, 4, begin=8.0)
+    assert counts.violations == []
+    assert set(map(frozenset, counts.results)) == expected(arrivals, begin=8.0)
+
+
+def test_no_row_is_kept_twice_but_where_several_are_processed_at_once() -> None:
+    """PSP's slices are disjoint; what PSP-I has moved on stays until no probe under way looks for it."""
+    one, alone, many = (run(3, 5, concurrent)[1] for concurrent in (0, 1, 5))
+    assert alone.state_rows == one.state_rows
+    assert np.mean(many.state_rows) > np.mean(one.state_rows)
+
+
+def test_pairs_compared_are_those_of_one_node() -> None:
+    for nodes in (2, 5):
+        assert run(3, nodes)[1].compared == run(3, 1)[1].compared
+
+
+def test_interleaving_takes_less_time() -> None:
+    """Latencies grow, for rows share the nodes, but the last result comes sooner."""
+    busy = RingCosts(join=5e-2, hop=5e-2)
+    arrivals = RingArrivals.drawn(3, 2.0, 0.4, 12.0, seed=1)
+    alone, many = (RingCluster(arrivals, WINDOW, 4, busy, concurrent=c).run() for c in (0, 4))
+    assert many.finished < alone.finished

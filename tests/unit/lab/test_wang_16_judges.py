@@ -1,0 +1,51 @@
+"""Wang's claims on Figs. 16.1 and 16.2, judged on made-up data: each verdict can be either."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from midstream.lab.figures import wang_16_01 as costs
+from midstream.lab.figures import wang_16_02 as lengths
+from midstream.lab.tidy import table
+
+
+@pytest.mark.parametrize(("last_sent", "last_cost", "expected"), [(7, 4.0, True), (8, 4.0, False), (7, 2.0, False)])
+def test_the_network_costs_the_same(last_sent: int, last_cost: float, expected: bool) -> None:
+    sent, means = (7, 7, 7, last_sent), (9.0, 1.0, 2.0, last_cost)
+    data = table(
+        {costs.CASE: case, costs.MEAN: mean, costs.DEVIATION: 0.1, costs.SENT: count}
+        for case, mean, count in zip("nsml", means, sent, strict=True)
+    )
+    assert costs.Wang1601().judge(data)[0].holds == expected
+
+
+def rings(low: list[float], high: list[float], foreseen: int, state: float = 100.0) -> pa.Table:
+    """Response times of rings of 1, 2, ... nodes at a low and a high selectivity."""
+    return table(
+        {
+            lengths.PANEL: "small join",
+            lengths.CASE: case,
+            lengths.NODES: nodes,
+            lengths.RESPONSE: response,
+            lengths.ROWS: state if nodes > 1 else 100.0,
+            lengths.FORESEEN: foreseen,
+        }
+        for case, curve in (("S 0.1", low), ("S 0.5", high))
+        for nodes, response in enumerate(curve, 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (rings([4.0, 3.0, 2.0, 3.0], [9.0, 8.0, 9.0, 10.0], 2), (True, True, True, True, True)),
+        (rings([4.0, 3.0, 2.0, 3.0], [9.0, 8.0, 9.0, 10.0], 2, 120.0), (False, True, True, True, True)),
+        (rings([4.0, 3.0, 2.0, 3.0], [9.0, 8.0, 9.0, 3.0], 2), (True, False, False, False, False)),
+        (rings([4.0, 2.0, 3.0, 3.0], [9.0, 8.0, 7.0, 10.0], 2), (True, True, True, False, True)),
+        (rings([4.0, 3.0, 2.0, 3.0], [9.0, 8.0, 9.0, 10.0], 4), (True, True, True, True, False)),
+    ],
+)
+def test_response_time_and_state_of_rings(data: pa.Table, expected: tuple[bool, ...]) -> None:
+    """Stable state, more with selectivity, longer is not always better, smaller selectivities, Theorem 9."""
+    assert tuple(verdict.holds for verdict in lengths.Wang1602().judge(data)) == expected
