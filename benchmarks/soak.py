@@ -1,11 +1,11 @@
 """All stays flat over a month of event time: `python -m benchmarks.soak [--only HOST]`.
 
 Five queries of every kind run for a month, cut into thousands of steps, while plans migrate, a guest query comes and
-goes, and lanes are rescaled; all of that recurs, so that a quarter of the run is like every other. Three hosts: the
-engine in memory, the same fold over chunk files and a manifest log as a job keeps them, and (for fewer steps) a job on
-Spark with everything in its checkpoint but what it puts out; there, events, commands and Spark's own log are kept for
-fewer steps than they are by default, so that the run is longer than that. Ends with 1 if anything measured is larger in
-the last quarter of the run than in the second.
+goes, and lanes are rescaled; all of that recurs, so that a quarter of the run is like every other. Four hosts: the
+engine in memory, the same fold over chunk files and a manifest log as a job keeps them, the engine on a checkpoint, and
+(for fewer steps) a job on Spark, both with everything in their checkpoint but what they put out; these two keep events,
+commands and Spark's own log for fewer steps than they do by default, so that the run is longer than that. Ends with 1
+if anything measured is larger in the last quarter of the run than in the second.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -61,8 +62,8 @@ QUERIES = {
 """The queries; a number in braces is a duration in steps."""
 
 GUEST = "SELECT B.k, C.v FROM B, C WHERE B.k = C.k WINDOW {6}"
-KEPT_ON_SPARK = 32
-"""Steps for which events, commands and Spark's log are kept there."""
+KEPT = 32
+"""Steps for which a checkpoint keeps events, commands and Spark's log."""
 
 SWEEP_EVERY = 16
 
@@ -216,13 +217,44 @@ def in_files(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     return soak
 
 
+def on_a_checkpoint(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
+    """The embedded engine, a push a step; its checkpoint is measured after each."""
+    soak = Soak("embedded, on a checkpoint")
+    with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder, kept_for(KEPT):
+        checkpoint = Path(folder) / "checkpoint"
+        with ms.Engine(checkpoint=checkpoint, durable=False) as engine:
+            for stream in STREAMS:
+                engine.create_stream(stream, SCHEMA, timestamp="ts")
+            for command in month.begin():
+                tell(engine, command)
+            for step in watch(month.steps):
+                for command in month.commands(step):
+                    tell(engine, command)
+                engine.push(month.rows(step))
+                sample = {**measured(engine.manifest), "resident MB": resident()}
+                for name in ("store", "manifests", "events", "commands", "staging"):
+                    sample[f"{name} files"], sample[f"{name} KB"] = folder_size(checkpoint / name)
+                soak.samples.append(sample)
+    return soak
+
+
+@contextmanager
+def kept_for(steps: int) -> Iterator[None]:
+    """Keep events and commands for fewer steps than jobs do."""
+    before = event_log.STEPS_KEPT, command_log.COMMANDS_KEPT
+    event_log.STEPS_KEPT, command_log.COMMANDS_KEPT = steps, steps // 4
+    try:
+        yield
+    finally:
+        event_log.STEPS_KEPT, command_log.COMMANDS_KEPT = before
+
+
 def on_spark(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     """A job on Spark: a step a micro-batch. The checkpoint is measured after each step."""
     from midstream.spark.session import local_session
 
     soak, progress = Soak("job on Spark"), watch(month.steps)
-    event_log.STEPS_KEPT, command_log.COMMANDS_KEPT = KEPT_ON_SPARK, KEPT_ON_SPARK // 4
-    with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder:
+    with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder, kept_for(KEPT):
         root = Path(folder)
         for step in range(month.steps):
             for stream, table in month.rows(step).items():
@@ -245,7 +277,7 @@ def on_spark(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
             soak.samples.append(sample)
             next(progress, None)
 
-        spark = local_session(cores=2, settings={"spark.sql.streaming.minBatchesToRetain": str(KEPT_ON_SPARK)})
+        spark = local_session(cores=2, settings={"spark.sql.streaming.minBatchesToRetain": str(KEPT)})
         job = ms.Job(spark, checkpoint=checkpoint, lanes=1)
         for stream in STREAMS:
             reader = spark.readStream.schema("k BIGINT, x BIGINT, ts TIMESTAMP, v DOUBLE")
@@ -265,6 +297,7 @@ def _watch(name: str, console: Console, steps: int) -> Iterator[int]:
 HOSTS: dict[str, Callable[[Month, Callable[[int], Iterator[int]]], Soak]] = {
     "memory": in_memory,
     "files": in_files,
+    "checkpoint": on_a_checkpoint,
     "spark": on_spark,
 }
 

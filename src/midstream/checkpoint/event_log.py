@@ -25,13 +25,13 @@ class StepLog(ABC):
     """
 
     def __init__(self, storage: Storage) -> None:
-        self._storage = storage
+        self.storage = storage
         self._tidied: int | None = None
 
     def note(self, step: int, line: TimeLine, values: Iterable[JsonObject]) -> None:
         """Write what a step notes; one that is done again in its epoch replaces it."""
         lines = "".join(json.dumps(value) + "\n" for value in values)
-        self._storage.write(f"{_epoch(line, step):06d}-{step:012d}.jsonl", lines.encode())
+        self.storage.write(f"{_epoch(line, step):06d}-{step:012d}.jsonl", lines.encode())
 
     def by_step(self, line: TimeLine, last: int, after: int = -1) -> Iterator[tuple[int, list[JsonObject]]]:
         """What the steps after `after` up to `last` have noted, in order."""
@@ -40,7 +40,7 @@ class StepLog(ABC):
 
     def forget(self, line: TimeLine, steps: Iterable[int]) -> None:
         """Remove what steps have noted."""
-        self._storage.remove(f"{_epoch(line, step):06d}-{step:012d}.jsonl" for step in steps)
+        self.storage.remove(f"{_epoch(line, step):06d}-{step:012d}.jsonl" for step in steps)
 
     def _counting(self, line: TimeLine, last: int, after: int = -1) -> list[tuple[int, str]]:
         found: dict[int, tuple[int, str]] = {}
@@ -55,7 +55,7 @@ class StepLog(ABC):
 
     def _values(self, name: str) -> list[JsonObject]:
         try:
-            lines = self._storage.read(name).to_pybytes().decode(errors="replace").splitlines()
+            lines = self.storage.read(name).to_pybytes().decode(errors="replace").splitlines()
         except FileNotFoundError:  # removed between the listing and the reading
             return []
         try:
@@ -66,7 +66,7 @@ class StepLog(ABC):
         except (ValueError, RecursionError) as error:
             what, remedy = self._damaged(name)
             raise CheckpointError(
-                f"{what} do not read: {type(error).__name__}", place=self._storage.place(name), remedy=remedy
+                f"{what} do not read: {type(error).__name__}", place=self.storage.place(name), remedy=remedy
             ) from error
 
     @staticmethod
@@ -79,7 +79,7 @@ class StepLog(ABC):
         """What a file has that does not read, and what to do about it."""
 
     def _files(self) -> dict[str, tuple[int, int]]:
-        names = self._storage.names()
+        names = self.storage.names()
         return {name: (int(found[1] or 0), int(found[2])) for name in names if (found := _FILE.fullmatch(name))}
 
 
@@ -159,12 +159,17 @@ class EventLog(StepLog):
             found = self._values(name) + found
         return found[-count:] if count else []
 
+    def overdue(self, line: TimeLine, step: int) -> list[str]:
+        """The files that `tidy` would have removed by a step."""
+        kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
+        return sorted(
+            name for name, at in self._files().items() if at <= (_epoch(line, step), step) and name not in kept
+        )
+
     def tidy(self, line: TimeLine, step: int) -> None:
         """Remove the files of long ago, and of steps that do not count."""
         if self._tidied is None:
-            kept = {name for _, name in self._counting(line, step, step - STEPS_KEPT)}
-            newest = (_epoch(line, step), step)
-            self._storage.remove(name for name, at in self._files().items() if at <= newest and name not in kept)
+            self.storage.remove(self.overdue(line, step))
         else:  # Nobody but this writer has added any since, and it knows their names.
             self.forget(line, range(max(0, self._tidied - STEPS_KEPT + 1), step - STEPS_KEPT + 1))
         self._tidied = step

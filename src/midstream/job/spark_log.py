@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import uuid
 
@@ -18,6 +19,10 @@ from midstream.state.store.disk import cannot_write, names_in, sync_folder, sync
 from midstream.state.store.files import epoch_folder
 
 _SAVEPOINT = "savepoint="
+_COMPACT = re.compile(r"\d{1,9}\.compact", re.ASCII)
+
+MOST = 1 << 24
+"""No source of files has seen as many batches."""
 
 
 def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True) -> str:
@@ -74,6 +79,40 @@ def fork_log(root: str, target: str, step: int, *, durable: bool = True) -> None
 def offsets_of(root: str) -> set[int]:
     """The steps of which Spark knows where they end."""
     return {step for log in _logs(root) for step in _batches(f"{log}/offsets")}
+
+
+def unread_offsets(root: str, step: int) -> list[str]:
+    """The sources of files whose own log does not reach to where a step ended by Spark's offsets: it would read again
+    what came after.
+
+    Spark numbers what a source of files has seen, a file of its log each number; now and then one holds all before.
+    """
+    found = list[str]()
+    log = next((log for log in _logs(root) if step in _batches(f"{log}/offsets")), None)
+    for number, end in enumerate(_file_offsets(f"{log}/offsets/{step}") if log is not None else ()):
+        folder = f"{log}/sources/{number}"
+        names = [name for name in names_in(folder) if not name.endswith((".tmp", ".crc"))]
+        whole = max(
+            (int(name[:-8]) for name in names if _COMPACT.fullmatch(name) and int(name[:-8]) <= end), default=-1
+        )
+        after = {int(name) for name in names if name.isdecimal()} | {
+            int(n[:-8]) for n in names if _COMPACT.fullmatch(n)
+        }
+        if missing := sorted(set(range(max(whole, 0), end + 1)) - after):
+            found.append(f"{folder}/{missing[0]}")
+    return found
+
+
+def _file_offsets(path: str) -> list[int]:
+    """By source the number up to which a batch reads a source of files; -1 of other sources, and where none is said."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            _, _, *lines = file.read().splitlines()
+        values = [json.loads(line) if line.startswith("{") else {} for line in lines]
+    except (OSError, ValueError):
+        return []
+    ends = [value.get("logOffset") if isinstance(value, dict) else None for value in values]
+    return [end if isinstance(end, int) and 0 <= end < MOST else -1 for end in ends]
 
 
 def has_committed(log: str, step: int) -> bool:

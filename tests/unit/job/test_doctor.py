@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 import midstream as ms
+from midstream.checkpoint import event_log
 from midstream.checkpoint.command_log import CommandLog
 from midstream.cli.main import main
 from midstream.job.doctor import CHECKS, Examined, examine
 from midstream.job.folders import Folders
+from midstream.model.manifest import Manifest
+from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, StagedStep
 from midstream.step.commands.drop_query import DropQuery
 from tests.unit.job.test_opened import content, counted, in_sink, rows, run, start
@@ -271,6 +274,44 @@ def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
 
 def test_every_check_says_what_it_holds() -> None:
     assert [check.__name__ for check in CHECKS] == [
-        "manifests", "chunks", "orphans", "commands", "events", "claims", "sinks", "staged", "spark",
+        "manifests", "chunks", "orphans", "commands", "events", "sources", "claims", "sinks", "staged", "spark",
+        "tidying",
     ]  # fmt: skip
     assert all(check.__doc__ for check in CHECKS)
+
+
+def test_a_source_of_spark_whose_log_is_behind_the_offsets_is_found(tmp_path: Path) -> None:
+    log = tmp_path / "spark" / "epoch=000001"
+    for folder in ("offsets", "commits", "sources/0", "sources/1"):
+        (log / folder).mkdir(parents=True)
+    Folders(str(tmp_path)).manifests.publish(Manifest("j", 12, epochs=(Epoch(1, "aaaa", 0),)))
+    (log / "offsets" / "12").write_text('v1\n{"batchWatermarkMs":0}\n{"logOffset":12}\n{"logOffset":2}\n-\n')
+    for name in ("0/9.compact", "0/10", "0/11", "0/12", "1/0", "1/1", "1/2", "1/.2.crc"):
+        (log / "sources" / name).write_text("v1\n")
+
+    def places() -> list[str]:
+        return [one.place for one in examine(tmp_path).findings if "Spark's log of a source" in one.problem]
+
+    assert places() == []
+    (log / "sources" / "0" / "11").unlink()
+    (log / "sources" / "1" / "2").unlink()
+    assert places() == [f"{log}/sources/0/11", f"{log}/sources/1/2"]
+    (log / "sources" / "0" / "9.compact").unlink()
+    assert places()[0] == f"{log}/sources/0/0"
+
+
+def test_notes_of_files_that_do_not_read_are_found(ckpt: Path) -> None:
+    (ckpt / "sources" / "A").mkdir(parents=True)
+    (ckpt / "sources" / "A" / "000001-000000000003.jsonl").write_text('{"file": 7}\n')
+    assert harm(examine(ckpt)) == [("sources", "the notes of files that were read do not read: ValueError")]
+
+
+def test_what_is_in_the_way_of_tidying_is_said(ckpt: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    savepoint_of_nonsense(ckpt)
+    found = [one.problem for one in examine(ckpt).findings if one.check == "tidying"]
+    assert len(found) == 1 and found[0].startswith("nothing that is not needed any more is removed")
+    ms.open(ckpt).drop_savepoint("s")
+    assert not [one for one in examine(ckpt).findings if one.check == "tidying"]
+    monkeypatch.setattr(event_log, "STEPS_KEPT", 1)
+    (late,) = [one for one in examine(ckpt).findings if one.check == "tidying"]
+    assert late.problem.startswith("the events of 3 steps of long ago are there still")

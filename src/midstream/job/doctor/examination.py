@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor.chunks import chunks, orphans
 from midstream.job.doctor.finding import Finding, Patient
-from midstream.job.doctor.logs import claims, commands, events, manifests
+from midstream.job.doctor.logs import claims, commands, events, manifests, sources, tidying
 from midstream.job.doctor.sinks import sinks
 from midstream.job.doctor.spark import spark
 from midstream.job.doctor.staged import staged
@@ -18,7 +18,19 @@ from midstream.state.store.places import Place
 Check = Callable[[Patient], Iterator[Finding]]
 """Looks for one kind of damage; its name is what its findings are reported under."""
 
-CHECKS: tuple[Check, ...] = (manifests, chunks, orphans, commands, events, claims, sinks, staged, spark)
+CHECKS: tuple[Check, ...] = (
+    manifests,
+    chunks,
+    orphans,
+    commands,
+    events,
+    sources,
+    claims,
+    sinks,
+    staged,
+    spark,
+    tidying,
+)
 """In the order in which they are made."""
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
+from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.doctor.finding import ASIDE, Finding, Patient
 from midstream.model.errors import CheckpointError
+from midstream.state.store.local import LocalStorage
+
+STEPS_LATE = 2 * STEPS_BETWEEN_TIDYINGS
+"""Steps for which what is not needed any more may stay."""
 
 
 def manifests(patient: Patient) -> Iterator[Finding]:
@@ -65,6 +71,49 @@ def events(patient: Patient) -> Iterator[Finding]:
             log.check(name)
         except CheckpointError as error:
             yield Finding("events", error.message, error.place, error.remedy, mend=patient.aside(f"events/{name}"))
+
+
+def sources(patient: Patient) -> Iterator[Finding]:
+    """Every note of which files an embedded job has read can be read."""
+    for stream in patient.newest.streams if patient.newest else ():
+        log = patient.folders.sources(stream)
+        for name in sorted(log.storage.names()):
+            try:
+                log.check(name)
+            except CheckpointError as error:
+                yield Finding("sources", error.message, error.place, error.remedy)
+
+
+def tidying(patient: Patient) -> Iterator[Finding]:
+    """Nothing is in the way of what a job removes in time; the job itself passes over it."""
+    manifest = patient.newest
+    if manifest is None or not manifest.job:
+        return
+    try:
+        patient.folders.kept()
+    except CheckpointError as error:
+        problem = (
+            f"nothing that is not needed any more is removed, for one that is kept cannot be read: {error.message}"
+        )
+        yield Finding("tidying", problem, error.place, error.remedy, harmless=True)
+    for name in ("store", "manifests", "events", "commands"):
+        storage = patient.folders.storage.at(name)
+        if (
+            isinstance(storage, LocalStorage)
+            and storage.root.is_dir()
+            and not os.access(storage.root, os.W_OK | os.X_OK)
+        ):
+            problem = "nothing can be removed here by this user, so what is not needed any more stays"
+            yield Finding("tidying", problem, storage.url, "give the user of the job the right to write", harmless=True)
+    overdue = patient.folders.events.overdue(manifest.time_line, manifest.step - STEPS_LATE)
+    if overdue:
+        yield Finding(
+            "tidying",
+            f"the events of {len(overdue)} steps of long ago are there still, such as {overdue[0]}",
+            patient.folders.events.storage.url,
+            "mend what the other findings say; the job then removes them",
+            harmless=True,
+        )
 
 
 def claims(patient: Patient) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from midstream.job.carried_log import CARRIED
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.reconcile import HOST, SPARK
-from midstream.job.spark_log import offsets_of
+from midstream.job.spark_log import offsets_of, unread_offsets
 
 
 def spark(patient: Patient) -> Iterator[Finding]:
@@ -27,6 +27,13 @@ def spark(patient: Patient) -> Iterator[Finding]:
             f"Spark does not know where step {manifest.step}, the newest, ended",
             patient.folders.spark,
             "restore the folder, or go back to a step that it knows",
+        )
+    for place in unread_offsets(patient.folders.spark, manifest.step):
+        yield Finding(
+            "spark",
+            f"Spark's log of a source does not reach to where step {manifest.step}, the newest, ended",
+            place,
+            "restore the folder: the job would not start, or would read files again",
         )
     given_up = max((epoch.abandoned or -1 for epoch in manifest.epochs), default=-1)
     if not patient.is_held and max(offsets, default=-1) > max(manifest.step, given_up) + 1:
