@@ -259,7 +259,7 @@ def test_a_step_that_cannot_be_written_fails_whole(tmp_path: Path, monkeypatch: 
             raise ms.SinkError("cannot write: no space left on device", place="manifests")
 
         with monkeypatch.context() as patched:
-            patched.setattr(ManifestLog, "publish", full)
+            patched.setattr(ManifestLog, "add", full)
             with pytest.raises(ms.SinkError, match="no space"):
                 engine.push(step(1))
         assert engine.manifest.step == 0
