@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.model import time_line
 from midstream.model.errors import CheckpointError, LostCheckpointError, UndeliveredError, WriteError

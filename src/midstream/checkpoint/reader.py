@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
-from midstream.checkpoint.event_log import EventLog
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
-from midstream.checkpoint.savepoints import Savepoints
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
@@ -44,7 +42,7 @@ class Checkpoint:
     2
     """
 
-    storage: Storage
+    folders: Folders
 
     @staticmethod
     def open(place: Place) -> Checkpoint:
@@ -57,22 +55,22 @@ class Checkpoint:
                 place=os.fspath(place) if not isinstance(place, Storage) else storage.url,
                 remedy="name the folder of a job, which its job file or ms.Job names, or one that Engine.save wrote",
             )
-        return Checkpoint(storage)
+        return Checkpoint(Folders(storage.url))
 
     @property
     def url(self) -> str:
         """Its absolute path, or its URL."""
-        return self.storage.url
+        return self.folders.storage.url
 
-    @cached_property
+    @property
     def manifests(self) -> ManifestLog:
         """The manifest log."""
-        return ManifestLog(self.storage.at("manifests"))
+        return self.folders.manifests
 
-    @cached_property
+    @property
     def commands(self) -> CommandLog:
         """The command log; a saved engine has none."""
-        return CommandLog(self.storage.at("commands"))
+        return self.folders.commands
 
     def manifest(self) -> Manifest:
         """The newest manifest; raises `CheckpointError` where a job has not finished a step yet."""
@@ -105,7 +103,7 @@ class Checkpoint:
         steps = [event for event in recent[-1:] if event["event"] == "step_done"]
         fetched = [event for event in recent if event["event"] == "chunks_fetched"]
         cache = {"cache": fetched[-1]} if fetched else {}
-        savepoints = {name: manifest.step for name, manifest in Savepoints(self.storage).all().items()}
+        savepoints = {name: manifest.step for name, manifest in self.folders.savepoints.all().items()}
         waiting = self.waiting(found)
         return {"checkpoint": self.url, "savepoints": savepoints, **status(found, waiting, *steps), **cache}
 
@@ -116,21 +114,17 @@ class Checkpoint:
     def events(self, after: int = -1) -> Iterator[JsonObject]:
         """What happened in the steps after `after`, oldest first, as JSON values."""
         newest = self.manifests.latest()
-        if newest is not None and self._event_log.is_there:
-            yield from self._event_log.read(newest.time_line, newest.step, after)
+        if newest is not None and self.folders.events.is_there:
+            yield from self.folders.events.read(newest.time_line, newest.step, after)
         else:
             yield from (event for event in self._saved_events() if event["step"] > after)
 
     def last_events(self, count: int) -> list[JsonObject]:
         """The last `count` events, oldest first."""
         newest = self.manifests.latest()
-        if newest is not None and self._event_log.is_there:
-            return self._event_log.newest(newest.time_line, newest.step, count)
+        if newest is not None and self.folders.events.is_there:
+            return self.folders.events.newest(newest.time_line, newest.step, count)
         return self._saved_events()[-count:] if count else []
-
-    @property
-    def _event_log(self) -> EventLog:
-        return EventLog(self.storage.at("events"))
 
     def _saved_events(self) -> list[JsonObject]:
         """The events that a saved engine's manifest has."""

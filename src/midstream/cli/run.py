@@ -95,16 +95,19 @@ def run(
 def _run(
     job: JobFile, trigger: dict[str, Any], cores: str, master: str | None, take_over: bool, quiet: bool
 ) -> dict[str, Any]:
+    from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.cli.job import job_of
-    from midstream.state.store.places import storage_at, work_folder
+    from midstream.state.store.places import work_folder
 
     settings = {"spark.master": master} if master else None
-    checkpoint = Checkpoint(storage_at(job.checkpoint))
+    checkpoint = Checkpoint(Folders(job.checkpoint))
     with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
         # Spark takes the interrupt for itself when it starts, so ours is set after.
-        session = spark_session("midstream", cores, Path(work_folder(checkpoint.storage)) / "spark.log", settings)
+        session = spark_session(
+            "midstream", cores, Path(work_folder(checkpoint.folders.storage)) / "spark.log", settings
+        )
         with session as spark, _signals() as interrupted:
             running = job_of(spark, job).start(trigger, take_over=take_over)
             while not running.await_termination(POLL_SECONDS):
@@ -116,11 +119,11 @@ def _run(
 
 
 def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bool, quiet: bool) -> dict[str, Any]:
+    from midstream.checkpoint.folders import Folders
     from midstream.checkpoint.reader import Checkpoint
     from midstream.engine.job_run import FileJob
-    from midstream.state.store.places import storage_at
 
-    checkpoint = Checkpoint(storage_at(job.checkpoint))
+    checkpoint = Checkpoint(Folders(job.checkpoint))
     with progress_bar(quiet) as progress, _signals() as interrupted:
         task = progress.add_task("waiting for files", total=None)
         with FileJob(job, take_over=take_over, threads=threads) as running:

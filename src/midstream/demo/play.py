@@ -10,13 +10,12 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from midstream.checkpoint.reader import Checkpoint
+from midstream.checkpoint.folders import Folders
 from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.demo.performance import Performance, performance
 from midstream.model.events import Event, StepDone
 from midstream.model.optimization import Mode
-from midstream.state.store.places import storage_at
 
 QUERY = "flights"
 STRATEGY = "moving_state"
@@ -45,7 +44,7 @@ def play(
     if act.new_plan is None:
         job.optimize(QUERY)
     run = job.start(trigger={"availableNow": True})
-    manifests, changed = Checkpoint(storage_at(checkpoint)).manifests, False
+    manifests, changed = Folders(str(checkpoint)).manifests, False
     while not run.await_termination(POLL_SECONDS):
         done = max(manifests.steps(), default=-1) + 1
         progress(completed=done)

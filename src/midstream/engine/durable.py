@@ -12,10 +12,10 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.parquet
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
-from midstream.job.folders import Folders
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import EMBEDDED, HOST, refuse_other_host
 from midstream.model.command import Command

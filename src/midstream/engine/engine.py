@@ -13,10 +13,10 @@ from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
-from midstream.checkpoint.folder import load_engine, save_engine
 from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.engine.durable import EngineCheckpoint
 from midstream.explain import explain
 from midstream.job.outputs import DEAD_LETTERS, LATE

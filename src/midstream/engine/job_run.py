@@ -8,6 +8,7 @@ from typing import Self
 
 import pyarrow as pa
 
+from midstream.checkpoint.folders import Folders
 from midstream.engine.durable import READ
 from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
@@ -15,7 +16,6 @@ from midstream.engine.folder_source import FolderSource
 from midstream.engine.results_source import RESULTS, ResultsSource
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
-from midstream.job.folders import Folders
 from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams
 from midstream.language.duration import parse_duration

@@ -10,7 +10,6 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.engine.file_formats import file_rows
 from midstream.engine.file_source import FileSource, first, known_options
 from midstream.job.delivered import DeliveredResults
-from midstream.job.folders import Folders
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import SourceSpec
@@ -52,7 +51,7 @@ class ResultsSource(FileSource):
                 remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
             )
         checkpoint = Checkpoint.open(located(spec.path))
-        found = committed_results(Folders(checkpoint.url), checkpoint.manifest(), query)
+        found = committed_results(checkpoint.folders, checkpoint.manifest(), query)
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)
         return ResultsSource(DeliveredResults(checkpoint, query, found.sink), columns, options)
 

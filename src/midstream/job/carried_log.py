@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from midstream.job.folders import Folders
+from midstream.checkpoint.folders import Folders
 from midstream.job.spark_log import begin_log, forget_former_logs, has_committed
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest

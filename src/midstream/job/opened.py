@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.reader import Checkpoint
@@ -16,7 +17,6 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.state_tables import HeldState, StateTable, held_states, state_table
 from midstream.job.carried_log import copy_carried
-from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.reconcile import HOST, SPARK
 from midstream.job.spark_log import drop_log, fork_log, keep_log
@@ -198,9 +198,9 @@ class OpenCheckpoint:
                 f"step {manifest.step} is not kept any more", place=self.url, remedy="name a newer step"
             )
 
-    @cached_property
+    @property
     def _folders(self) -> Folders:
-        return Folders(self.checkpoint.url)
+        return self.checkpoint.folders
 
     @property
     def _manifests(self) -> ManifestLog:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from midstream.job.folders import Folders
+from midstream.checkpoint.folders import Folders
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp

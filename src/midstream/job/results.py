@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from midstream.job.folders import Folders
+from midstream.checkpoint.folders import Folders
 from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
-from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams

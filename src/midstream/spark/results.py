@@ -19,8 +19,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
-from midstream.job.folders import Folders
 from midstream.job.results import committed_results
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest
@@ -63,7 +63,8 @@ def results_stream(
     they do not come; the job that reads them ends with an error that says so.
     """
     folder = located(checkpoint)
-    return stream_of(spark, Folders(folder), Checkpoint.open(folder).manifest(), query, {}, options)
+    found = Checkpoint.open(folder)
+    return stream_of(spark, found.folders, found.manifest(), query, {}, options)
 
 
 def stream_of(

@@ -24,6 +24,7 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.delivered import DeliveredResults
 from midstream.model.time_line import Stamp
@@ -118,7 +119,7 @@ class ResultsReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @property
     def _delivered(self) -> DeliveredResults:
-        return DeliveredResults(Checkpoint(storage_at(self._place)), self._query, FileSink(self._sink))
+        return DeliveredResults(Checkpoint(Folders(self._place)), self._query, FileSink(self._sink))
 
 
 def _read(stamp: Stamp) -> Stamp | None:

@@ -15,11 +15,11 @@ import pytest
 import midstream as ms
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EventLog, FilesRead
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
 from midstream.job.doctor import examine
-from midstream.job.folders import Folders
 from midstream.job.outputs import Outputs
 from midstream.model import allowed_operators
 from midstream.model.codec import decode, encode

@@ -12,9 +12,9 @@ import pytest
 import midstream as ms
 from midstream.checkpoint import event_log
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.folders import Folders
 from midstream.cli.main import main
 from midstream.job.doctor import CHECKS, Examined, examine
-from midstream.job.folders import Folders
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import FileSink, StagedStep

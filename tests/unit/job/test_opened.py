@@ -12,9 +12,9 @@ import pytest
 
 import midstream as ms
 from midstream.checkpoint.epochs import EpochClaim, Epochs
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.savepoints import Savepoints
 from midstream.cli.main import main
-from midstream.job.folders import Folders
 from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink
 from midstream.state.sweep import sweep

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.job.folders import Folders
+from midstream.checkpoint.folders import Folders
 from midstream.job.outputs import RESULTS, JobOutput, Outputs
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.time_line import Epoch

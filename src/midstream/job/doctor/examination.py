@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor.chunks import chunks, orphans
 from midstream.job.doctor.finding import Finding, Patient
@@ -12,7 +13,6 @@ from midstream.job.doctor.logs import claims, commands, events, manifests, sourc
 from midstream.job.doctor.sinks import sinks
 from midstream.job.doctor.spark import spark
 from midstream.job.doctor.staged import staged
-from midstream.job.folders import Folders
 from midstream.state.store.places import Place
 
 Check = Callable[[Patient], Iterator[Finding]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from midstream.job.folders import Folders
+from midstream.checkpoint.folders import Folders
 from midstream.job.outputs import JobOutput, Outputs
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
