@@ -1,0 +1,124 @@
+"""Wang Fig. 15.1: ATR, CTR and PSP beside one another; the table's words as numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.ring_spread import SpreadStreams, spread
+from midstream.lab.tidy import column, table
+from midstream.ring.deployment import Deployment
+from midstream.ring.discovery import spreadings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SOURCE = "Wang §15.1, Fig. 15.1"
+MEMORY = Claim("ATR keeps 2 (W / T) (M - 1) / M copies beside each row, CTR L in all; PSP never duplicates.", SOURCE)
+EXTRA = Claim("Where W is comparable with T, ATR takes extra CPU for what it duplicates.", "Wang §15.1")
+DUPLICATES = Claim("Duplicates must be removed with CTR, and with neither ATR nor PSP.", SOURCE)
+BALANCE = Claim("The granularity of load balancing is large with ATR, small with CTR and PSP.", SOURCE)
+NETWORK = Claim("Network transmission is low with ATR, middle with CTR, high with PSP.", SOURCE)
+
+LABELS, WINDOW, NODES, COPIES = "ABC", 1_000_000, 4, 2
+SEGMENT = 2 * WINDOW
+RIVALS = ("one_lane", "atr", "ctr", "psp", "psp_d")
+RINGS = ("psp", "psp_d")
+CASE = "case"
+KEPT, PAIRS, TWICE, BUSIEST, SENT = "copies of a row", "pairs compared", "met twice", "busiest / mean node", "sent"
+
+
+class Wang1501(Figure):
+    """The spreadings themselves over one set of rows, in the sets of a step."""
+
+    name: ClassVar[str] = "wang_15_01"
+    title: ClassVar[str] = "ATR, CTR and PSP over the same streams"
+    paper: ClassVar[str] = "Wang"
+    source: ClassVar[str] = SOURCE
+    strategies: ClassVar[frozenset[str]] = frozenset()
+    setting: ClassVar[str] = (
+        "The ways of spreading a join over nodes, by the sets of rows and visits of each step: three streams of 50"
+        " rows in a window, every pair that is compared matches with probability 0.1, a step is a tenth of a "
+        "window, four nodes, segments of two windows, two copies for CTR. A node compares a partial result with "
+        "every row of the stream that it keeps. Sent is every row to a node that comes to keep it, and every "
+        "partial result to a node that it visits but its own. Quick: 5 windows, otherwise 30, after one that "
+        "fills."
+    )
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        steps = 10 + scale.pick(quick=50, full=300)
+        streams = SpreadStreams.drawn(LABELS, 50, 0.1, WINDOW, steps, seed=15)
+        windows = dict.fromkeys(LABELS, WINDOW)
+        deployment = Deployment(windows, NODES, master=LABELS[0], segment=SEGMENT, copies=COPIES)
+        found = {name: spread(spreadings()[name], streams, deployment, steps) for name in RIVALS}
+        return table(
+            {
+                CASE: name,
+                KEPT: counts.copies,
+                PAIRS: counts.compared,
+                TWICE: counts.twice,
+                BUSIEST: counts.busiest,
+                SENT: counts.sent,
+                "results": counts.results,
+            }
+            for name, counts in found.items()
+        )
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        def of(name: str) -> dict[str, float]:
+            return {case: float(column(data, name, case=case)[0]) for case in RIVALS}
+
+        copies, pairs, twice, busiest, sent = map(of, (KEPT, PAIRS, TWICE, BUSIEST, SENT))
+        foreseen = 1 + 2 * (WINDOW / SEGMENT) * (len(LABELS) - 1) / len(LABELS)
+        return (
+            MEMORY.judged(
+                abs(copies["atr"] / foreseen - 1) < 0.03
+                and copies["ctr"] == COPIES
+                and all(copies[ring] == 1 for ring in RINGS),
+                f"{_listed(copies)}; by the formula {foreseen:.3g} for atr",
+                "they keep other numbers of copies",
+            ),
+            EXTRA.judged(
+                pairs["atr"] > pairs["one_lane"],
+                f"pairs compared: {_listed(pairs)}",
+                "here a row of another stream visits the master first, of which every row is at one node: what costs "
+                "more is that several nodes join the same rows of other streams with one another",
+            ),
+            DUPLICATES.judged(
+                twice["ctr"] > 0 and not any(twice[name] for name in ("atr", *RINGS)),
+                f"pairs that meet more than once: {_listed(twice)}",
+                "what joins a row lies in two segments at most when the row comes, and a least cover never takes two "
+                "nodes of which one would do: duplicates need three segments, that is rows that come late",
+            ),
+            BALANCE.judged(
+                busiest["atr"] > 2 * max(busiest[name] for name in ("ctr", *RINGS)),
+                _listed(busiest),
+                "CTR balances over long times only: at any moment its probes go to the few nodes that hold the newest "
+                "segments",
+            ),
+            NETWORK.judged(
+                sent["atr"] < sent["ctr"] < min(sent[ring] for ring in RINGS),
+                _listed(sent),
+                "the order is another one",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        for axes, name in zip(canvas.subplots(1, 4), (KEPT, PAIRS, BUSIEST, SENT), strict=True):
+            axes.bar(data[CASE].to_pylist(), column(data, name), 0.7)
+            axes.set_title(name, fontsize="small")
+            axes.tick_params(axis="x", rotation=60, labelsize="x-small")
+            axes.tick_params(axis="y", labelsize="x-small")
+            axes.spines[["top", "right"]].set_visible(False)
+
+
+def _listed(figures: dict[str, float]) -> str:
+    return ", ".join(
+        f"{name} " + (f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}") for name, figure in figures.items()
+    )

@@ -1,0 +1,154 @@
+"""The real spreadings over generated streams, step by step: what they keep, compare and send (Wang §15.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from midstream.ring.columns import Copies, Partials, StreamRows, Visits, Words
+from midstream.ring.deployment import Deployment
+from midstream.ring.slice_table import SliceTable
+from midstream.ring.spreading import Spreading
+
+Pairs = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class SpreadStreams:
+    """A star of streams: the first matches each other one, by `matches` (its rows down); times in microseconds."""
+
+    times: Mapping[str, Words]
+    matches: Mapping[str, Pairs]
+    window: int
+    step: int
+
+    @staticmethod
+    def drawn(labels: str, rows: int, selectivity: float, window: int, steps: int, seed: int) -> SpreadStreams:
+        """So many rows of each stream in a window, for so many steps of a tenth of a window."""
+        rng = np.random.default_rng(seed)
+        step = window // 10
+        count = rows * steps // 10
+        times = {label: np.sort(rng.integers(0, step * steps, count)) for label in labels}
+        return SpreadStreams(
+            times, {label: rng.random((count, count)) < selectivity for label in labels[1:]}, window, step
+        )
+
+    def order(self, label: str) -> list[str]:
+        """The first stream first, then the others."""
+        return [other for other in self.times if other != label]
+
+    def matching(self, partials: Mapping[str, Words], label: str, rows: Words) -> Pairs:
+        """Which partial results (down) match which rows (across)."""
+        first = next(iter(self.times))
+        if label == first:
+            (other,) = partials
+            return self.matches[other][np.ix_(rows, partials[other])].T
+        return self.matches[label][np.ix_(partials[first], rows)]
+
+
+@dataclass
+class SpreadCounts:
+    """What a spreading did.
+
+    `copies` and `busiest` are means over steps: copies of a row, and the busiest node's pairs compared over the mean
+    node's. `twice` are the pairs that meet more than once where the bounds of visits do not forbid it.
+    """
+
+    copies: float = 0.0
+    busiest: float = 0.0
+    compared: int = 0
+    sent: int = 0
+    twice: int = 0
+    results: int = 0
+
+
+class _Run:
+    """One spreading over the streams; nodes compare a partial result with every row of the stream that they keep."""
+
+    def __init__(self, spreading: Spreading, streams: SpreadStreams, deployment: Deployment) -> None:
+        self.spreading, self.streams, self.deployment = spreading, streams, deployment
+        self.counts = SpreadCounts()
+        self.kept: dict[str, set[tuple[int, int]]] = {label: set() for label in streams.times}
+        self.work = np.zeros(deployment.nodes, np.int64)
+
+    def step(self, begin: int) -> tuple[float, float]:
+        """A step's copies of a row, and its busiest node over the mean."""
+        times, end = self.streams.times, begin + self.streams.step
+        old = {label: np.flatnonzero((ts >= begin - self.streams.window) & (ts < begin)) for label, ts in times.items()}
+        new = {label: np.flatnonzero((ts >= begin) & (ts < end)) for label, ts in times.items()}
+        tables = {
+            label: table.grown(times[label][new[label]], self.streams.window // self.deployment.nodes,
+                               self.deployment.nodes)
+            for label, table in self.deployment.tables.items()
+        }  # fmt: skip
+        self.deployment = replace(self.deployment, moments=(begin, end), tables=tables)
+        held = sum(self._keep(label, np.append(old[label], new[label])) for label in times)
+        self.work[:] = 0
+        met: dict[str, Words] = dict(old)
+        for label in times:
+            self._follow(label, new[label], met)
+            met[label] = np.append(old[label], new[label])
+        rows = sum(len(old[label]) + len(new[label]) for label in times)
+        return held / rows, float(self.work.max() / self.work.mean()) if self.work.any() else 1.0
+
+    def _keep(self, label: str, rows: Words) -> int:
+        copies = self._home(label, rows)
+        kept = set(zip(rows[copies.row].tolist(), copies.node.tolist(), strict=True))
+        self.counts.sent += len(kept - self.kept[label])
+        self.kept[label] = kept
+        return len(kept)
+
+    def _home(self, label: str, rows: Words) -> Copies:
+        return self.spreading.home(self.deployment, label, StreamRows(self.streams.times[label][rows], {}))
+
+    def _follow(self, start: str, rows: Words, met: Mapping[str, Words]) -> None:
+        partials, at = {start: rows}, np.full(len(rows), -1)
+        for label in self.streams.order(start):
+            if not len(at):
+                return
+            here = met[label]
+            ts = {other: self.streams.times[other][numbers] for other, numbers in partials.items()}
+            found = Partials(ts, {}, np.full(len(at), self.deployment.moments[-1]))
+            visits = self.spreading.visit(self.deployment, found, label)
+            copies = self._home(label, here)
+            together = visits.node[:, None] == copies.node[None, :]
+            self._count(visits, together, at, copies, len(here))
+            times = self.streams.times[label][here][copies.row][None, :]
+            together &= (visits.low[:, None] <= times) & (times <= visits.high[:, None])
+            together &= self.streams.matching(partials, label, here)[visits.partial[:, None], copies.row[None, :]]
+            visit, copy = np.nonzero(together)
+            partials = {other: numbers[visits.partial[visit]] for other, numbers in partials.items()}
+            partials[label] = here[copies.row[copy]]
+            at = visits.node[visit]
+        self.counts.results += len(at)
+
+    def _count(self, visits: Visits, together: Pairs, at: Words, copies: Copies, rows: int) -> None:
+        _, once = np.unique(visits.partial * self.deployment.nodes + visits.node, return_index=True)
+        pairs = together[once].sum(axis=1)
+        np.add.at(self.work, visits.node[once], pairs)
+        self.counts.compared += int(pairs.sum())
+        self.counts.sent += int((visits.node[once] != at[visits.partial[once]]).sum())
+        visit, copy = np.nonzero(together[once])
+        _, often = np.unique(visits.partial[once][visit] * max(rows, 1) + copies.row[copy], return_counts=True)
+        self.counts.twice += int((often > 1).sum())
+
+
+def spread(spreading: Spreading, streams: SpreadStreams, deployment: Deployment, steps: int) -> SpreadCounts:
+    """Run a spreading over so many steps; means and sums are those of the steps after the first ten, a window.
+
+    A row is sent to every node that comes to keep it, a partial result to every node it visits but its own.
+    """
+    tables = {label: SliceTable((0,), (0,)) for label in streams.times}
+    run = _Run(spreading, streams, replace(deployment, tables=tables))
+    means = []
+    for number in range(steps):
+        if number == 10:
+            run.counts = SpreadCounts()
+        measured = run.step(number * streams.step)
+        if number >= 10:
+            means.append(measured)
+    run.counts.copies, run.counts.busiest = (float(mean) for mean in np.mean(means, axis=0))
+    return run.counts

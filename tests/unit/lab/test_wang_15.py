@@ -1,0 +1,69 @@
+"""The spreadings in the sets of a step give the join, and Fig. 15.1's claims can go either way."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+
+from midstream.lab.figures import wang_15_01 as figure
+from midstream.lab.ring_spread import SpreadStreams, spread
+from midstream.lab.tidy import table
+from midstream.ring.deployment import Deployment
+from midstream.ring.discovery import spreadings
+
+W, STEPS = 100, 20
+STREAMS = SpreadStreams.drawn("ABC", 15, 0.3, W, STEPS, seed=2)
+DEPLOYMENT = Deployment(dict.fromkeys("ABC", W), nodes=3, master="A", segment=W)
+CARRIED = sorted(set(spreadings()) - {"lanes"})
+"""The streams have no key."""
+
+
+def results(begin: int) -> int:
+    """The join by definition: the newest row comes from this time on, and none is older than a window then."""
+    times = [STREAMS.times[label] for label in "ABC"]
+    found = 0
+    for a, b, c in product(*(range(len(ts)) for ts in times)):
+        ts = [int(times[0][a]), int(times[1][b]), int(times[2][c])]
+        if max(ts) >= begin and max(ts) - min(ts) <= W:
+            found += bool(STREAMS.matches["B"][a, b] and STREAMS.matches["C"][a, c])
+    return found
+
+
+@pytest.mark.parametrize("name", CARRIED)
+def test_every_spreading_gives_the_join(name: str) -> None:
+    assert spread(spreadings()[name], STREAMS, DEPLOYMENT, STEPS).results == results(W) > 100
+
+
+def test_without_copies_as_many_pairs_are_compared_as_at_one_node() -> None:
+    found = {name: spread(spreadings()[name], STREAMS, DEPLOYMENT, STEPS) for name in CARRIED}
+    alone = found["one_lane"]
+    for name in ("hash_hops", "psp", "psp_d"):
+        assert found[name].copies == 1 and found[name].twice == 0
+        assert found[name].compared <= alone.compared
+    assert alone.busiest == DEPLOYMENT.nodes
+    assert found["ctr"].copies == 2 and 1 < found["atr"].copies < 3
+
+
+GOOD = {"one_lane": (1.0, 9, 0, 4.0, 1), "atr": (1.67, 10, 0, 3.5, 2), "ctr": (2.0, 9, 5, 1.3, 3),
+        "psp": (1.0, 9, 0, 1.2, 5), "psp_d": (1.0, 9, 0, 1.2, 4)}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("atr", GOOD["atr"], (True, True, True, True, True)),
+        ("atr", (2.0, 9, 1, 2.0, 3), (False, False, False, False, False)),
+        ("psp_d", (1.1, 9, 1, 1.9, 3), (False, True, False, False, False)),
+        ("ctr", (1.9, 9, 0, 2.0, 6), (False, True, False, False, False)),
+    ],
+)
+def test_the_claims_of_the_table(
+    name: str, row: tuple[float, int, int, float, int], expected: tuple[bool, ...]
+) -> None:
+    """Memory, extra CPU, duplicates, balance, network."""
+    names = (figure.KEPT, figure.PAIRS, figure.TWICE, figure.BUSIEST, figure.SENT)
+    data = table(
+        {figure.CASE: case, **dict(zip(names, found, strict=True))} for case, found in {**GOOD, name: row}.items()
+    )
+    assert tuple(verdict.holds for verdict in figure.Wang1501().judge(data)) == expected
