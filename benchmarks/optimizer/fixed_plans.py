@@ -84,8 +84,8 @@ def fixed_plans(course: Course) -> FixedPlans:
 def look(course: Course, at: float) -> Look:
     """What the streams are like at a moment, in windows."""
     engine, window = course.engine(None), course.load.window
-    until = round(at * window / course.load.tick)
-    since = max(0, round(until - BEFORE * window / course.load.tick))
+    until = max(round(at * window / course.load.tick), 1)
+    since = max(0, min(round(until - BEFORE * window / course.load.tick), until - 1))
     for _, tables in zip(range(since, until), course.steps(since * course.load.tick), strict=False):
         engine.push(tables)
     now = round(until * course.load.tick * 1e6)

@@ -92,8 +92,8 @@ class Optimization:
     queries had done by then and `price` what the review took, both foreseen in nanoseconds; the price is 0 where the
     next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
     `settled`: the policy has nothing to decide while the streams stay as they are, though not after `settled_until`.
-    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, and by the `pace` at the
-    last review, in a second: rows that probed, comparisons, rows made. `saved` is what was not spent on reviews.
+    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, and by the `paces` at the
+    last reviews, in a second: rows that probed, comparisons, rows made. `saved` is what was not spent on reviews.
     `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
     """
 
@@ -116,5 +116,5 @@ class Optimization:
     settled_until: int | None = None
     seen: int | None = None
     counted: Counters = field(default_factory=Counters)
-    pace: tuple[float, ...] = ()
+    paces: tuple[tuple[float, ...], ...] = ()
     saved: float = 0.0

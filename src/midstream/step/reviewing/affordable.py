@@ -82,8 +82,8 @@ def is_paid_for(manifest: Manifest, one: PlanGroup, times: float = 1.0) -> bool:
 
 
 def is_saved_for(manifest: Manifest, one: PlanGroup) -> bool:
-    """Whether a review of a settled plan whose streams have moved is short, or paid for by what was saved up."""
-    return one.kept.price <= max(SHORT, savings(manifest, one))
+    """Whether a review of a settled plan whose streams have moved is short, or anything is saved up for it."""
+    return one.kept.price <= SHORT or savings(manifest, one) > 0
 
 
 def savings(manifest: Manifest, one: PlanGroup) -> float:

@@ -20,11 +20,14 @@ from midstream.step.reviewing.turns import timely
 
 SECOND = 1_000_000
 
-MOVED = 0.3
+MOVED = 0.5
 """OM's threshold: by a greater share of the greater one two paces differ."""
 
 CHANCE = 3.0
 """So many standard deviations of what is counted are left to chance."""
+
+REMEMBERED = 8
+"""So many paces are compared with: a stream that bursts now and then is reviewed at its first bursts only."""
 
 Pace = tuple[float, ...]
 """Rows that probed, comparisons, and rows made, in a second of event time."""
@@ -43,19 +46,19 @@ def unsettled(manifest: Manifest) -> Manifest:
 
 
 def seen_at(kept: Optimization, counted: Counters, now: int) -> Optimization:
-    """What is kept after a review: the pace since the last look is what the next ones are compared with."""
-    return replace(kept, seen=now, counted=counted, pace=_pace(kept, counted, now) or kept.pace)
+    """What is kept after a review: the pace since the last look is one that the next ones are compared with."""
+    return replace(kept, seen=now, counted=counted, paces=_known(kept, _pace(kept, counted, now)))
 
 
 def seen_anew(kept: Optimization) -> Optimization:
     """What is kept where a query is new, or moves to another plan: its pace is learnt from the next look on."""
-    return replace(kept, seen=None, pace=())
+    return replace(kept, seen=None, paces=())
 
 
 def has_moved(before: Pace, pace: Pace, seconds: float) -> bool:
     """Whether what was counted in so many seconds differs by more than the threshold and chance.
 
-    >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 2000, 50), 10)
+    >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
     (False, True)
     """
     pairs = ((one * seconds, other * seconds) for one, other in zip(before, pace, strict=True))
@@ -76,9 +79,16 @@ def _after(manifest: Manifest, one: PlanGroup, now: int) -> Optimization:
     pace = _pace(kept, entry.counters, now)
     if pace is None:
         return replace(kept, seen=now, counted=entry.counters)
-    if kept.pace and has_moved(kept.pace, pace, (now - (kept.seen or 0)) / SECOND) and is_saved_for(manifest, one):
+    seconds = (now - (kept.seen or 0)) / SECOND
+    moved = bool(kept.paces) and all(has_moved(known, pace, seconds) for known in kept.paces)
+    if moved and is_saved_for(manifest, one):
         return replace(kept, settled=False, price=0.0)
-    return replace(kept, seen=now, counted=entry.counters, pace=kept.pace or pace)
+    return replace(kept, seen=now, counted=entry.counters, paces=kept.paces or (pace,))
+
+
+def _known(kept: Optimization, pace: Pace | None) -> tuple[Pace, ...]:
+    """The paces at which the plan was found to be the right one, the newest first: those need no other look."""
+    return kept.paces if pace is None else (pace, *kept.paces)[:REMEMBERED]
 
 
 def _pace(kept: Optimization, counted: Counters, now: int) -> Pace | None:
