@@ -105,32 +105,35 @@ class _Run:
         return self.spreading.home(self.deployment, label, StreamRows(self.streams.times[label][rows], {}))
 
     def _follow(self, start: str, rows: Words, met: Mapping[str, Words]) -> None:
-        partials, at = {start: rows}, np.full(len(rows), -1)
+        homes = self._home(start, rows)
+        partials, own, count = {start: rows}, homes.row * self.deployment.nodes + homes.node, len(rows)
         for label in self.streams.order(start):
-            if not len(at):
+            if not count:
                 return
             here = met[label]
             ts = {other: self.streams.times[other][numbers] for other, numbers in partials.items()}
-            found = Partials(ts, {}, np.full(len(at), self.deployment.moments[-1]))
+            found = Partials(ts, {}, np.full(count, self.deployment.moments[-1]))
             visits = self.spreading.visit(self.deployment, found, label)
             copies = self._home(label, here)
             together = visits.node[:, None] == copies.node[None, :]
-            self._count(visits, together, at, copies, len(here))
+            self._count(visits, together, own, copies, len(here))
             times = self.streams.times[label][here][copies.row][None, :]
             together &= (visits.low[:, None] <= times) & (times <= visits.high[:, None])
             together &= self.streams.matching(partials, label, here)[visits.partial[:, None], copies.row[None, :]]
             visit, copy = np.nonzero(together)
             partials = {other: numbers[visits.partial[visit]] for other, numbers in partials.items()}
             partials[label] = here[copies.row[copy]]
-            at = visits.node[visit]
-        self.counts.results += len(at)
+            count = len(visit)
+            own = np.arange(count) * self.deployment.nodes + visits.node[visit]
+        self.counts.results += count
 
-    def _count(self, visits: Visits, together: Pairs, at: Words, copies: Copies, rows: int) -> None:
-        _, once = np.unique(visits.partial * self.deployment.nodes + visits.node, return_index=True)
+    def _count(self, visits: Visits, together: Pairs, own: Words, copies: Copies, rows: int) -> None:
+        """Count a hop; `own` are the nodes where partial results are already, as the visits are numbered here."""
+        visited, once = np.unique(visits.partial * self.deployment.nodes + visits.node, return_index=True)
         pairs = together[once].sum(axis=1)
         np.add.at(self.work, visits.node[once], pairs)
         self.counts.compared += int(pairs.sum())
-        self.counts.sent += int((visits.node[once] != at[visits.partial[once]]).sum())
+        self.counts.sent += int((~np.isin(visited, own)).sum())
         visit, copy = np.nonzero(together[once])
         _, often = np.unique(visits.partial[once][visit] * max(rows, 1) + copies.row[copy], return_counts=True)
         self.counts.twice += int((often > 1).sum())

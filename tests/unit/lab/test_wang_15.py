@@ -9,6 +9,7 @@ import pytest
 from midstream.lab.figures import wang_15_01 as figure
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import table
+from midstream.ring.columns import StreamRows
 from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreadings
 
@@ -43,6 +44,17 @@ def test_without_copies_as_many_pairs_are_compared_as_at_one_node() -> None:
         assert found[name].compared <= alone.compared
     assert alone.busiest == DEPLOYMENT.nodes
     assert found["ctr"].copies == 2 and 1 < found["atr"].copies < 3
+
+
+def test_a_row_is_sent_to_its_homes_and_a_partial_result_to_where_it_is_not_yet() -> None:
+    """With one node and with ATR no partial result travels: rows are sent, to every node that keeps them."""
+    for name in ("one_lane", "atr"):
+        homes = 0
+        for label, ts in STREAMS.times.items():
+            homes += len(spreadings()[name].home(DEPLOYMENT, label, StreamRows(ts[ts >= W], {})))
+        assert spread(spreadings()[name], STREAMS, DEPLOYMENT, STEPS).sent == homes
+    hops = spread(spreadings()["hash_hops"], STREAMS, DEPLOYMENT, STEPS)
+    assert hops.sent > sum(int((ts >= W).sum()) for ts in STREAMS.times.values())
 
 
 GOOD = {"one_lane": (1.0, 9, 0, 4.0, 1), "atr": (1.67, 10, 0, 3.5, 2), "ctr": (2.0, 9, 5, 1.3, 3),
