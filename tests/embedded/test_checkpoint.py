@@ -355,3 +355,17 @@ def test_an_engine_in_memory_has_no_sinks() -> None:
     engine.create_stream("A", DDL, timestamp="ts")
     with pytest.raises(ms.InputError, match="no sinks"):
         engine.add_query("q", "SELECT A.k FROM A [RANGE 1 SECOND]", sink=print)
+
+
+def test_two_queries_do_not_put_their_files_into_one_folder(tmp_path: Path) -> None:
+    """Of each step one of them would have been lost."""
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    with opened(tmp_path, sink=ms.sinks.files(tmp_path / "out")) as engine:
+        engine.push(step(0))
+        engine.add_query("others", WIDER, sink=ms.sinks.files(tmp_path / "link"))
+        with pytest.raises(ms.SinkError, match=r"go to the same folder.*a folder of its own"):
+            engine.push(step(1))
+        engine.drop_query("others")
+        engine.add_query("others", WIDER, sink=ms.sinks.files(tmp_path / "elsewhere"))
+        engine.push(step(1))
+    assert in_the_sink(tmp_path / "elsewhere") and len(list((tmp_path / "out").glob("step=*"))) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -90,8 +91,23 @@ class Outputs:
 
         What the job gave up when it went back is taken out of the sinks, if that was cut short then.
         """
+        self._refuse_shared(manifest)
         for output, sink in self._all(manifest):
             self._check(output, sink, manifest)
+
+    def _refuse_shared(self, manifest: Manifest) -> None:
+        """Raise where two outputs go to files in one folder: of a step only one of them would be put in place."""
+        found = dict[str, JobOutput]()
+        for output, sink in self._all(manifest):
+            if isinstance(sink, FileSink):
+                place = sink.path if "://" in sink.path else os.path.realpath(sink.path)
+                other = found.setdefault(place, output)
+                if other != output:
+                    raise SinkError(
+                        f"the results of {other.place} go to the same folder, {sink.path}",
+                        place=output.place,
+                        remedy="give each query a folder of its own",
+                    )
 
     def _check(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
         stamp, line = sink.newest(output.name), manifest.time_line
@@ -120,6 +136,8 @@ class Outputs:
         What a broken-off attempt has left there has other names, and no manifest lists it.
         """
         found = {}
+        if not self._ready.issuperset(self._outputs(manifest)):
+            self._refuse_shared(manifest)
         for output, sink in self._all(manifest):
             if output not in self._ready:
                 sink.open()
@@ -133,7 +151,9 @@ class Outputs:
         self, before: Manifest, manifest: Manifest, tables: Mapping[JobOutput, pa.Table], attempt: str
     ) -> tuple[OutputFile, ...]:
         """Stage a step of a host that has it all in one process; `attempt` keeps apart those of a step that failed."""
-        for query in manifest.queries.keys() - before.queries.keys():
+        if added := manifest.queries.keys() - before.queries.keys():
+            self._refuse_shared(manifest)
+        for query in added:
             self.check_sink(query, manifest, before)
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
