@@ -20,6 +20,7 @@ from tests.crash_case import CHAIN, GROUPED
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
 from tests.property.rows import Shape, draw_rows
 from tests.spark.drive import SHORT_LIVED, Place
+from tests.spark.other_sinks import other_sinks
 
 SPAN, ROWS = 90, 700
 
@@ -52,6 +53,8 @@ def the_job(spark: SparkSession, root: Path, kept: str) -> ms.Job:
     for name, spec in QUERIES.items():
         plan = "((A B) C)" if name == "chain" else None
         found.query(name, spec.cql(), plan, ms.sinks.files(f"{kept}/answers/{name}"))
+    for name, sink in other_sinks(root).items():
+        found.query(name, RECENT.cql(), sink=sink)
     return found
 
 

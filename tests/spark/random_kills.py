@@ -4,9 +4,10 @@
 Each round feeds a new job for about a minute while its driver's Python process, its JVM or its workers are killed, or
 all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled. Every
 other round has its checkpoint and its answers on an object store over HTTP, whose server is killed as well and started
-again a little later, and a machine is lost with all that was on its disk. Then the job runs to its end and every sink
-is compared with the oracle, step by step. Ends with 1 if one differs, and says the seed; what is drawn follows from the
-seed, the moments do not.
+again a little later, and a machine is lost with all that was on its disk. A third of the rounds are of the embedded
+engine. Besides files the results go to a function, a Delta table and, where its server starts, PostgreSQL. Then the job
+runs to its end and every sink is compared with the oracle, step by step. Ends with 1 if one differs, and says the seed;
+what is drawn follows from the seed, the moments do not.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -31,6 +32,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.reader import Checkpoint
@@ -49,26 +51,29 @@ from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from tests import postgresql
 from tests.object_server import BUCKET, ObjectServer, free_port
-from tests.oracle.answer import answers
+from tests.oracle.answer import Answer, answers
 from tests.oracle.arrival import Lifetime, Step
 from tests.oracle.compare import assert_each_step_same
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.rows import cut, draw_rows
 from tests.spark.drive import Place
-from tests.spark.endless_job import QUERIES, shape, streams
+from tests.spark.endless_job import QUERIES, RECENT, shape, streams
+from tests.spark.other_sinks import DSN, by_step, forget, other_sinks
 from tests.spark.processes import children
 from tests.spark.ready_classes import environment
 
 FILES, EVERY = 60, 0.8
 HARMS = ("python", "jvm", "workers", "workers", "all", "suspend")
 HARMS_ON_A_STORE = (*HARMS, "store", "store", "store and python", "machine")
+NOT_EMBEDDED = {"jvm", "workers"}
 STORE_PATIENCE = {"drivers": "30", "commands": "600"}
 """Drivers take a step again whose store does not answer; who gives a command waits for the server to be back."""
 HANGS = 900
 """Seconds after which a driver that does not end is taken to hang: it may have much to do on a busy machine."""
 PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: A C | C: B A]", "eddy(A B C)", "stairs((A (B C)))")
-JOB = "tests.spark.endless_job"
+JOBS = {"Spark": "tests.spark.endless_job", "the embedded engine": "tests.spark.endless_engine"}
 
 
 def guest(chance: Random) -> QuerySpec:
@@ -88,6 +93,7 @@ class Round:
     root: Path
     server: ObjectServer | None = None
     files: int = FILES
+    host: str = "Spark"
     done: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
@@ -121,7 +127,7 @@ class Round:
 
     def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A driver that has begun."""
-        command = [sys.executable, "-m", JOB, str(self.root), self.kept, *options]
+        command = [sys.executable, "-m", JOBS[self.host], str(self.root), self.kept, *options]
         own = {WORK: f"{self.root}/work", FOLDER: f"{self.root}/cache", PATIENCE: STORE_PATIENCE["drivers"]}
         with open(self.root / "log", "ab") as log:
             driver = subprocess.Popen(
@@ -137,6 +143,10 @@ class Round:
         said = driver.stdout.readline()
         assert said == b"started\n", f"no driver starts: {(self.root / 'log').read_text()[-3000:]}"
         return driver
+
+    @property
+    def is_on_spark(self) -> bool:
+        return self.host == "Spark"
 
     def feed(self, number: int) -> None:
         self.place.feed_together(number, self.pieces[number])
@@ -176,7 +186,8 @@ class Round:
         """Do the driver harm; the one that goes on."""
         if driver.poll() is not None:
             raise AssertionError(f"the driver ended by itself: {(self.root / 'log').read_text()[-3000:]}")
-        harm = self.chance.choice(HARMS if self.server is None else HARMS_ON_A_STORE)
+        harms = HARMS if self.server is None else HARMS_ON_A_STORE
+        harm = self.chance.choice([one for one in harms if self.is_on_spark or one not in NOT_EMBEDDED])
         self.done[harm] += 1
         if harm.startswith("store"):
             self.cut_off()
@@ -193,6 +204,8 @@ class Round:
             kill(everybody, signal.SIGSTOP)
             other = self.start("--take-over")
             kill(everybody, signal.SIGCONT)
+            if not self.is_on_spark:  # It does a step, and finds out, only where there is something to do.
+                self.log.append(Rescale(2))
             assert driver.wait(HANGS) != 0, "a driver that has lost the checkpoint ended well"
             return other
         everything = [driver.pid, *jvm, *daemons, *workers]
@@ -241,12 +254,25 @@ class Round:
         for name, answer in answers(streams(), steps, lives).items():
             assert_each_step_same(self.by_step(name, len(steps)), answer, name)
             self.done["results"] += answer.table.num_rows
+        self.compare_others(answers(streams(), steps, [Lifetime("recent", RECENT, 0, None)])["recent"], len(steps))
         self.done |= Counter(event["event"] for event in events)
         if self.done[StepDelayed.kind]:  # A step that is done again leaves what it had staged until the next start.
             examine(f"{self.kept}/checkpoint", repair=True)
         staged = [name for name in specs if name not in until and self.names(f"answers/{name}/{STAGING}")]
-        left = [*staged, *(name for name in self.names("checkpoint/late") if "/step=" in name)]
+        left = [
+            *staged,
+            *self.names("checkpoint/staging"),
+            *(name for name in self.names("checkpoint/late") if "/step=" in name),
+        ]
         assert not left, f"left behind, or late: {left}"
+
+    def compare_others(self, answer: Answer, steps: int) -> None:
+        """The same of the sinks that are no files."""
+        for name in other_sinks(self.root):
+            if self.is_on_spark or name != "called":
+                found = by_step(self.root, name, steps, answer.table.column_names)
+                assert_each_step_same(found, answer, name)
+                self.done[f"results in {name}"] += answer.table.num_rows
 
     def by_step(self, query: str, steps: int) -> list[pa.Table | None]:
         """What stands in the query's sink."""
@@ -287,9 +313,14 @@ def main() -> int:
     parser.add_argument("--files", type=int, default=FILES)
     options = parser.parse_args()
     until, seed, total = time.monotonic() + 60 * options.minutes, options.seed, Counter[str]()
-    with tempfile.TemporaryDirectory(prefix="midstream-store-") as folder, served(Path(folder)) as server:
+    with (
+        tempfile.TemporaryDirectory(prefix="midstream-store-") as folder,
+        served(Path(folder)) as server,
+        database(),
+    ):
         while True:
-            done = run(seed, server if seed % 2 else None, options.files)
+            host = "the embedded engine" if seed % 3 == 2 else "Spark"
+            done = run(seed, server if seed % 2 else None, options.files, host)
             if done is None:
                 return 1
             total += done
@@ -300,10 +331,11 @@ def main() -> int:
     return 0
 
 
-def run(seed: int, server: ObjectServer | None, files: int = FILES) -> Counter[str] | None:
+def run(seed: int, server: ObjectServer | None, files: int = FILES, host: str = "Spark") -> Counter[str] | None:
     """A round; what was done in it, or None where it went wrong, which it says: then its folder stays."""
     folder = Path(tempfile.mkdtemp(prefix="midstream-kills-"))
-    one, where = Round(seed, folder, server, files), "a folder" if server is None else "a store"
+    one, where = Round(seed, folder, server, files, host), "a folder" if server is None else "a store"
+    where += "" if one.is_on_spark else f", {host}"
     try:
         one.run()
     except (AssertionError, MidstreamError, subprocess.TimeoutExpired) as error:
@@ -314,11 +346,24 @@ def run(seed: int, server: ObjectServer | None, files: int = FILES) -> Counter[s
         for driver in one.drivers:
             with suppress(ProcessLookupError):
                 os.killpg(driver.pid, signal.SIGKILL)
+    forget(folder)
     shutil.rmtree(folder, ignore_errors=True)
     if server is not None:
         storage_at(one.kept).remove_folder("")
     print(f"seed {seed} on {where}: exact; {dict(one.done)}", flush=True)
     return one.done
+
+
+@contextmanager
+def database() -> Iterator[None]:
+    """A PostgreSQL server, where one can be started, with the environment leading to it."""
+    with ExitStack() as stack:
+        try:
+            os.environ[DSN] = stack.enter_context(postgresql.server()).dsn
+        except (pytest.skip.Exception, OSError, subprocess.SubprocessError) as error:
+            print(f"without PostgreSQL: {error}", flush=True)
+        yield
+        os.environ.pop(DSN, None)
 
 
 @contextmanager
