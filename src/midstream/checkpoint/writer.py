@@ -9,6 +9,11 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
 
+STEPS_BETWEEN_REMOVALS = 8
+"""Manifests that are no longer kept go together: one removal a step would be a tenth of a small step's time. Meanwhile
+they do not count.
+"""
+
 
 @dataclass(frozen=True)
 class Writer:
@@ -42,7 +47,8 @@ class Writer:
         """
         self.manifests.add(manifest)
         self.check()
-        self.manifests.forget_older(manifest)
+        if manifest.step % STEPS_BETWEEN_REMOVALS == 0:
+            self.manifests.forget_older(manifest)
 
     def check(self) -> None:
         """Raise `LostCheckpointError` if another driver has taken over."""

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from midstream.checkpoint.manifest_log import ManifestLog
-from midstream.checkpoint.writer import Writer
+from midstream.checkpoint.writer import STEPS_BETWEEN_REMOVALS, Writer
 from midstream.model.errors import CheckpointError, LostCheckpointError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
@@ -69,25 +69,46 @@ def test_a_manifest_of_a_driver_that_was_overtaken_does_not_count(log: ManifestL
     with pytest.raises(LostCheckpointError):
         first.commit(replace(begun, step=3, job="stale"))
     assert log.steps() == (5, 6, 7, 8)
-    second.commit(replace(line, step=9))
+    last = 2 * STEPS_BETWEEN_REMOVALS
+    for step in range(9, last + 1):
+        second.commit(replace(line, step=step))
     assert sorted(path.name for path in log.root.glob("*.json")) == [
-        f"000002-{step:012d}.json" for step in range(6, 10)
+        f"000002-{step:012d}.json" for step in range(last - 3, last + 1)
     ]
 
 
 def test_a_driver_that_was_overtaken_removes_nothing(log: ManifestLog) -> None:
     first = Writer.take(log)
     begun = first.begin(small(0))
-    for step in range(1, 5):
+    for step in range(1, STEPS_BETWEEN_REMOVALS):
         first.commit(replace(begun, step=step))
     Writer.take(ManifestLog(log.root, keep=4), take_over=True)
     (log.root / ".000002-000000000004.json.other-1-2.tmp").write_text("half, by the other driver")
     before = {path.name: path.read_bytes() for path in log.root.iterdir()}
     with pytest.raises(LostCheckpointError):
-        first.commit(replace(begun, step=5))
+        first.commit(replace(begun, step=STEPS_BETWEEN_REMOVALS))
     after = {path.name: path.read_bytes() for path in log.root.iterdir()}
-    assert after.pop("000001-000000000005.json")
+    assert after.pop(f"000001-{STEPS_BETWEEN_REMOVALS:012d}.json")
     assert after == before
+
+
+def test_what_a_writer_has_not_removed_yet_is_not_kept(log: ManifestLog) -> None:
+    """Manifests are removed a few steps at a time; going back brings none of them back, for their chunks are gone."""
+    writer = Writer.take(log)
+    begun = writer.begin(small(0))
+    for step in range(1, 2 * STEPS_BETWEEN_REMOVALS):
+        writer.commit(replace(begun, step=step))
+        assert len(log.steps()) == min(step + 1, 4)
+        assert len(list(log.root.glob("*.json"))) <= 4 + STEPS_BETWEEN_REMOVALS
+    writer.release()
+    last = 2 * STEPS_BETWEEN_REMOVALS - 1
+    assert len(list(log.root.glob("*.json"))) > 4
+    before = {path: path.read_bytes() for path in log.root.glob("*.json")}
+    log.rewind(last - 2)
+    for path, data in before.items():  # As if what going back removes had stayed, too.
+        path.write_bytes(data)
+    for one in (log, ManifestLog(log.root, keep=4)):
+        assert one.steps() == (last - 3, last - 2)
 
 
 def in_epoch(step: int, job: str = "j") -> Manifest:
