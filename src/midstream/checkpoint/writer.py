@@ -34,25 +34,29 @@ class Writer:
         return Writer(manifests, manifests.epochs.claim(take_over=take_over))
 
     def begin(self, manifest: Manifest) -> Manifest:
-        """Publish the newest manifest, read after the claim, as the one that the epoch goes on from; the manifest, with
-        the epoch on its time line.
+        """Publish the newest manifest, read after the claim, as the one that the epoch goes on from, and remove what
+        others have left; the manifest, with the epoch on its time line.
         """
         begun = manifest.in_epoch(Epoch(self.claim.number, self.claim.token, manifest.step + 1))
-        self.commit(begun)
+        self._publish(begun)
+        self.manifests.forget_older(begun)
         return begun
 
     def commit(self, manifest: Manifest) -> None:
         """Publish the manifest of a step. When this returns the step is done; raises `LostCheckpointError` where
         another driver has taken over: then it is not, or that driver will deliver it.
         """
-        self.manifests.add(manifest)
-        self.check()
+        self._publish(manifest)
         if manifest.step % STEPS_BETWEEN_REMOVALS == 0:
             self.manifests.forget_older(manifest)
 
     def check(self) -> None:
         """Raise `LostCheckpointError` if another driver has taken over."""
         self.manifests.epochs.check(self.claim.number)
+
+    def _publish(self, manifest: Manifest) -> None:
+        self.manifests.add(manifest)
+        self.check()
 
     def release(self) -> None:
         """Let go of the checkpoint; whoever comes next need not say that it takes over."""
