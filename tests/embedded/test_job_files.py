@@ -123,7 +123,7 @@ def test_a_fork_reads_only_the_files_that_come_after_its_step(folder: Path, step
 def test_what_is_mended_meanwhile_needs_no_restart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before a step is committed, and after, when a sink does not take its results."""
     failing = ["publish", "commit"]
-    publish, commit = ManifestLog.publish, FileSink.commit
+    add, commit = ManifestLog.add, FileSink.commit
 
     def fail(at: str) -> None:
         if at in failing:
@@ -133,14 +133,14 @@ def test_what_is_mended_meanwhile_needs_no_restart(folder: Path, monkeypatch: py
     def failing_publish(self: ManifestLog, manifest: Manifest) -> None:
         if manifest.step == 1:
             fail("publish")
-        publish(self, manifest)
+        add(self, manifest)
 
     def failing_commit(self: FileSink, staged: StagedStep) -> None:
         if staged.step == 2:
             fail("commit")
         commit(self, staged)
 
-    monkeypatch.setattr(ManifestLog, "publish", failing_publish)
+    monkeypatch.setattr(ManifestLog, "add", failing_publish)
     monkeypatch.setattr(FileSink, "commit", failing_commit)
     with FileJob(parse_job(JOB)) as job:
         job.run(None, lambda: False, lambda _: None)

@@ -214,7 +214,7 @@ def test_a_job_that_reads_results_goes_on_from_the_last_step(tmp_path: Path, mon
 
 def test_a_note_that_arrives_late_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a first attempt at a step had written of the files that it read says nothing of what the second read."""
-    write, publish, sent = LocalStorage.write, ManifestLog.publish, list[tuple[LocalStorage, str, bytes]]()
+    write, add, sent = LocalStorage.write, ManifestLog.add, list[tuple[LocalStorage, str, bytes]]()
 
     def seen(self: LocalStorage, name: str, data: bytes) -> None:
         if "/sources/" in self.path(name):
@@ -225,7 +225,7 @@ def test_a_note_that_arrives_late_changes_nothing(tmp_path: Path, monkeypatch: p
         if manifest.step == 1:
             monkeypatch.undo()
             raise WriteError("the store does not answer", place="manifest", remedy="wait")
-        publish(self, manifest)
+        add(self, manifest)
 
     pages = tmp_path / "in"
     pages.mkdir()
@@ -233,7 +233,7 @@ def test_a_note_that_arrives_late_changes_nothing(tmp_path: Path, monkeypatch: p
     with job(tmp_path / "ckpt", pages, tmp_path / "out") as running:
         assert running.step()
         monkeypatch.setattr(LocalStorage, "write", seen)
-        monkeypatch.setattr(ManifestLog, "publish", failing)
+        monkeypatch.setattr(ManifestLog, "add", failing)
         pq.write_table(rows(2), pages / "2.parquet")
         with pytest.raises(WriteError, match="does not answer"):
             running.step()

@@ -30,14 +30,14 @@ def the_job(spark: SparkSession, root: Path, url: str, checkpoint: str = "checkp
 
 
 def main(root: Path, url: str, pause_at: str = "-2") -> None:
-    publish = ManifestLog.publish
+    add = ManifestLog.add
 
     def paused(self: ManifestLog, manifest: Manifest) -> None:
         if manifest.step == int(pause_at):
             os.kill(os.getpid(), signal.SIGSTOP)
-        publish(self, manifest)
+        add(self, manifest)
 
-    ManifestLog.publish = paused  # type: ignore[method-assign]
+    ManifestLog.add = paused  # type: ignore[method-assign]
     job = the_job(local_session("store", settings=SHORT_LIVED), root, url)
     job.start({"availableNow": True}).await_termination()
 

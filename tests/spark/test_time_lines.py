@@ -250,12 +250,12 @@ def test_killed_while_what_a_function_was_given_is_removed(
 def main_of_child(root: Path, how: str = "pause") -> None:
     """A driver that suspends itself before it publishes step 1, or dies while it removes what was staged."""
     spark = local_session("time lines", settings=SHORT_LIVED)
-    publish, remove = ManifestLog.publish, os.unlink
+    add, remove = ManifestLog.add, os.unlink
 
     def paused(self: ManifestLog, manifest: Manifest) -> None:
         if manifest.step == 1:
             os.kill(os.getpid(), signal.SIGSTOP)
-        publish(self, manifest)
+        add(self, manifest)
 
     def half(path: str) -> None:
         remove(path)
@@ -263,7 +263,7 @@ def main_of_child(root: Path, how: str = "pause") -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
     if how == "pause":
-        ManifestLog.publish = paused  # type: ignore[method-assign]
+        ManifestLog.add = paused  # type: ignore[method-assign]
         job = the_job(spark, root, one_by_one=True)
     else:
         os.unlink = half  # type: ignore[assignment]
