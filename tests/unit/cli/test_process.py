@@ -35,10 +35,21 @@ def test_output_in_a_pipe_is_plain_text(job: SmallJob) -> None:
 
 
 def test_an_inner_failure_has_a_traceback_only_on_demand(job: SmallJob) -> None:
-    (job.path / "events" / "000000000000.jsonl").write_text("{}")
-    quiet = midstream("status", str(job.path), "--events", "1")
+    program = (
+        "import sys; from midstream.checkpoint.reader import Checkpoint; from midstream.cli.main import main\n"
+        "Checkpoint.open = None\n"
+        f"sys.exit(main(['status', {str(job.path)!r}]))"
+    )
+
+    def broken(**environment: str) -> subprocess.CompletedProcess[str]:
+        environment |= {**os.environ, "PYTHONPATH": str(SOURCE)}
+        return subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False
+        )
+
+    quiet = broken()
     assert quiet.returncode == 1 and quiet.stderr.count("\n") == 1 and "MIDSTREAM_TRACEBACK" in quiet.stderr
-    loud = midstream("status", str(job.path), "--events", "1", MIDSTREAM_TRACEBACK="1")
+    loud = broken(MIDSTREAM_TRACEBACK="1")
     assert loud.returncode == 1 and "Traceback" in loud.stderr
 
 
