@@ -72,6 +72,7 @@ def _play(
     from midstream.demo.check import check
     from midstream.demo.flights import prepare
     from midstream.demo.play import play, rehearse
+    from midstream.model.optimization import MODE_OFF
 
     acts = []
     with spark_session("midstream demo", cores, out / "spark.log") as session:
@@ -85,10 +86,10 @@ def _play(
             figures = play(act, replays, folder, session, cores, partial(progress.update, task))
             progress.update(task, description="asking DuckDB", total=None)
             verdict = check(act, replays, folder / "results")
-            rehearsals = {}
+            rehearsals = dict[str, float]()
             if act.new_plan is None:
                 progress.update(task, description="once more without Spark, side by side")
-                rehearsals = {mode: rehearse(act, replays, mode).seconds for mode in ("auto", "off")}
+                rehearsals |= {mode: rehearse(act, replays, mode).seconds for mode in ("auto", MODE_OFF)}
             progress.remove_task(task)
             acts.append(act_as_json(act, figures, verdict, rehearsals, folder))
             if not quiet:

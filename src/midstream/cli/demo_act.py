@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from midstream.cli.output import print_table, say
+from midstream.model.optimization import MODE_OFF
 
 if TYPE_CHECKING:
     from midstream.demo.acts import Act
@@ -32,7 +33,7 @@ def show_act(
     if rehearsals:
         say(
             f"Without Spark the same steps take {rehearsals['auto']:.2f} s, the optimizer's reviews included, and "
-            f"{rehearsals['off']:.2f} s where it is off and {act.old_plan} is kept."
+            f"{rehearsals[MODE_OFF]:.2f} s where it is off and {act.old_plan} is kept."
         )
     print_table("most often", verdict.columns, verdict.highlights)
     judgement = (

@@ -15,7 +15,7 @@ from midstream.demo.acts import LATENESS, Act
 from midstream.demo.flights import Replay
 from midstream.demo.performance import Performance, performance
 from midstream.model.events import Event, StepDone
-from midstream.model.optimization import Mode
+from midstream.model.optimization import MODE_OFF, Mode
 
 QUERY = "flights"
 STRATEGY = "moving_state"
@@ -53,7 +53,7 @@ def play(
             changed = True
             progress(description=f"file by file, {act.old_plan} -> {act.new_plan}")
     seconds = time.monotonic() - began
-    return performance(act.old_plan, run.events, rehearse(act, replays, "off").steps, seconds)
+    return performance(act.old_plan, run.events, rehearse(act, replays, MODE_OFF).steps, seconds)
 
 
 @dataclass(frozen=True)

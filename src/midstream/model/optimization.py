@@ -14,6 +14,9 @@ Mode = Literal["off", "suggest", "ask", "auto"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 """From the most cautious one on: of the queries of a chain, which move together, the most cautious decides."""
 
+MODE_OFF: Mode = "off"
+"""Nothing is looked at."""
+
 ProposalState = Literal["waits", "approved", "rejected", "withdrawn"]
 
 SECOND = 1_000_000
