@@ -176,6 +176,28 @@ def test_a_password_never_gets_into_a_manifest_or_a_message(options: dict[str, s
     assert "hidden" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    "dsn",
+    [
+        "host=db sslmode=require sslkey=/checkpoint/evil.so:1",  # OpenSSL would load the library.
+        "postgresql://db/x?sslkey=%2Fcheckpoint%2Fevil.so:1",
+        "host=db sslkeylogfile=/home/me/.bashrc",
+        "host=db gssdelegation=1",
+        "host=db hostaddr=10.6.6.6",  # The password that `~/.pgpass` has for `db` would go there.
+        "host=evil service=warehouse",
+        "host=evil passfile=/home/me/.pgpass",
+    ],
+)
+def test_a_hostile_dsn_runs_nothing_and_has_no_password_sent_elsewhere(dsn: str) -> None:
+    with pytest.raises(ms.SinkError, match=r"dsn may not.*Remedy: leave it out"):
+        as_sink({"type": "postgresql", "table": "t", "dsn": dsn}, "default")
+
+
+def test_a_dsn_may_say_how_to_connect() -> None:
+    dsn = "host=db port=5433 dbname=x user=me sslmode=verify-full sslcert=me.pem sslkey=me.key options=-csearch_path=s"
+    assert PostgresqlSink("t", dsn).dsn == dsn
+
+
 def test_a_server_that_does_not_answer_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, object]] = []
 

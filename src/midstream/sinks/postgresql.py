@@ -18,7 +18,7 @@ import pyarrow as pa
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
-from midstream.sinks.extras import from_extra
+from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, holds_a_password
 from midstream.sinks.postgresql_text import column_type, copy_text
 
 if TYPE_CHECKING:
@@ -43,9 +43,6 @@ CONNECTING: Mapping[str, int] = {
 server that no longer answers is an error within a minute or so, and not a job that stands still for hours.
 """
 
-SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
-"""What a connection string may hold that no manifest shall."""
-
 _CREATE_STEPS = """
     CREATE TABLE IF NOT EXISTS {} (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -65,10 +62,10 @@ _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNIN
 class PostgresqlSink(Sink):
     """Rows appended to a table, which is created with the results' columns where there is none.
 
-    `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) without a
-    password: libpq takes that from `PGPASSWORD`, a service file or `~/.pgpass`, and what `dsn` leaves out from its
-    other environment variables. Without `step_column` the table has the results' columns alone, and a job that goes
-    back is refused.
+    `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) of
+    `SETTINGS` and without a password: libpq takes that from `PGPASSWORD`, a service file or `~/.pgpass`, and what `dsn`
+    leaves out from its other environment variables. Without `step_column` the table has the results' columns alone, and
+    a job that goes back is refused.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
     {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}
@@ -84,23 +81,13 @@ class PostgresqlSink(Sink):
     def of(cls, options: Mapping[str, Any]) -> Self:
         """The sink of these options; raises where they hold a password."""
         if any(secret in options for secret in SECRETS):
-            raise _holds_a_password()
+            raise holds_a_password()
         return super().of(options)
 
     def __post_init__(self) -> None:
-        with from_extra("postgresql"):
-            from psycopg import ProgrammingError
-            from psycopg.conninfo import conninfo_to_dict
+        check_dsn(self.dsn)
         if not all(self.table.split(".")) or self.table.count(".") > 1:
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "table" or "schema.table"')
-        try:
-            given = conninfo_to_dict(self.dsn)
-        except ProgrammingError:  # Its message quotes the string, which may hold a password.
-            raise SinkError(
-                "the dsn is no connection string", place="sink", remedy='write it as in "host=db dbname=sales user=etl"'
-            ) from None
-        if any(secret in given for secret in SECRETS):
-            raise _holds_a_password()
 
     def open(self) -> None:
         """See that the server lets us in, and that a table which is there has the column for steps."""
@@ -221,9 +208,7 @@ class PostgresqlSink(Sink):
         return Identifier(*self.table.split(".")[:-1], STEPS)
 
     def _patience(self) -> dict[str, int]:
-        from psycopg.conninfo import conninfo_to_dict
-
-        given = set(conninfo_to_dict(self.dsn))
+        given = set(check_dsn(self.dsn))
         if "PGCONNECT_TIMEOUT" in os.environ:
             given.add("connect_timeout")
         return {name: value for name, value in CONNECTING.items() if name not in given}
@@ -263,14 +248,6 @@ def _typed(columns: Mapping[str, str]) -> Composed:
 def _exists(connection: Connection[Any], table: Identifier) -> bool:
     found = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (table.as_string(connection),)).fetchone()
     return found is not None and bool(found[0])
-
-
-def _holds_a_password() -> SinkError:
-    return SinkError(
-        "a sink must not hold a password: the checkpoint would keep it",
-        place="sink",
-        remedy="leave it out, and set PGPASSWORD or use ~/.pgpass or a service file",
-    )
 
 
 def _failed(error: Error, place: str) -> SinkError:

@@ -1,0 +1,63 @@
+"""What a sink's connection string may say: a checkpoint or a job file that anybody has written may hold one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from midstream.model.errors import SinkError
+from midstream.sinks.extras import from_extra
+
+SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
+"""What a connection string may hold that no manifest shall."""
+
+_SETTINGS = """service host port dbname user connect_timeout keepalives keepalives_idle keepalives_interval
+keepalives_count tcp_user_timeout sslmode sslnegotiation sslcert sslkey sslcertmode sslrootcert sslcrl sslcrldir sslsni
+ssl_min_protocol_version ssl_max_protocol_version min_protocol_version max_protocol_version channel_binding require_auth
+requirepeer gssencmode krbsrvname target_session_attrs load_balance_hosts application_name fallback_application_name
+client_encoding options"""
+
+SETTINGS = frozenset(_SETTINGS.split())
+"""The settings of libpq that a connection string may have. Not among them are those that write a file
+(`sslkeylogfile`), load a library (`gsslib`), or hand a password or ticket of one server to another (`passfile`,
+`hostaddr`, `gssdelegation`), nor any that a later libpq may bring.
+"""
+
+
+def check_dsn(dsn: str) -> Mapping[str, str]:
+    """The settings of a connection string; raises a `SinkError` where it holds a password, or says what it may not.
+
+    >>> check_dsn("host=db")
+    {'host': 'db'}
+    """
+    with from_extra("postgresql"):
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+    try:
+        given = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    except ProgrammingError:  # Its message quotes the string, which may hold a password.
+        raise SinkError(
+            "the dsn is no connection string", place="sink", remedy='write it as in "host=db dbname=sales user=etl"'
+        ) from None
+    if any(secret in given for secret in SECRETS):
+        raise holds_a_password()
+    refused = sorted(given.keys() - SETTINGS)
+    if refused:
+        raise _refused(f"a dsn may not say {refused[0]}")
+    if ":" in given.get("sslkey", ""):  # OpenSSL would load the engine, which may be any library.
+        raise _refused("the sslkey of a dsn may not name an engine")
+    if {"service", "host"} <= given.keys():
+        raise _refused("a dsn may not send the password of a service to another host")
+    return given
+
+
+def holds_a_password() -> SinkError:
+    """The error to raise where a sink's options hold one."""
+    return SinkError(
+        "a sink must not hold a password: the checkpoint would keep it",
+        place="sink",
+        remedy="leave it out, and set PGPASSWORD or use ~/.pgpass or a service file",
+    )
+
+
+def _refused(what: str) -> SinkError:
+    return SinkError(what, place="sink", remedy="leave it out, and say it in a service file or libpq's environment")
