@@ -74,7 +74,7 @@ class Figure(ABC):
     `name` is the paper's first author and the number (`zhu_09`), `title` what is drawn, `paper` its short name,
     `source` the place in it. `setting` says in a paragraph what was run, and what differs from the paper and why.
     `strategies` are those whose figure it is: every strategy has at least one. `schemes` are the ways of sharing that
-    it compares, `policies` those of the optimizer: every one has a figure too.
+    it compares, `policies` those of the optimizer, `spreadings` those of a ring: every one has a figure too.
 
     `measure` is deterministic: equal scale, equal table. Judging and drawing read nothing but that table, so that
     verdict and picture can be made again from the CSV.
@@ -88,6 +88,7 @@ class Figure(ABC):
     strategies: ClassVar[frozenset[str]]
     schemes: ClassVar[frozenset[str]] = frozenset()
     policies: ClassVar[frozenset[str]] = frozenset()
+    spreadings: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def measure(self, scale: Scale) -> pa.Table:

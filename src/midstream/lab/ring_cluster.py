@@ -11,51 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from midstream.lab.ring_arrivals import RingArrivals, Row
 from midstream.ring.cost import RingCosts
-
-Row = tuple[int, int]
-"""A row: its stream, and its number in the stream."""
-
-
-@dataclass(frozen=True)
-class RingArrivals:
-    """What comes to a ring: for each stream ascending times in seconds, and which rows of neighbouring streams match.
-
-    Streams are joined in a chain, and each row visits them outwards from its own, so that every pair compared decides
-    by one predicate: `matches[i]` has rows of stream i down and of stream i + 1 across.
-    """
-
-    times: tuple[npt.NDArray[np.float64], ...]
-    matches: tuple[npt.NDArray[np.bool_], ...]
-
-    @staticmethod
-    def drawn(ways: int, rate: float, selectivity: float, seconds: float, seed: int) -> RingArrivals:
-        """Poisson arrivals, so many a second in each stream, and predicates that hold with this probability."""
-        rng = np.random.default_rng(seed)
-        times = tuple(np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds))) for _ in range(ways))
-        sizes = [len(found) for found in times]
-        return RingArrivals(times, tuple(rng.random((a, b)) < selectivity for a, b in pairwise(sizes)))
-
-    @property
-    def ways(self) -> int:
-        """How many streams there are."""
-        return len(self.times)
-
-    def order(self, stream: int) -> list[tuple[int, int]]:
-        """The probing order of a stream's rows: each stream visited, and the one whose row decides about a match."""
-        after = [(other, other - 1) for other in range(stream + 1, self.ways)]
-        return after + [(other, other + 1) for other in range(stream - 1, -1, -1)]
-
-    def matching(self, row: Row, stream: int, low: int, high: int) -> npt.NDArray[np.int64]:
-        """Which rows of a neighbouring stream, by number, match a row."""
-        of, number = row
-        found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]
-        return np.flatnonzero(found) + low
 
 
 @dataclass(frozen=True)
@@ -102,7 +62,8 @@ class RingCluster:
     """A ring of so many nodes over arrivals; windows are equal, in seconds, and strict as in the dissertation.
 
     One row after another is processed (PSP), or up to `concurrent` at once with marks and delayed purge (PSP-I). Rows
-    before `begin` are taken to have come: they lie in the slices that their ages say.
+    before `begin` are taken to have come: they lie in the slices that their ages say. Rows are read in when they come,
+    or, where they are `queued`, as soon as the head is free: it is never idle then, as Eq. 13.4 has it.
     """
 
     def __init__(
@@ -114,8 +75,10 @@ class RingCluster:
         *,
         begin: float = 0.0,
         concurrent: int = 0,
+        queued: bool = False,
     ) -> None:
         self.arrivals, self.nodes, self.costs, self.concurrent = arrivals, nodes, costs, concurrent
+        self.queued = queued
         self.ends = [window * (at + 1) / nodes for at in range(nodes)]
         self.counts = RingCounts()
         self._waiting = sorted(
@@ -155,12 +118,12 @@ class RingCluster:
         return self.counts
 
     def _admit(self, now: float) -> None:
-        """Read in the next row, no sooner than it comes."""
+        """Read in the next row."""
         if not self._waiting:
             return
         time, stream, number = self._waiting.pop()
         cycle, row = len(self._read), (stream, number)
-        begin = max(now, time)
+        begin = now if self.queued else max(now, time)
         self._read[cycle] = row, begin
         self.counts.compared[cycle] = self.counts.sent[cycle] = self.counts.ends[cycle] = 0
         self._under_way[cycle] = self._last_round[cycle] = 0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.lab.figure import Scale
-from midstream.lab.ring_cluster import RingArrivals, RingCluster, RingCounts
-from midstream.ring.cost import RingCosts, RingLoad
+from midstream.lab.ring_arrivals import RingArrivals
+from midstream.lab.ring_cluster import RingCluster, RingCounts
+from midstream.ring.cost import RingCosts
 
 WAYS, WINDOW, RATE = 3, 10.0, 5.0
 """The window is that of §16.2; the rate, in rows a second of each stream, is a tenth of it."""
@@ -33,17 +34,13 @@ def costs(join: str) -> RingCosts:
     return RingCosts(join=JOINS[join], send=SEND, hop=HOP)
 
 
-def load(selectivity: float) -> RingLoad:
-    """The cost model's view of a row."""
-    return RingLoad.alike(WAYS, RATE * WINDOW, selectivity)
-
-
-def arrivals(selectivity: float, scale: Scale) -> RingArrivals:
-    """Rows that fill the windows, and those of some seconds more, which are measured."""
+def arrivals(selectivity: float, scale: Scale, *, ways: int = WAYS, draw: int = 0) -> RingArrivals:
+    """Rows that fill the windows, and those of some seconds more, which are measured; of each draw others."""
     seconds = WINDOW + scale.pick(quick=1.5, full=10.0)
-    return RingArrivals.drawn(WAYS, RATE, selectivity, seconds, seed=16)
+    return RingArrivals.drawn(ways, RATE, selectivity, seconds, seed=16 + draw)
 
 
-def run(rows: RingArrivals, join: str, nodes: int) -> RingCounts:
+def run(rows: RingArrivals, join: str, nodes: int, *, concurrent: int = 0, queued: bool = False) -> RingCounts:
     """A ring of so many nodes over rows, from full windows on."""
-    return RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW).run()
+    ring = RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW, concurrent=concurrent, queued=queued)
+    return ring.run()

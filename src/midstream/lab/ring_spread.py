@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,12 +18,16 @@ Pairs = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class SpreadStreams:
-    """A star of streams: the first matches each other one, by `matches` (its rows down); times in microseconds."""
+    """A star of streams: the first matches each other one, by `matches` (its rows down); times in microseconds.
+
+    Where they match by equal keys, `keys` has the codes of each stream's key classes.
+    """
 
     times: Mapping[str, Words]
     matches: Mapping[str, Pairs]
     window: int
     step: int
+    keys: Mapping[str, Mapping[str, Words]] = field(default_factory=dict)
 
     @staticmethod
     def drawn(labels: str, rows: int, selectivity: float, window: int, steps: int, seed: int) -> SpreadStreams:
@@ -35,6 +39,33 @@ class SpreadStreams:
         return SpreadStreams(
             times, {label: rng.random((count, count)) < selectivity for label in labels[1:]}, window, step
         )
+
+    @staticmethod
+    def keyed(classes: Mapping[str, str], rows: int, domain: int, window: int, steps: int, seed: int) -> SpreadStreams:
+        """Streams that match the first by equal keys: each other stream's key class; so many values of each."""
+        first, *others = classes
+        drawn = SpreadStreams.drawn("".join(classes), rows, 0.0, window, steps, seed)
+        rng = np.random.default_rng(seed)
+        keys = {
+            label: {key: rng.integers(0, domain, len(drawn.times[label])) for key in dict.fromkeys(found)}
+            for label, found in classes.items()
+        }
+        matches = {
+            label: keys[first][classes[label]][:, None] == keys[label][classes[label]][None, :] for label in others
+        }
+        return replace(drawn, matches=matches, keys=keys)
+
+    def rows(self, label: str, numbers: Words) -> StreamRows:
+        """Rows of a stream, by number."""
+        keys = {key: codes[numbers] for key, codes in self.keys.get(label, {}).items()}
+        return StreamRows(self.times[label][numbers], keys)
+
+    def partials(self, numbers: Mapping[str, Words], moment: int) -> Partials:
+        """Partial results, by the numbers of their rows in each stream."""
+        found = {label: self.rows(label, here) for label, here in numbers.items()}
+        count = len(next(iter(numbers.values())))
+        keys = {key: codes for rows in found.values() for key, codes in rows.keys.items()}
+        return Partials({label: rows.ts for label, rows in found.items()}, keys, np.full(count, moment))
 
     def order(self, label: str) -> list[str]:
         """The first stream first, then the others."""
@@ -102,7 +133,7 @@ class _Run:
         return len(kept)
 
     def _home(self, label: str, rows: Words) -> Copies:
-        return self.spreading.home(self.deployment, label, StreamRows(self.streams.times[label][rows], {}))
+        return self.spreading.home(self.deployment, label, self.streams.rows(label, rows))
 
     def _follow(self, start: str, rows: Words, met: Mapping[str, Words]) -> None:
         homes = self._home(start, rows)
@@ -111,8 +142,7 @@ class _Run:
             if not count:
                 return
             here = met[label]
-            ts = {other: self.streams.times[other][numbers] for other, numbers in partials.items()}
-            found = Partials(ts, {}, np.full(count, self.deployment.moments[-1]))
+            found = self.streams.partials(partials, self.deployment.moments[-1])
             visits = self.spreading.visit(self.deployment, found, label)
             copies = self._home(label, here)
             together = visits.node[:, None] == copies.node[None, :]

@@ -3,6 +3,11 @@
 Differs from Eq. 13.1 as printed, which multiplies by the selectivity of a probing step one step too early: so counted,
 Eq. 13.2 would not follow from it. Here a step is charged for the pairs it compares, and Eq. 13.2 holds exactly but for
 the insertion and the purge of the row itself.
+
+Differs from Theorem 9, too, in what `length` minimises. Eq. 13.5 has every result wait for all the work of a node and
+for M rounds of the ring, though a cycle has M - 1 (Theorem 7) and results come out all along the last of them. Nor does
+it see that most results are those of rows that match much. Its rings are too short therefore (the lab's Fig. 16.2);
+`result_latency` is the mean over results.
 """
 
 from __future__ import annotations
@@ -108,8 +113,7 @@ def best_length(load: RingLoad, costs: RingCosts) -> float:
     >>> best_length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
     10.0
     """
-    if costs.hop <= 0:
-        raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
+    _check_network(costs)
     central, sending = central_workload(load, costs), costs.send * load.sent
     # M T_n N^2 - sending N - L_C = 0, and T_n / 2 (N^2 - N) - L_C = 0.
     first = _positive_root(load.ways * costs.hop, sending, central)
@@ -117,15 +121,58 @@ def best_length(load: RingLoad, costs: RingCosts) -> float:
     return min(first, second)
 
 
-def length(load: RingLoad, costs: RingCosts, most: int) -> int:
-    """How many of at most `most` nodes the ring should have: of the whole numbers around Theorem 9's the better one.
+def theorem_9(load: RingLoad, costs: RingCosts) -> int:
+    """The length of Theorem 9 as a number of nodes: of those around `best_length` the one of less latency by Eq. 13.5.
 
-    >>> length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0), most=8)
-    8
+    >>> theorem_9(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0))
+    10
     """
     found = best_length(load, costs)
+    around = (max(floor(found), 1), max(ceil(found), 1))
+    return min(around, key=lambda nodes: latency(load, costs, nodes))
+
+
+def result_latency(load: RingLoad, costs: RingCosts, nodes: int) -> float:
+    """The mean time from a row to one of its results, with the load balanced.
+
+    A result has come half round the ring for each step of the order (§12.2.2), and has waited for its share of a
+    node's work: all steps before the last, and half of the last one, along which results come out evenly.
+    """
+    way = (load.ways - 1) * (nodes - 1) / 2 * (costs.hop + costs.send)
+    return way + _before_a_result(load, costs) / nodes + costs.send * sum(_partials_of_a_result(load.steps))
+
+
+def length(load: RingLoad, costs: RingCosts, most: int) -> int:
+    """How many of at most `most` nodes a ring should have for the least `result_latency`.
+
+    That is sqrt(2 L / ((M - 1) (T_n + T_s))), or a whole number beside it, where L is the work before a result.
+
+    >>> length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, hop=1.0), most=100)
+    14
+    """
+    _check_network(costs)
+    found = sqrt(2 * _before_a_result(load, costs) / ((load.ways - 1) * (costs.hop + costs.send)))
     around = {min(max(nodes, 1), most) for nodes in (floor(found), ceil(found))}
-    return min(sorted(around), key=lambda nodes: latency(load, costs, nodes))
+    return min(sorted(around), key=lambda nodes: result_latency(load, costs, nodes))
+
+
+def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
+    """What one node would do for a row, on average over results, before a result comes out."""
+    work = [count * step.rows for count, step in zip(_partials_of_a_result(load.steps), load.steps, strict=True)]
+    return costs.insert + costs.purge + costs.join * (sum(work) - work[-1] / 2)
+
+
+def _partials_of_a_result(steps: Sequence[ProbingStep]) -> list[float]:
+    """With how many partial results each step begins where there is a result: its own beside those expected anyway."""
+    found = [1.0]
+    for step in steps[:-1]:
+        found.append(1 + found[-1] * step.rows * step.selectivity)
+    return found
+
+
+def _check_network(costs: RingCosts) -> None:
+    if costs.hop <= 0:
+        raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
 
 
 def _partials(steps: Sequence[ProbingStep]) -> list[float]:

@@ -7,7 +7,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from midstream.lab.ring_cluster import RingArrivals, RingCluster, RingCounts, Row
+from midstream.lab.ring_arrivals import RingArrivals, Row
+from midstream.lab.ring_cluster import RingCluster, RingCounts
 from midstream.ring.cost import RingCosts
 
 COSTS = RingCosts(join=1e-3, insert=1e-4, purge=1e-4, send=1e-4, hop=5e-3)

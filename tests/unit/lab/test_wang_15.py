@@ -1,12 +1,16 @@
-"""The spreadings in the sets of a step give the join, and Fig. 15.1's claims can go either way."""
+"""The spreadings in the sets of a step give the join, and the claims of Figs. 11.3 and 15.1 can go either way."""
 
 from __future__ import annotations
 
 from itertools import product
 
+import pyarrow as pa
 import pytest
 
+from midstream.lab.drawing import PANEL
+from midstream.lab.figures import wang_11_03 as by_keys
 from midstream.lab.figures import wang_15_01 as figure
+from midstream.lab.ring_figures import CASE
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import table
 from midstream.ring.columns import StreamRows
@@ -20,20 +24,31 @@ CARRIED = sorted(set(spreadings()) - {"lanes"})
 """The streams have no key."""
 
 
-def results(begin: int) -> int:
+def results(begin: int, streams: SpreadStreams = STREAMS) -> int:
     """The join by definition: the newest row comes from this time on, and none is older than a window then."""
-    times = [STREAMS.times[label] for label in "ABC"]
+    _, second, third = streams.times
+    times = list(streams.times.values())
     found = 0
     for a, b, c in product(*(range(len(ts)) for ts in times)):
         ts = [int(times[0][a]), int(times[1][b]), int(times[2][c])]
         if max(ts) >= begin and max(ts) - min(ts) <= W:
-            found += bool(STREAMS.matches["B"][a, b] and STREAMS.matches["C"][a, c])
+            found += bool(streams.matches[second][a, b] and streams.matches[third][a, c])
     return found
 
 
 @pytest.mark.parametrize("name", CARRIED)
 def test_every_spreading_gives_the_join(name: str) -> None:
     assert spread(spreadings()[name], STREAMS, DEPLOYMENT, STEPS).results == results(W) > 100
+
+
+@pytest.mark.parametrize("panel", by_keys.QUERIES)
+def test_joins_by_keys_are_spread_by_hash(panel: str) -> None:
+    classes, names = by_keys.QUERIES[panel]
+    streams = SpreadStreams.keyed(classes, 15, 4, W, STEPS, seed=3)
+    deployment = Deployment(dict.fromkeys(classes, W), 3, placed_by={label: keys[0] for label, keys in classes.items()})
+    expected = results(W, streams)
+    for name in names:
+        assert spread(spreadings()[name], streams, deployment, STEPS).results == expected > 100
 
 
 def test_without_copies_as_many_pairs_are_compared_as_at_one_node() -> None:
@@ -75,7 +90,32 @@ def test_the_claims_of_the_table(
 ) -> None:
     """Memory, extra CPU, duplicates, balance, network."""
     names = (figure.KEPT, figure.PAIRS, figure.TWICE, figure.BUSIEST, figure.SENT)
-    data = table(
-        {figure.CASE: case, **dict(zip(names, found, strict=True))} for case, found in {**GOOD, name: row}.items()
-    )
+    data = table({CASE: case, **dict(zip(names, found, strict=True))} for case, found in {**GOOD, name: row}.items())
     assert tuple(verdict.holds for verdict in figure.Wang1501().judge(data)) == expected
+
+
+def keyed(lanes: tuple[int, int, int, int], hops: tuple[int, int, int, int]) -> pa.Table:
+    """Pairs, those at the busiest node, tuples sent and results, beside one lane's 100, 100, 50 and 9."""
+    found = {
+        (by_keys.ONE_KEY, "one_lane"): (100, 100, 50, 9),
+        (by_keys.ONE_KEY, "lanes"): lanes,
+        (by_keys.TWO_KEYS, "one_lane"): (100, 100, 50, 9),
+        (by_keys.TWO_KEYS, "hash_hops"): hops,
+    }
+    names = (by_keys.PAIRS, by_keys.BUSIEST, by_keys.SENT, by_keys.RESULTS)
+    return table(
+        {PANEL: panel, CASE: case, **dict(zip(names, row, strict=True))} for (panel, case), row in found.items()
+    )
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (keyed((25, 10, 50, 9), (30, 20, 70, 9)), (True, True, True)),
+        (keyed((25, 10, 51, 9), (30, 20, 70, 8)), (False, False, True)),
+        (keyed((100, 10, 50, 9), (30, 50, 50, 9)), (False, False, False)),
+    ],
+)
+def test_the_claims_on_joins_by_keys(data: pa.Table, expected: tuple[bool, ...]) -> None:
+    """Subsets, in series, CPU adds up."""
+    assert tuple(verdict.holds for verdict in by_keys.Wang1103().judge(data)) == expected

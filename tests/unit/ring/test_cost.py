@@ -17,7 +17,9 @@ from midstream.ring.cost import (
     latency,
     length,
     output_gain,
+    result_latency,
     ring_workload,
+    theorem_9,
 )
 
 Loads = st.builds(RingLoad.alike, st.integers(2, 4), st.floats(5, 200), st.floats(0.001, 0.1))
@@ -37,12 +39,28 @@ def test_equations_13_2_and_13_4_follow_for_streams_that_are_alike(
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(load=Loads, costs=Costs)
 def test_theorem_9_is_within_one_node_of_the_least_latency(load: RingLoad, costs: RingCosts) -> None:
-    found = length(load, costs, most=10**9)
+    found = theorem_9(load, costs)
     around = range(max(found - 3, 1), found + 4)
     least = min(around, key=lambda nodes: latency(load, costs, nodes))
     # Eq. 13.5 is convex in N: what is least among the neighbours is least of all.
     assert abs(found - least) <= 1
     assert max(found, 1) - 1 <= max(best_length(load, costs), 1) <= found + 1
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(load=Loads, costs=Costs)
+def test_the_length_has_the_least_mean_latency_of_results(load: RingLoad, costs: RingCosts) -> None:
+    found = length(load, costs, most=10**9)
+    # Convex in N: what is least among the neighbours is least of all.
+    for nodes in (found - 1, found + 1):
+        assert nodes < 1 or result_latency(load, costs, found) <= result_latency(load, costs, nodes)
+    assert length(load, costs, most=2) == min(found, 2)
+
+
+def test_a_result_waits_for_half_of_the_last_step_and_half_a_round_for_each() -> None:
+    """Where there is a result, its own partial result is there beside the five expected."""
+    load, costs = RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0, send=0.5, hop=1.0)
+    assert result_latency(load, costs, 5) == 2 * 2.0 * 1.5 + (50 + 6 * 50 / 2) / 5 + 0.5 * 7
 
 
 def test_a_longer_ring_has_more_output_but_not_always_less_latency() -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.ring_figures import CASE, OfRing, listed
 from midstream.lab.ring_spread import SpreadStreams, spread
-from midstream.lab.tidy import column, table
+from midstream.lab.tidy import column
 from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreadings
 
@@ -27,18 +29,16 @@ LABELS, WINDOW, NODES, COPIES = "ABC", 1_000_000, 4, 2
 SEGMENT = 2 * WINDOW
 RIVALS = ("one_lane", "atr", "ctr", "psp", "psp_d")
 RINGS = ("psp", "psp_d")
-CASE = "case"
 KEPT, PAIRS, TWICE, BUSIEST, SENT = "copies of a row", "pairs compared", "met twice", "busiest / mean node", "sent"
 
 
-class Wang1501(Figure):
+class Wang1501(OfRing):
     """The spreadings themselves over one set of rows, in the sets of a step."""
 
     name: ClassVar[str] = "wang_15_01"
     title: ClassVar[str] = "ATR, CTR and PSP over the same streams"
-    paper: ClassVar[str] = "Wang"
     source: ClassVar[str] = SOURCE
-    strategies: ClassVar[frozenset[str]] = frozenset()
+    spreadings: ClassVar[frozenset[str]] = frozenset(RIVALS)
     setting: ClassVar[str] = (
         "The ways of spreading a join over nodes, by the sets of rows and visits of each step: three streams of 50"
         " rows in a window, every pair that is compared matches with probability 0.1, a step is a tenth of a "
@@ -49,14 +49,14 @@ class Wang1501(Figure):
     )
 
     @override
-    def measure(self, scale: Scale) -> pa.Table:
+    def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
         steps = 10 + scale.pick(quick=50, full=300)
         streams = SpreadStreams.drawn(LABELS, 50, 0.1, WINDOW, steps, seed=15)
         windows = dict.fromkeys(LABELS, WINDOW)
         deployment = Deployment(windows, NODES, master=LABELS[0], segment=SEGMENT, copies=COPIES)
-        found = {name: spread(spreadings()[name], streams, deployment, steps) for name in RIVALS}
-        return table(
-            {
+        for name in RIVALS:
+            counts = spread(spreadings()[name], streams, deployment, steps)
+            yield {
                 CASE: name,
                 KEPT: counts.copies,
                 PAIRS: counts.compared,
@@ -65,8 +65,6 @@ class Wang1501(Figure):
                 SENT: counts.sent,
                 "results": counts.results,
             }
-            for name, counts in found.items()
-        )
 
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
@@ -80,30 +78,30 @@ class Wang1501(Figure):
                 abs(copies["atr"] / foreseen - 1) < 0.03
                 and copies["ctr"] == COPIES
                 and all(copies[ring] == 1 for ring in RINGS),
-                f"{_listed(copies)}; by the formula {foreseen:.3g} for atr",
+                f"{listed(copies.items())}; by the formula {foreseen:.3g} for atr",
                 "they keep other numbers of copies",
             ),
             EXTRA.judged(
                 pairs["atr"] > pairs["one_lane"],
-                f"pairs compared: {_listed(pairs)}",
+                f"pairs compared: {listed(pairs.items())}",
                 "here a row of another stream visits the master first, of which every row is at one node: what costs "
                 "more is that several nodes join the same rows of other streams with one another",
             ),
             DUPLICATES.judged(
                 twice["ctr"] > 0 and not any(twice[name] for name in ("atr", *RINGS)),
-                f"pairs that meet more than once: {_listed(twice)}",
+                f"pairs that meet more than once: {listed(twice.items())}",
                 "what joins a row lies in two segments at most when the row comes, and a least cover never takes two "
                 "nodes of which one would do: duplicates need three segments, that is rows that come late",
             ),
             BALANCE.judged(
                 busiest["atr"] > 2 * max(busiest[name] for name in ("ctr", *RINGS)),
-                _listed(busiest),
+                listed(busiest.items()),
                 "CTR balances over long times only: at any moment its probes go to the few nodes that hold the newest "
                 "segments",
             ),
             NETWORK.judged(
                 sent["atr"] < sent["ctr"] < min(sent[ring] for ring in RINGS),
-                _listed(sent),
+                listed(sent.items()),
                 "the order is another one",
             ),
         )
@@ -116,9 +114,3 @@ class Wang1501(Figure):
             axes.tick_params(axis="x", rotation=60, labelsize="x-small")
             axes.tick_params(axis="y", labelsize="x-small")
             axes.spines[["top", "right"]].set_visible(False)
-
-
-def _listed(figures: dict[str, float]) -> str:
-    return ", ".join(
-        f"{name} " + (f"{figure:,.0f}" if figure >= 100 else f"{figure:.3g}") for name, figure in figures.items()
-    )

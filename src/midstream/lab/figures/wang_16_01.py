@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.drawing import named
-from midstream.lab.figure import Claim, Figure, Scale, Verdict
+from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.ring_figures import CASE, OfRing
 from midstream.lab.ring_settings import HOP, JOINS, SEND, SETTING, arrivals, run
-from midstream.lab.tidy import column, table
+from midstream.lab.tidy import column
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -20,34 +22,31 @@ SOURCE = "Wang §16.2, Fig. 16.1"
 NETWORK = Claim("The three runs differ from each other only in the join cost; the network cost is the same.", SOURCE)
 
 NODES, SELECTIVITY = 4, 0.1
-CASE, MEAN, DEVIATION, SENT = "case", "cost of a row (ms)", "standard deviation (ms)", "tuples sent"
+MEAN, DEVIATION, SENT = "cost of a row (ms)", "standard deviation (ms)", "tuples sent"
 OVER = "network"
 
 
-class Wang1601(Figure):
+class Wang1601(OfRing):
     """Mean and deviation over the rows read in; complete results or none, all is counted."""
 
     name: ClassVar[str] = "wang_16_01"
     title: ClassVar[str] = "costs of a row in a ring of four nodes"
-    paper: ClassVar[str] = "Wang"
     source: ClassVar[str] = SOURCE
-    strategies: ClassVar[frozenset[str]] = frozenset()
+    spreadings: ClassVar[frozenset[str]] = frozenset({"psp"})
     setting: ClassVar[str] = (
         "The ring tuple at a time on a virtual cluster, selectivity 0.1. " + SETTING + "Quick: the rows of 1.5 s, "
         "otherwise of 10 s. Network: T_s + T_n for each tuple sent, END tuples and rows that move on included."
     )
 
     @override
-    def measure(self, scale: Scale) -> pa.Table:
+    def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
         rows = arrivals(SELECTIVITY, scale)
-        found: list[dict[str, object]] = []
-        for join, seconds in JOINS.items():
+        for number, (join, seconds) in enumerate(JOINS.items()):
             counts = run(rows, join, NODES)
             sent = np.array([*counts.sent.values()])
-            if not found:
-                found.append(_row(OVER, sent * (SEND + HOP), int(sent.sum())))
-            found.append(_row(join, np.array([*counts.compared.values()]) * seconds, int(sent.sum())))
-        return table(found)
+            if not number:
+                yield _row(OVER, sent * (SEND + HOP), int(sent.sum()))
+            yield _row(join, np.array([*counts.compared.values()]) * seconds, int(sent.sum()))
 
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
@@ -69,5 +68,5 @@ class Wang1601(Figure):
         named(axes, "", MEAN)
 
 
-def _row(case: str, costs: np.ndarray[tuple[int], np.dtype[np.float64]], sent: int) -> dict[str, object]:
+def _row(case: str, costs: np.ndarray[tuple[int], np.dtype[np.float64]], sent: int) -> dict[str, Any]:
     return {CASE: case, MEAN: float(costs.mean()) * 1e3, DEVIATION: float(costs.std()) * 1e3, SENT: sent}

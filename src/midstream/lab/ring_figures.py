@@ -1,0 +1,119 @@
+"""What the figures of Wang's ring (ch. 15 and 16) share: the frame, and response time and state over the nodes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import PANEL, lines
+from midstream.lab.figure import Figure, Scale
+from midstream.lab.ring_cluster import RingCounts
+from midstream.lab.tidy import cases, column, table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+CASE, NODES, RESPONSE, ROWS = "case", "nodes", "response time (ms)", "state (rows)"
+
+Curves = Mapping[tuple[str, str], npt.NDArray[Any]]
+"""A column of each panel and case."""
+
+
+class OfRing(Figure, ABC):
+    """A figure of a join spread over nodes; no strategy's."""
+
+    paper: ClassVar[str] = "Wang"
+    strategies: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def runs(self, scale: Scale) -> Iterator[Mapping[str, Any]]:
+        """The observations, one after another."""
+
+    @override
+    def measure(self, scale: Scale) -> pa.Table:
+        return table(self.runs(scale))
+
+
+class OverNodes(OfRing):
+    """Response time above and state below, over the number of nodes, in panels."""
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        panels = cases(data, PANEL)
+        grid = canvas.subplots(2, len(panels), sharex=True, squeeze=False)
+        for axes, (y, panel) in zip(grid.flat, product((RESPONSE, ROWS), panels), strict=True):
+            here = data.filter(pa.array([found == panel for found in data[PANEL].to_pylist()]))
+            lines(axes, here, NODES, y)
+            axes.get_legend().remove()
+            axes.tick_params(labelsize="x-small")
+            axes.set_xlabel("" if y == RESPONSE else NODES, fontsize="x-small")
+            axes.set_ylabel(y if panel == panels[0] else "", fontsize="x-small")
+            if y == RESPONSE:
+                axes.set_title(panel, fontsize="small")
+                self.mark(axes, here)
+            else:
+                axes.set_ylim(bottom=0)
+        handles, labels = grid[0][0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize="x-small")
+
+    def mark(self, axes: Axes, here: pa.Table) -> None:
+        """Add what belongs to the response times of a panel."""
+        return
+
+
+def observed(panel: str, case: str, nodes: int, counts: RingCounts) -> dict[str, Any]:
+    """A run as an observation: the mean response time of results, the mean state at the ends of cycles."""
+    return {
+        PANEL: panel,
+        CASE: case,
+        NODES: nodes,
+        RESPONSE: float(np.mean(counts.latencies)) * 1e3,
+        ROWS: float(np.mean(counts.state_rows)),
+    }
+
+
+def curves(data: pa.Table, name: str) -> Curves:
+    """A column of the data, for each panel and case that it has."""
+    return {
+        (panel, case): found
+        for panel in cases(data, PANEL)
+        for case in cases(data, CASE)
+        if len(found := column(data, name, **{PANEL: panel, CASE: case}))
+    }
+
+
+def lengths(data: pa.Table, at: tuple[str, str]) -> list[int]:
+    """The numbers of nodes of a curve."""
+    panel, case = at
+    return [int(nodes) for nodes in column(data, NODES, **{PANEL: panel, CASE: case})]
+
+
+def best_lengths(data: pa.Table) -> dict[tuple[str, str], int]:
+    """For each curve the number of nodes with the least response time."""
+    return {at: lengths(data, at)[int(np.argmin(curve))] for at, curve in curves(data, RESPONSE).items()}
+
+
+def listed(figures: Iterable[tuple[str, float]]) -> str:
+    """Cases with their figures.
+
+    >>> listed([("psp", 1.2345), ("atr", 244323.0)])
+    'psp 1.23, atr 244,323'
+    """
+    return ", ".join(f"{name} {figure:,.0f}" if figure >= 100 else f"{name} {figure:.3g}" for name, figure in figures)
+
+
+def merged(runs: Iterable[RingCounts]) -> RingCounts:
+    """Several runs as one: what was seen at the ends of cycles, and the latencies of all results."""
+    found = RingCounts()
+    for counts in runs:
+        found.latencies += counts.latencies
+        found.state_rows += counts.state_rows
+    return found
