@@ -169,10 +169,23 @@ def folder_size(folder: Path) -> tuple[int, float]:
     return len(sizes), sum(sizes) / 2**10
 
 
+def checkpoint_sizes(checkpoint: Path) -> dict[str, float]:
+    """How many files the folders of a checkpoint have, and their kilobytes."""
+    sizes: dict[str, float] = {}
+    for name in ("store", "manifests", "events", "commands", "staging"):
+        sizes[f"{name} files"], sizes[f"{name} KB"] = folder_size(checkpoint / name)
+    return sizes
+
+
 def in_memory(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
     """The embedded engine."""
-    soak = Soak("embedded, in memory")
     engine = ms.Engine()
+    samples = ({**measured(engine.manifest), "resident MB": resident()} for _ in pushed(engine, month, watch))
+    return Soak("embedded, in memory", list(samples))
+
+
+def pushed(engine: ms.Engine, month: Month, watch: Callable[[int], Iterator[int]]) -> Iterator[int]:
+    """The steps, each once an engine has done it: a push a step."""
     for stream in STREAMS:
         engine.create_stream(stream, SCHEMA, timestamp="ts")
     for command in month.begin():
@@ -181,8 +194,7 @@ def in_memory(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
         for command in month.commands(step):
             tell(engine, command)
         engine.push(month.rows(step))
-        soak.samples.append({**measured(engine.manifest), "resident MB": resident()})
-    return soak
+        yield step
 
 
 def tell(engine: ms.Engine, command: Command) -> None:
@@ -223,18 +235,9 @@ def on_a_checkpoint(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak
     with tempfile.TemporaryDirectory(prefix="midstream-soak-") as folder, kept_for(KEPT):
         checkpoint = Path(folder) / "checkpoint"
         with ms.Engine(checkpoint=checkpoint, durable=False) as engine:
-            for stream in STREAMS:
-                engine.create_stream(stream, SCHEMA, timestamp="ts")
-            for command in month.begin():
-                tell(engine, command)
-            for step in watch(month.steps):
-                for command in month.commands(step):
-                    tell(engine, command)
-                engine.push(month.rows(step))
-                sample = {**measured(engine.manifest), "resident MB": resident()}
-                for name in ("store", "manifests", "events", "commands", "staging"):
-                    sample[f"{name} files"], sample[f"{name} KB"] = folder_size(checkpoint / name)
-                soak.samples.append(sample)
+            for _ in pushed(engine, month, watch):
+                sizes = checkpoint_sizes(checkpoint)
+                soak.samples.append({**measured(engine.manifest), **sizes, "resident MB": resident()})
     return soak
 
 
@@ -268,9 +271,7 @@ def on_spark(month: Month, watch: Callable[[int], Iterator[int]]) -> Soak:
         def sink(results: object, step: int, query: str) -> None:
             for command in month.commands(step + 1):
                 commands.append(command)
-            sample = measured(log.read(step))
-            for name in ("store", "manifests", "events", "commands", "staging"):
-                sample[f"{name} files"], sample[f"{name} KB"] = folder_size(checkpoint / name)
+            sample = {**measured(log.read(step)), **checkpoint_sizes(checkpoint)}
             for name in ("offsets", "commits"):
                 sizes = [folder_size(one) for one in checkpoint.glob(f"spark/*/{name}")]
                 sample[f"Spark's {name}"] = sum(files for files, _ in sizes)
