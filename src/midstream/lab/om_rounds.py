@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from midstream.lab.om_foresight import foreseen, surest
 from midstream.lab.om_streams import Traffic
 from midstream.optimizer.charts.chart import PARTITIONS, Axis, Chart, Points, make_chart
 from midstream.optimizer.charts.course import ChartCourse
@@ -108,9 +109,13 @@ Q2 = OmQuery("Q2", JOIN_PLANS, ("rate", "rate", "rate"), join_costs, join_plan)
 
 PAPER, WEIGHED = "OM chart", "OM chart, contested regions weighed anew"
 RAND, RATE, ADAPTIVE = "RAND", "RATE", "adaptive, undamped"
-CONTESTANTS = (PAPER, WEIGHED, ADAPTIVE, RATE, RAND)
+AHEAD, BOUND = "adaptive, undamped, looking ahead", "bound: all before the round is known"
+CONTESTANTS = (PAPER, WEIGHED, ADAPTIVE, AHEAD, BOUND, RATE, RAND)
 
-UNDAMPED = {"reviews": 1.0, "margin": 0.0}
+REDRAWN = 32
+"""So many times a round is drawn again, to find the plan that is surest the best one."""
+
+UNDAMPED = {"reviews": 0.0, "margin": 0.0}
 """Options of `adaptive` by which it switches as readily as the paper's optimizer: however little is gained."""
 
 FREE = SwitchCost("moving_state", work=0.0)
@@ -136,9 +141,24 @@ class Rounds:
         return decayed_means(self.observed, SEEN, DECAY)
 
     @cached_property
+    def foreseen(self) -> Points:
+        """The same by an estimate that goes on as the stream last went, where that has erred less."""
+        return foreseen(self.observed, self.estimated)
+
+    @cached_property
     def best(self) -> list[str]:
         """The cheapest plan of each round, found afterwards: the paper's offline procedure."""
-        return [self.query.plans[i] for i in np.argmin(self.query.costs(self.observed, self.weights), axis=1)]
+        return [self.query.plans[i] for i in self._cheapest(self.observed)]
+
+    @cached_property
+    def surest(self) -> list[str]:
+        """The plan of each round by whoever knows every second before it, and how the next one is drawn."""
+        again = self.traffic.drawn_again
+        if again is None:
+            raise ValueError("how these rounds were drawn is not known")
+        random = np.random.default_rng(REDRAWN)
+        drawn = (self.query.points(again(random)) for _ in range(REDRAWN))
+        return [self.query.plans[i] for i in surest(drawn, self._cheapest, len(self.query.plans))]
 
     def chart(self, k: int = PARTITIONS) -> Chart:
         """The chart over the range of what is observed."""
@@ -174,18 +194,26 @@ class Rounds:
         if contestant == PAPER:
             return [None] * rounds
         if contestant == ADAPTIVE:
-            return list(self._adapted())
-        places = np.argmin(self.query.costs(self.estimated, self.weights), axis=1)
+            return list(self._adapted(self.estimated))
+        if contestant == AHEAD:
+            return list(self._adapted(self.foreseen))
+        if contestant == BOUND:
+            return list(self.surest)
         return [
             self.query.plans[place] if len(chart.rivals(chart.region(point))) > 1 else None
-            for point, place in zip(self.estimated.tolist(), places, strict=True)
+            for point, place in zip(self.estimated.tolist(), self._cheapest(self.estimated), strict=True)
         ]
 
-    def _adapted(self) -> Iterator[str]:
+    def _cheapest(self, points: Points) -> npt.NDArray[np.intp]:
+        """The place of the cheapest plan at each point."""
+        places: npt.NDArray[np.intp] = self.query.costs(points, self.weights).argmin(axis=1)
+        return places
+
+    def _adapted(self, expected: Points) -> Iterator[str]:
         """What `adaptive` runs, reviewed in each round; it begins with the plan that is the best one at first."""
         memory: Mapping[str, Any] = {}
         running = self.best[0]
-        for number, costs in enumerate(self.query.costs(self.estimated, self.weights).tolist()):
+        for number, costs in enumerate(self.query.costs(expected, self.weights).tolist()):
             by_plan = dict(zip(self.query.plans, costs, strict=True))
             decision = Adaptive().decide(self._review(number, by_plan, running, memory))
             memory, running = decision.memory, decision.plan or running

@@ -8,7 +8,8 @@ one wanted; what is then still missing is stretched. URND is not averaged: each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +28,14 @@ RAW_WIDTH = float(np.sqrt(np.log(2.0)))
 
 @dataclass(frozen=True)
 class Traffic:
-    """What is observed in each round: the arrival rate of every stream, a column each; and Q1's selectivity."""
+    """What is observed in each round: the arrival rate of every stream, a column each; and Q1's selectivity.
+
+    `drawn_again` gives the rounds as each might have been, as far as whoever knows all seconds before it can say.
+    """
 
     rates: Numbers
     selectivity: Numbers
+    drawn_again: Callable[[np.random.Generator], Traffic] | None = field(default=None, compare=False)
 
     @property
     def variation(self) -> float:
@@ -41,10 +46,13 @@ class Traffic:
 def real_single(rounds: int, variation: float, seed: int) -> Traffic:
     """The TCP trace in two parts, what Q1 selects and the rest, both averaged alike: rate and selectivity both vary."""
     random = np.random.default_rng([seed, 1])
-    parts = np.array([SELECTED, 1 - SELECTED]) * MEAN
-    arrived = _filtered(random, rounds, parts, variation)
-    rate = arrived.sum(axis=1)
-    return Traffic(rate[:, None], arrived[:, 0] / rate)
+    stream = _filtered(random, rounds, np.array([SELECTED, 1 - SELECTED]) * MEAN, variation)
+
+    def traffic(arrived: Numbers) -> Traffic:
+        rate = arrived.sum(axis=1)
+        return Traffic(rate[:, None], arrived[:, 0] / rate, lambda random: traffic(stream.drawn_again(random)))
+
+    return traffic(stream.values(stream.newest))
 
 
 def with_burst(traffic: Traffic, begin: int, end: int, times: float, seed: int) -> Traffic:
@@ -60,15 +68,48 @@ def with_burst(traffic: Traffic, begin: int, end: int, times: float, seed: int) 
 def real_joined(rounds: int, variation: float, seed: int) -> Traffic:
     """TCP, UDP and SF, each averaged for itself."""
     random = np.random.default_rng([seed, 2])
-    columns = [_filtered(random, rounds, np.array([MEAN]), variation)[:, 0] for _ in range(3)]
-    return Traffic(np.stack(columns, axis=1), np.ones(rounds))
+    streams = [_filtered(random, rounds, np.array([MEAN]), variation) for _ in range(3)]
+
+    def traffic(columns: list[Numbers]) -> Traffic:
+        rates = np.concatenate(columns, axis=1)
+        return Traffic(rates, np.ones(rounds), lambda random: traffic([one.drawn_again(random) for one in streams]))
+
+    return traffic([one.values(one.newest) for one in streams])
 
 
 def urnd(rounds: int, variation: float, seed: int) -> Traffic:
     """Three streams of independent rounds, uniformly distributed with that coefficient of variation."""
-    random = np.random.default_rng([seed, 4])
     half = np.sqrt(3.0) * variation * MEAN
-    return Traffic(random.uniform(MEAN - half, MEAN + half, (rounds, 3)), np.ones(rounds))
+
+    def traffic(random: np.random.Generator) -> Traffic:
+        return Traffic(random.uniform(MEAN - half, MEAN + half, (rounds, 3)), np.ones(rounds), traffic)
+
+    return traffic(np.random.default_rng([seed, 4]))
+
+
+@dataclass(frozen=True)
+class FilteredStream:
+    """Parts of one stream, a column each, averaged twice over a `width` of seconds and then stretched.
+
+    `averaged` are the rounds; `newest` is what the last second of each, which no round before has seen, adds to it.
+    """
+
+    means: Numbers
+    averaged: Numbers
+    newest: Numbers
+    width: int
+    stretch: float
+
+    def values(self, newest: Numbers) -> Numbers:
+        """What each round is like, given what its newest second adds."""
+        center = self.averaged.mean(axis=0)
+        stretched: Numbers = center + (self.averaged - center + (newest - self.newest)) * self.stretch
+        return np.maximum(stretched, self.means / 100)
+
+    def drawn_again(self, random: np.random.Generator) -> Numbers:
+        """What each round might have been like, by another newest second."""
+        raw = np.stack([mean * _raw(random, len(self.averaged)) for mean in self.means], axis=1)
+        return self.values(raw / self.width**2)
 
 
 def _raw(random: np.random.Generator, rounds: int) -> Numbers:
@@ -76,16 +117,17 @@ def _raw(random: np.random.Generator, rounds: int) -> Numbers:
     return random.lognormal(-(RAW_WIDTH**2) / 2, RAW_WIDTH, rounds)
 
 
-def _filtered(random: np.random.Generator, rounds: int, means: Numbers, variation: float) -> Numbers:
-    """Parts of one stream, a column each, averaged until their sum varies as little as wanted."""
+def _filtered(random: np.random.Generator, rounds: int, means: Numbers, variation: float) -> FilteredStream:
+    """Parts of one stream, averaged until their sum varies as little as wanted."""
     raw = np.stack([mean * _raw(random, 2 * rounds) for mean in means], axis=1)
     for width in range(1, rounds // 2):
         averaged = np.stack([_averaged(column, width)[:rounds] for column in raw.T], axis=1)
         total = averaged.sum(axis=1)
         found = total.std() / total.mean()
         if found <= variation:
-            stretched: Numbers = averaged.mean(axis=0) + (averaged - averaged.mean(axis=0)) * (variation / found)
-            return np.maximum(stretched, means / 100)
+            # Of two windows of seconds, one on the other, the newest second has a share of 1 in the square.
+            newest = raw[2 * (width - 1) :][:rounds] / width**2
+            return FilteredStream(means, averaged, newest, width, float(variation / found))
     raise ValueError(f"{rounds} rounds cannot be averaged down to a coefficient of variation of {variation}")
 
 

@@ -8,7 +8,17 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.om_figures import CASE, FIDELITY, ROUNDS, STREAMS, VARIATIONS, WIDTHS, OmFigure, span
+from midstream.lab.om_figures import (
+    ADAPTIVE_SETTING,
+    CASE,
+    FIDELITY,
+    ROUNDS,
+    STREAMS,
+    VARIATIONS,
+    WIDTHS,
+    OmFigure,
+    span,
+)
 from midstream.lab.om_rounds import CONTESTANTS, PAPER, Q1, RAND, RATE, WEIGHED, Rounds, single_costs
 from midstream.lab.om_streams import real_single
 from midstream.lab.tidy import table
@@ -36,8 +46,7 @@ class Om03B(OmFigure):
         STREAMS
         + WIDTHS
         + "Q1, k = 10, the mean of several streams. RAND picks a plan for each round, RATE keeps the one "
-        "that was the best at first. `adaptive` is ours: reviewed in each round, without its damping, for a switch "
-        "costs nothing here."
+        "that was the best at first. " + ADAPTIVE_SETTING
     )
 
     @override
@@ -85,4 +94,5 @@ class Om03B(OmFigure):
                 "first never loses; only where rows are weighed by their width has the query two plans worth choosing "
                 "between",
             ),
+            self.adaptive_verdict(found),
         )

@@ -8,7 +8,17 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.om_figures import CASE, EXCESS, FIDELITY, ROUNDS, STREAMS, VARIATIONS, OmFigure, span
+from midstream.lab.om_figures import (
+    ADAPTIVE_SETTING,
+    CASE,
+    EXCESS,
+    FIDELITY,
+    ROUNDS,
+    STREAMS,
+    VARIATIONS,
+    OmFigure,
+    span,
+)
 from midstream.lab.om_rounds import ADAPTIVE, CONTESTANTS, PAPER, Q2, RAND, RATE, WEIGHED, Rounds
 from midstream.lab.om_streams import real_joined
 from midstream.lab.tidy import column, table
@@ -31,8 +41,7 @@ class Om04A(OmFigure):
     setting: ClassVar[str] = (
         STREAMS
         + "Q2, a lambda-lambda chart of 10 x 10 x 10 regions, three left-deep plans; all three streams have the "
-        "same mean rate, so that every plan has its time. The mean of several runs. `adaptive` is ours: reviewed in "
-        "each round, without its damping, for a switch costs nothing here."
+        "same mean rate, so that every plan has its time. The mean of several runs. " + ADAPTIVE_SETTING
     )
 
     @override
@@ -79,4 +88,5 @@ class Om04A(OmFigure):
             THIRD.judged(
                 all(0.28 < value < 0.38 for value in found[RAND].values()), span(found[RAND].values()), "it does not"
             ),
+            self.adaptive_verdict(found),
         )
