@@ -144,7 +144,7 @@ def _query(
         joined=entry.entered,
         sees=entry.sees,
         exact_from=entry.exact_from,
-        lanes=lanes_of(entry.group, manifest.lanes),
+        lanes=entry.nodes.nodes if entry.nodes is not None else lanes_of(entry.group, manifest.lanes),
         spread=_spread(entry),
         operator=None if entry.operator is None else decode(OperatorSpec, entry.operator).describe(),
         sink=dict(entry.sink or {}),
@@ -155,10 +155,13 @@ def _query(
         states=states,
         migrations=migrations,
         optimizer=optimizer,
+        nodes=entry.nodes,
     )
 
 
 def _spread(entry: QueryEntry) -> str:
+    if entry.nodes is not None:
+        return f"spread over nodes by {entry.nodes.scheme}"
     if entry.operator is not None:
         return "one lane: a user's operator is on top"
     return "one lane: no common key" if entry.group == SINGLE else "by the common key"

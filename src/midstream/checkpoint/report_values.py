@@ -14,6 +14,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
 from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.lanes import LaneProposal
+from midstream.model.node_spread import NodeSpread, NodeWork, SourceSlices
 from midstream.model.optimization import OptimizerSettings, Proposal
 
 
@@ -121,6 +122,7 @@ class QueryReport(ReportValue):
 
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
     under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.
+    `nodes` is there where the query is spread over nodes, and says what each of them did.
     """
 
     name: str
@@ -141,6 +143,7 @@ class QueryReport(ReportValue):
     states: tuple[str, ...]
     migrations: tuple[MigrationReport, ...]
     optimizer: OptimizerReport
+    nodes: NodeSpread | None = None
 
     @property
     def migration(self) -> MigrationReport | None:
@@ -255,7 +258,7 @@ def _json(value: Any) -> Any:
             return value.to_json()
         case Command():
             return encode(value)
-        case OptimizerSettings() | Proposal() | LaneProposal():
+        case OptimizerSettings() | Proposal() | LaneProposal() | NodeSpread() | NodeWork() | SourceSlices():
             # Defaults included, which `encode` leaves out: a reader of a report has nowhere to look them up.
             return {own.name: _json(getattr(value, own.name)) for own in fields(value)}
         case Counters():

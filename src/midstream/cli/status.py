@@ -12,6 +12,7 @@ from midstream.model.words import coverage_text, time_text
 
 if TYPE_CHECKING:
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
+    from midstream.model.node_spread import NodeSpread
 
 
 def status(
@@ -89,6 +90,11 @@ def _show(report: Report, place: str) -> None:
             if query.optimizer.waits and (one := query.optimizer.proposal) is not None
         ],
     )
+    print_table(
+        "spread over nodes",
+        ("query", "by", "nodes", "since step", "rows at nodes", "busiest against mean", "visits by hop"),
+        [_spread_row(query.name, query.nodes) for query in report.queries.values() if query.nodes is not None],
+    )
     _show_lanes(report.lane_review)
     print_table(
         "chains",
@@ -129,6 +135,12 @@ def _query_row(query: QueryReport) -> tuple[Any, ...]:
     done = (counters.rows_out, counters.comparisons, query.state_rows)
     mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
     return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
+
+
+def _spread_row(query: str, spread: NodeSpread) -> tuple[Any, ...]:
+    rows, sent = (", ".join(map(str, found)) for found in ([one.rows for one in spread.work], spread.sent))
+    balance = None if spread.balance is None else f"{spread.balance:.2f}"
+    return query, spread.scheme, spread.nodes, spread.since, rows, balance, sent
 
 
 def _migration_row(migration: MigrationReport, query: str) -> tuple[Any, ...]:

@@ -17,11 +17,11 @@ from midstream.checkpoint.writer import Writer
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
-from midstream.job.reconcile import EMBEDDED, HOST, refuse_other_host
+from midstream.job.reconcile import refuse_other_host
 from midstream.model.command import Command
-from midstream.model.errors import LostCheckpointError, MidstreamError, SinkError, UndeliveredError
+from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import EMBEDDED, HOST, Manifest
 from midstream.sinks import Sink
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
@@ -220,6 +220,16 @@ class EngineCheckpoint:
     @staticmethod
     def _marked(manifest: Manifest, **more: object) -> Manifest:
         return replace(manifest, published={**manifest.published, HOST: EMBEDDED, **more})
+
+
+def refuse_sink(query: str, sink: object) -> None:
+    """Raise where a sink is named for a query of an engine that has no checkpoint."""
+    if sink is not None:
+        raise InputError(
+            "an engine in memory has no sinks",
+            place=f"query {query}",
+            remedy="use the results that push returns, or give the engine a checkpoint",
+        )
 
 
 def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:

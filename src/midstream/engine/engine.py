@@ -17,7 +17,7 @@ from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.saved_engine import load_engine, save_engine
-from midstream.engine.durable import EngineCheckpoint
+from midstream.engine.durable import EngineCheckpoint, refuse_sink
 from midstream.explain import explain
 from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
@@ -145,6 +145,9 @@ class Engine(Controls[None]):
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
         history: bool = True,
+        spread: str | None = None,
+        nodes: int | None = None,
+        spread_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Begin a query with the next step: its answers are the results whose last row arrives from then on.
 
@@ -153,19 +156,16 @@ class Engine(Controls[None]):
         had it run for ever. `operator` names a `UserOperator` on top as `package.module:Class`, made with
         `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; a
         function gets Arrow tables.
+
+        A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`.
         """
-        above = declare_operator(operator, operator_options)
+        above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
         if self._checkpoint is None:
-            if sink is not None:
-                raise InputError(
-                    "an engine in memory has no sinks",
-                    place=f"query {name}",
-                    remedy="use the results that push returns, or give the engine a checkpoint",
-                )
-            self._command(AddQuery(name, sql, plan, None, above, history))
+            refuse_sink(name, sink)
+            self._command(AddQuery(name, sql, plan, None, above, history, *over))
             return
         meant = as_sink(sink, self._checkpoint.folders.results(name))
-        query = AddQuery(name, sql, plan, meant.to_json(), above, history)
+        query = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
         again = f"query {name}" in self._declared
         for command in (query,) if again else redeclared(self._upcoming(), query):
             self._command(command)

@@ -11,6 +11,7 @@ from midstream.checkpoint.running import running_boxes, state_names
 from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
+from midstream.explain.nodes import draw_nodes, node_values
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
@@ -46,6 +47,8 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
     }
     if query.operator is not None:
         value["on_top"] = query.operator
+    if query.nodes is not None:
+        value["nodes"] = node_values(manifest, name)
     if query.chain is not None:
         view = ChainView(manifest, found, chain_unit(manifest, query.chain), boxes)
         value["chain"] = chain_values(view, analyze=analyze)
@@ -82,6 +85,7 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
+    lines += draw_nodes(value["nodes"]) if "nodes" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
         lines.append(wrapped("sees  ", coverage_text(value["sees"], value["exact_from"], value["joined"])))

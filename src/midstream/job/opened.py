@@ -18,10 +18,9 @@ from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.state_tables import HeldState, StateTable, held_states, state_table
 from midstream.job.carried_log import copy_carried
 from midstream.job.outputs import Outputs
-from midstream.job.reconcile import HOST, SPARK
 from midstream.job.spark_log import drop_log, fork_log, keep_log
 from midstream.model.errors import CheckpointError, QueryError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import HOST, SPARK, Manifest
 from midstream.model.time_line import Epoch
 from midstream.sinks import as_sink
 from midstream.state.store.files import FileStore, file_of

@@ -16,7 +16,7 @@ from midstream.language.parse import parse_query
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
@@ -31,9 +31,6 @@ from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
-
-HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
-"""Under `HOST` a manifest says which host its job has; where it says nothing, it is Spark."""
 
 
 @dataclass(frozen=True)

@@ -14,11 +14,15 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
+from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.model.window import Clock
+
+HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
+"""Under `HOST` what is `published` says which host a job has; where it says nothing, it is Spark."""
 
 FORMAT_VERSION = 4
 """Of manifests, chunks and events, as they are written."""
@@ -112,7 +116,8 @@ class QueryEntry:
     as it is now, in step `entered`, and `sees` what the chain kept then: "all", rows from an event time on, or "new"
     ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
     is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
-    each stream the text of what its rows are spread over lanes by.
+    each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
+    nodes, which are the lanes of a group of its own.
     """
 
     sql: str
@@ -130,6 +135,7 @@ class QueryEntry:
     exact_from: int | None = None
     private: bool = False
     spread: tuple[tuple[str, str], ...] = ()
+    nodes: NodeSpread | None = None
 
     @property
     def shares(self) -> bool:
@@ -178,6 +184,11 @@ class Manifest(Complete):
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
+
+    @property
+    def is_on_spark(self) -> bool:
+        """Whether Spark is the host; an engine in memory is no job."""
+        return bool(self.job) and self.published.get(HOST, SPARK) == SPARK
 
     @property
     def time_line(self) -> TimeLine:

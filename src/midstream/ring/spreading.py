@@ -24,6 +24,24 @@ class Spreading(ABC):
 
     name: ClassVar[str]
 
+    options: ClassVar[tuple[str, ...]] = ()
+    """Which of `master`, `segment` and `copies` it goes by."""
+
+    preference: ClassVar[int | None] = None
+    """When it is tried where a user leaves the choice open: the least first; None: never."""
+
+    by_key: ClassVar[bool] = False
+    """Whether rows are placed by a key, which pays where partial results carry it at every hop."""
+
+    ages: ClassVar[bool] = False
+    """Whether a row is at home elsewhere as it grows older; then it is looked where it is in every step."""
+
+    keeps_slices: ClassVar[bool] = False
+    """Whether it goes by state slice tables, which grow as rows come."""
+
+    rounds: ClassVar[int] = 1
+    """How many parts of a step are in flight at once, each with a moment of its own."""
+
     @abstractmethod
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
         """The nodes that keep each row of this source."""

@@ -15,14 +15,14 @@ from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
-from midstream.job.reconcile import SPARK, Declared, refuse_other_host, with_streams
+from midstream.job.reconcile import Declared, refuse_other_host, with_streams
 from midstream.job.spark_log import has_run
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
 from midstream.model.command import declare_operator
 from midstream.model.errors import CheckpointError, InputError, QueryError
-from midstream.model.manifest import DEFAULT_SHARING, Manifest
+from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan

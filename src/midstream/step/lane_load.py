@@ -73,7 +73,9 @@ def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest
     if not is_watched(manifest) or kept.load.rescaled == manifest.step:
         return manifest
     before = kept.load.work
-    done = {lane: work_of(outputs[lane]) for lane in sorted(outputs, key=_order)}
+    # How many nodes a query is spread over is no matter of the lanes.
+    spread = {entry.group for entry in manifest.queries.values() if entry.nodes is not None}
+    done = {lane: work_of(outputs[lane]) for lane in sorted(outputs, key=_order) if lane.group not in spread}
     work = {lane: before.get(lane, 0.0) + own for lane, own in done.items()}
     load = replace(kept.load, steps=kept.load.steps + 1, work=work)
     slowness = replace(kept.slowness, work=sum(done.values()))

@@ -13,6 +13,7 @@ from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.events import CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.node_spread import NodeSpread
 from midstream.runtime.lane_key import SINGLE
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
@@ -53,9 +54,19 @@ class StepPlan:
         """The lane groups in use, sorted."""
         return tuple(sorted({entry.group for entry in self.manifest.queries.values()}))
 
+    def lane_groups(self) -> tuple[str, ...]:
+        """The groups whose queries are not spread over nodes, sorted."""
+        entries = self.manifest.queries.values()
+        return tuple(sorted({entry.group for entry in entries if entry.nodes is None}))
+
     def lanes(self, group: str) -> int:
         """How many lanes a group has."""
         return lanes_of(group, self.manifest.lanes)
+
+    @property
+    def spread_queries(self) -> Mapping[str, NodeSpread]:
+        """The queries that are spread over nodes; each has a group of its own."""
+        return {name: e.nodes for name, e in self.manifest.queries.items() if e.nodes is not None}
 
     @property
     def needs_watermarks(self) -> bool:

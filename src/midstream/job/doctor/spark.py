@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from midstream.job.carried_log import CARRIED
 from midstream.job.doctor.finding import Finding, Patient
-from midstream.job.reconcile import HOST, SPARK
 from midstream.job.spark_log import offsets_of, unread_offsets
+from midstream.model.manifest import HOST, SPARK
 
 
 def spark(patient: Patient) -> Iterator[Finding]:

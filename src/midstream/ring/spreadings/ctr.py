@@ -27,6 +27,7 @@ class Ctr(Spreading):
     """Home at L nodes by hash of the segment; visits to a least cover of the segments that may join."""
 
     name = "ctr"
+    options = ("segment", "copies")
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:

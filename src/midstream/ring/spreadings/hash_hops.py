@@ -19,6 +19,8 @@ class HashHops(Spreading):
     """Home and visit by hash of the source's placement key; rows of a source without one are placed by event time."""
 
     name = "hash_hops"
+    preference = 1
+    by_key = True
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:

@@ -21,6 +21,8 @@ class PspD(Spreading):
     """Home by the state slice table; visits to all slices that have what a partial result may join."""
 
     name = "psp_d"
+    keeps_slices = True
+    preference = 2
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:

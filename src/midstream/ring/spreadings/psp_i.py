@@ -19,6 +19,8 @@ class PspI(Spreading):
     """Home by age at every moment in flight; visits by the slices of the partial result's own moment."""
 
     name = "psp_i"
+    ages = True
+    rounds = 2
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -24,6 +24,7 @@ from midstream.sharing.shape import can_share
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.operators import check_operator
+from midstream.step.spreading.declare import spread_entry
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,8 @@ class AddQuery(StepCommand):
     """Begin a query; it answers from this step on. `sink` says where a job puts its results.
 
     `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
-    arrive meet those that queries like it still hold; without, only those that arrive from this step on.
+    arrive meet those that queries like it still hold; without, only those that arrive from this step on. With a
+    `spread`, a way to spread a join over `nodes`, it runs by itself and keeps base rows only.
     """
 
     query: str
@@ -40,6 +42,9 @@ class AddQuery(StepCommand):
     sink: dict[str, Any] | None = None
     operator: dict[str, Any] | None = None
     history: bool = True
+    spread: str | None = None
+    nodes: int | None = None
+    spread_options: dict[str, Any] = field(default_factory=dict)
 
     @override
     def apply(self, draft: Draft) -> None:
@@ -47,7 +52,8 @@ class AddQuery(StepCommand):
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
         entry = self._entry(manifest)
-        if scheme(manifest.sharing).shares and self.operator is None and can_share(parsed(manifest, self.sql)):
+        alone = self.operator is not None or entry.nodes is not None
+        if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):
             draft.manifest = enrol(manifest, name, entry, history=self.history)
             if draft.manifest.queries[name].shares:
                 check_parts(draft.manifest, name)
@@ -63,6 +69,9 @@ class AddQuery(StepCommand):
 
     def _entry(self, manifest: Manifest) -> QueryEntry:
         query = parsed(manifest, self.sql)
+        if self.spread is not None or self.nodes is not None or self.spread_options:
+            bare = QueryEntry(self.sql, self.plan or "", manifest.step, "", self.sink, operator=self.operator)
+            return spread_entry(manifest, self.query, bare, self.spread, self.nodes, self.spread_options)
         plan = (parse_plan(self.plan, query) if self.plan else default_plan(query)).notation()
         if self.operator is None:
             group, spread = group_for(manifest, query)

@@ -22,6 +22,7 @@ from midstream.step.choose import AUTO, foreseen, resolve, tasks_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.operators import check_hand_over, check_named
+from midstream.step.spreading.declare import check_orders
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class Migrate(StepCommand):
         if operator is not None:
             detail = {"operator": operator}
             check_named(start)
+        if start.strategy == AUTO and entry.nodes is not None:
+            # There is nothing to carry: base rows are all that nodes keep.
+            start = replace(start, strategy=Migrate.strategy)
         if start.strategy == AUTO:
             start, predicted, considered = resolve(draft.manifest, start)
             detail = {"predicted": predicted, "considered": considered}
@@ -115,6 +119,8 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
             raise StrategyError(f"{name} is text, not {value!r}", place=place, remedy="write it as in the README")
     query = parsed(manifest, entry.sql)
     plan, chosen = parse_plan(start.plan, query), strategy(start.strategy)
+    if entry.nodes is not None:
+        check_orders(query, entry.nodes, plan, place)
     known = {option.name for option in chosen.options}
     unknown = sorted(start.options.keys() - known)
     if unknown:

@@ -72,6 +72,8 @@ def without_choice(manifest: Manifest, query: str) -> str:
         return "it joins fewer than three streams, and so has one plan"
     if bound.difference is not None:
         return "a difference has one plan"
+    if entry.nodes is not None:
+        return "it is spread over nodes, which keep base rows only"
     if entry.operator is not None:
         return "a user's operator is on top, whose cost nobody knows"
     try:

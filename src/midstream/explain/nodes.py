@@ -1,0 +1,64 @@
+"""The nodes that a query is spread over: which slices each has, what it holds, what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from midstream.language.parse import parsed
+from midstream.model.manifest import Manifest
+from midstream.model.node_spread import NodeSpread, NodeWork
+from midstream.model.words import counted, span_text, time_text
+from midstream.plan.signature import canonical
+from midstream.ring.columns import Words
+from midstream.ring.discovery import spreading
+from midstream.step.spreading.deploy import deployment_of
+
+
+def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
+    """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
+
+    `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop.
+    """
+    entry = manifest.queries[name]
+    assert entry.nodes is not None
+    spread, query = entry.nodes, canonical(parsed(manifest, entry.sql))[0]
+    work = spread.work or (NodeWork(),) * spread.nodes
+    slices = _slices(spread, deployment_of(query, spread).slice_ends, tuple(query.aliases))
+    return {
+        "scheme": spread.scheme,
+        "since": spread.since,
+        "balance": spread.balance,
+        "sent": list(spread.sent),
+        "moved": spread.moved,
+        "nodes": [
+            {"rows": one.rows, "comparisons": one.comparisons, "visits": one.visits, "slices": slices[number]}
+            for number, one in enumerate(work)
+        ],
+    }
+
+
+def draw_nodes(value: dict[str, Any]) -> list[str]:
+    """The nodes in lines, one for each."""
+    busiest = "" if value["balance"] is None else f", busiest node {value['balance']:.2f} times the mean"
+    sent = ", ".join(f"{visits:,}" for visits in value["sent"]) or "none"
+    lines = [f"nodes {value['scheme']} since step {value['since']}{busiest}; visits by hop: {sent}"]
+    for number, node in enumerate(value["nodes"]):
+        held = f"{counted(node['rows'], 'row')}, {node['comparisons']:,} comparisons, {node['visits']:,} visits"
+        own = "; ".join(f"{label} {', '.join(parts)}" for label, parts in node["slices"].items() if parts)
+        lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
+    return lines
+
+
+def _slices(spread: NodeSpread, ends: Callable[[str], Words], labels: tuple[str, ...]) -> list[dict[str, list[str]]]:
+    """For each node and source which ages, or from which times on, it takes rows; empty where no time decides."""
+    chosen = spreading(spread.scheme)
+    found: list[dict[str, list[str]]] = [{} for _ in range(spread.nodes)]
+    for label in labels if chosen.ages else ():
+        bounds = [0, *ends(label).tolist()]
+        for node, begin in enumerate(bounds):
+            found[node][label] = [f"from age {span_text(begin)}"]
+    for label, slices in spread.slices.items() if chosen.keeps_slices else ():
+        for start, node in zip(slices.starts, slices.nodes, strict=True):
+            found[node].setdefault(label, []).append(f"from {time_text(start)}")
+    return found

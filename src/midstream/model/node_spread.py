@@ -1,0 +1,61 @@
+"""How a query is spread over nodes, as a manifest keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SourceSlices:
+    """The slices of a source whose rows stay where they came: where each begins in event time, and its node.
+
+    From the tail to the head; `rows` are those in the head so far, `newest` is the greatest event time that has come.
+    """
+
+    starts: tuple[int, ...]
+    nodes: tuple[int, ...]
+    rows: int = 0
+    newest: int = 0
+
+
+@dataclass(frozen=True)
+class NodeWork:
+    """What a node holds, and what it did since the spread began: pairs compared, partial results that visited it."""
+
+    rows: int = 0
+    comparisons: int = 0
+    visits: int = 0
+
+
+@dataclass(frozen=True)
+class NodeSpread:
+    """A query spread over so many `nodes` by a `scheme`, since a step.
+
+    `master` (an alias), `segment` (microseconds) and `copies` are those of the schemes that replicate; `slices` are by
+    label those of a scheme whose rows stay where they came. `moment` is the newest event time that a step has seen.
+    `work` is what each node did, `sent` has for each hop the visits of partial results to nodes, `moved` counts rows
+    that were listed at another node.
+    """
+
+    scheme: str
+    nodes: int
+    since: int
+    master: str = ""
+    segment: int = 0
+    copies: int = 2
+    moment: int | None = None
+    slices: Mapping[str, SourceSlices] = field(default_factory=dict)
+    work: tuple[NodeWork, ...] = ()
+    sent: tuple[int, ...] = ()
+    moved: int = 0
+
+    @property
+    def balance(self) -> float | None:
+        """The comparisons of the busiest node against those of the mean one; None where nothing was compared.
+
+        >>> NodeSpread("psp", 2, 0, work=(NodeWork(comparisons=30), NodeWork(comparisons=10))).balance
+        1.5
+        """
+        compared = [one.comparisons for one in self.work]
+        return max(compared) * len(compared) / sum(compared) if sum(compared) else None

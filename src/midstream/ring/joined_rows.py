@@ -1,0 +1,96 @@
+"""Partial results with the columns they carry from node to node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.language.evaluate import evaluate
+from midstream.language.expression import Column
+from midstream.plan.key_classes import KeyClass
+from midstream.ring.columns import Partials, StreamRows, Words
+from midstream.state.base_state import TIME
+from midstream.state.keys import key_codes
+from midstream.state.rows import united
+
+Keys = Mapping[str, KeyClass]
+"""The key classes that rows are placed by, by name."""
+
+
+@dataclass(frozen=True)
+class JoinedRows:
+    """Partial results: the i-th rows of all `parts`, by source label, belong together.
+
+    A part has the event time and those columns of its source that later predicates and the select list read: a partial
+    result travels with its rows, for no other node has them. `moment` is as in `Partials`.
+    """
+
+    parts: Mapping[str, pa.RecordBatch]
+    moment: Words
+
+    def __len__(self) -> int:
+        return len(self.moment)
+
+    def take(self, at: Words) -> JoinedRows:
+        """The partial results at these places."""
+        places = pa.array(at)
+        return JoinedRows({label: part.take(places) for label, part in self.parts.items()}, self.moment[at])
+
+    def joined(self, at: Words, label: str, rows: pa.RecordBatch) -> JoinedRows:
+        """The partial results at these places, each with a row of one more source."""
+        found = self.take(at)
+        return JoinedRows({**found.parts, label: rows}, found.moment)
+
+    def read(self, column: Column) -> pa.Array:
+        """The values of a column."""
+        return self.parts[column.alias].column(column.name)
+
+    @property
+    def newest(self) -> Words:
+        """The event time of each partial result's newest row."""
+        found: Words = np.maximum.reduce([times(part) for part in self.parts.values()])
+        return found
+
+    def partials(self, keys: Keys) -> Partials:
+        """What a spreading sees of them: event times, and the codes of the keys that they carry."""
+        carried = {name: [part for label in self.parts if (part := _codes(one, label, self.parts[label])) is not None]
+                   for name, one in keys.items()}  # fmt: skip
+        return Partials(
+            {label: times(part) for label, part in self.parts.items()},
+            {name: codes[0] for name, codes in carried.items() if codes},
+            self.moment,
+        )
+
+
+def concatenated(pieces: Sequence[JoinedRows]) -> JoinedRows:
+    """The partial results of all pieces, in order; they have the same sources, in whatever order."""
+    if len(pieces) == 1:
+        return pieces[0]
+    first = pieces[0]
+    parts = {
+        label: united([piece.parts[label] for piece in pieces], part.schema.names)
+        for label, part in first.parts.items()
+    }
+    return JoinedRows(parts, np.concatenate([piece.moment for piece in pieces]))
+
+
+def stream_rows(label: str, batch: pa.RecordBatch, keys: Keys) -> StreamRows:
+    """What a spreading sees of a source's rows."""
+    codes = {name: found for name, one in keys.items() if (found := _codes(one, label, batch)) is not None}
+    return StreamRows(times(batch), codes)
+
+
+def times(batch: pa.RecordBatch) -> Words:
+    """The event times of rows."""
+    return np.asarray(batch.column(TIME).to_numpy(zero_copy_only=False), np.int64)
+
+
+def _codes(key: KeyClass, label: str, batch: pa.RecordBatch) -> Words | None:
+    """The codes of a key class in rows of a source; None where the source has no part in it."""
+    members = key.within((label,))
+    if not members:
+        return None
+    return key_codes([evaluate(members[0], lambda column: batch.column(column.name), batch.num_rows)])[0]

@@ -1,0 +1,96 @@
+"""A node during one step: the rows it has, and the partial results that visit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.language.evaluate import holds
+from midstream.language.expression import Column, Expression
+from midstream.operators.join_condition import JoinCondition
+from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
+from midstream.ring.columns import Visits, Words
+from midstream.ring.joined_rows import JoinedRows
+from midstream.state.keys import Codes, Mask
+
+
+@dataclass(frozen=True)
+class NodeRows:
+    """A chunk as it is listed at a node: `here` marks the rows that are at home there, None where all are."""
+
+    batch: pa.RecordBatch
+    here: Mask | None = None
+
+
+class RingNode:
+    """The rows that a node keeps of each source: those from before the step, and the step's own.
+
+    Counts what it does: pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits.
+    """
+
+    def __init__(
+        self, number: int, old: Mapping[str, Sequence[NodeRows]], new: Mapping[str, Sequence[NodeRows]]
+    ) -> None:
+        self.number, self._old, self._new = number, old, new
+        self.comparisons = self.predicates = self.rows_out = self.visits = 0
+
+    def meet(
+        self, joined: JoinedRows, visits: Visits, label: str, on: JoinCondition, *, new: bool
+    ) -> Iterator[JoinedRows]:
+        """Partial results with each row of the source that they join here; with `new`, rows of the step as well.
+
+        A row is met if its time is within the bounds of the visit, which windows are part of.
+        """
+        self.visits += len(visits)
+        codes, valid = codes_of(on, on.left_key, joined.read, len(joined))
+        at = visits.partial
+        if valid is not None:
+            kept = np.flatnonzero(valid[at])
+            visits = Visits(at[kept], visits.node[kept], visits.low[kept], visits.high[kept])
+        for rows in (*self._old.get(label, ()), *(self._new.get(label, ()) if new else ())):
+            yield from self._matches(joined, visits, codes[visits.partial], label, on, rows)
+
+    def _matches(
+        self, joined: JoinedRows, visits: Visits, codes: Codes, label: str, on: JoinCondition, rows: NodeRows
+    ) -> Iterator[JoinedRows]:
+        batch = rows.batch
+        index = made_once(batch, (on.index, *(e.text() for e in on.right_key)), lambda: ChunkIndex.of(on, batch))
+        for visit, row in index.candidates(on, codes, visits.low, visits.high):
+            if rows.here is not None:
+                here = rows.here[row]
+                visit, row = visit[here], row[here]
+            pairs = _Pairs(joined, visits.partial[visit], label, batch, row)
+            for condition in on.verify:
+                pairs = pairs.where(condition)
+            self.comparisons += len(pairs)
+            for condition in on.residual:
+                if len(pairs):
+                    self.predicates += len(pairs)
+                    pairs = pairs.where(condition)
+            self.rows_out += len(pairs)
+            if len(pairs):
+                yield joined.joined(pairs.partial, label, batch.take(pa.array(pairs.row)))
+
+
+class _Pairs:
+    """Partial results and rows of a chunk, by their places, side by side."""
+
+    def __init__(self, joined: JoinedRows, partial: Words, label: str, batch: pa.RecordBatch, row: Words) -> None:
+        self.joined, self.partial, self.label, self.batch, self.row = joined, partial, label, batch, row
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def read(self, column: Column) -> pa.Array:
+        if column.alias == self.label:
+            return self.batch.column(column.name).take(pa.array(self.row))
+        return self.joined.read(column).take(pa.array(self.partial))
+
+    def where(self, condition: Expression) -> _Pairs:
+        at = np.flatnonzero(holds(condition, self.read, len(self)))
+        if len(at) == len(self):
+            return self
+        return _Pairs(self.joined, self.partial[at], self.label, self.batch, self.row[at])

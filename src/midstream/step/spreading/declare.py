@@ -1,0 +1,196 @@
+"""A spread as a user names it, checked: which scheme, over how many nodes, with which options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from midstream.language.duration import parse_duration
+from midstream.language.parse import parsed
+from midstream.language.query import Query
+from midstream.model.errors import MidstreamError, PlanError, QueryError
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.node_spread import NodeSpread
+from midstream.plan.notation import parse_plan
+from midstream.plan.signature import digest
+from midstream.plan.tree import MultiJoin, Plan
+from midstream.ring.deployment import MOST_NODES
+from midstream.ring.discovery import spreading, spreadings
+from midstream.ring.placement import always_carried
+from midstream.ring.spreading import Spreading
+from midstream.step.spreading.deploy import begun_slices, deployment_of, windows_of
+
+AUTO = "auto"
+"""The spread that suits a query best: the first in order of preference that carries it."""
+
+DEFAULT_NODES = 4
+"""So many nodes unless the user names another number."""
+
+
+def spread_entry(
+    manifest: Manifest, name: str, entry: QueryEntry, scheme: str | None, nodes: int | None, options: Mapping[str, Any]
+) -> QueryEntry:
+    """The entry of a query as it is spread from this step on, in a lane group of its own.
+
+    Where its plan is not one of probing orders, it gets some. Raises where it cannot be spread so.
+    """
+    place, query = f"query {name}", parsed(manifest, entry.sql)
+    if scheme is None:
+        raise QueryError(
+            "nodes and options are those of a spread, and none is named", place=place,
+            remedy=f"name one of: {AUTO}, {', '.join(spreadings())}",
+        )  # fmt: skip
+    if manifest.is_on_spark:
+        raise QueryError(
+            "a spread over nodes runs in the embedded engine only, for now; this job runs on Spark", place=place,
+            remedy="leave the spread out, or run the query in an Engine on a checkpoint of its own",
+        )  # fmt: skip
+    if entry.operator is not None:
+        raise QueryError(
+            "a query with a user's operator on top cannot be spread over nodes", place=place,
+            remedy="leave out the operator or the spread",
+        )  # fmt: skip
+    check_spreadable(query, place)
+    by_master = scheme != AUTO and "master" in spreading(scheme, place).options
+    plan = probing_orders(query, entry.plan, place, _master(query, options, place) if by_master else "")
+    spread = declared(manifest, query, plan, scheme, nodes, options, place)
+    return replace(entry, plan=plan.notation(), group=f"nodes-{digest(name)}", nodes=spread)
+
+
+def declared(
+    manifest: Manifest, query: Query, plan: MultiJoin, scheme: str, nodes: int | None, options: Mapping[str, Any],
+    place: str,
+) -> NodeSpread:  # fmt: skip
+    """The spread of a query by these orders, beginning with this step."""
+    orders = [(alias, *order) for alias, order in plan.orders]
+    found = _preferred(query, orders) if scheme == AUTO else spreading(scheme, place)
+    count = DEFAULT_NODES if nodes is None else nodes
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_NODES:
+        raise PlanError(f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}")
+    unknown = sorted(options.keys() - set(found.options))
+    if unknown:
+        known = ", ".join(found.options) or "it has none"
+        raise PlanError(f"{found.name} has no option {unknown[0]!r}", place=place, remedy=f"options: {known}")
+    widest = max(*windows_of(query).values(), 1)
+    spread = NodeSpread(
+        found.name,
+        count,
+        manifest.step,
+        master=_master(query, options, place) if "master" in found.options else "",
+        segment=_segment(options, widest, place) if "segment" in found.options else 0,
+        copies=_copies(options, count, place),
+    )
+    spread = begun_slices(query, spread)
+    _check(found, query, spread, orders, place)
+    return spread
+
+
+def _preferred(query: Query, orders: Sequence[Sequence[str]]) -> Spreading:
+    """What `auto` stands for: keys place rows where an equality binds at every hop."""
+    carried = always_carried(query, orders)
+    fitting = [one for one in spreadings().values() if one.preference is not None and (carried or not one.by_key)]
+    return next(one for one in sorted(fitting, key=_preference) if _carries(one, query, orders))
+
+
+def _preference(one: Spreading) -> int:
+    return one.preference or 0
+
+
+def _carries(one: Spreading, query: Query, orders: Sequence[Sequence[str]]) -> bool:
+    try:
+        one.check(deployment_of(query, begun_slices(query, NodeSpread(one.name, 1, 0))), orders)
+    except PlanError:
+        return False
+    return True
+
+
+def check_spreadable(query: Query, place: str) -> None:
+    """Raise unless the query is a join over RANGE windows whose results nothing is made of but a select list."""
+    remedy = "leave the spread out: the query runs in one lane, or in lanes where one key ties all its streams"
+    if query.difference is not None:
+        raise QueryError("an EXCEPT cannot be spread over nodes", place=place, remedy=remedy)
+    if query.aggregate is not None:
+        raise QueryError(
+            "an aggregate cannot be spread over nodes: its groups would lie at several of them",
+            place=place, remedy=remedy,
+        )  # fmt: skip
+    if len(query.sources) < 2:
+        raise QueryError("a query over one stream has no join to spread", place=place, remedy=remedy)
+    counted = [s.alias for s in query.sources if s.window is not None and s.window.kind == "rows"]
+    if counted:
+        raise QueryError(
+            f"{counted[0]} has a ROWS window, and no node sees all rows that it counts", place=place, remedy=remedy
+        )
+
+
+def probing_orders(query: Query, notation: str | None, place: str, first: str = "") -> MultiJoin:
+    """The probing orders of a notation; without one they go by which predicates bind, the `first` source first."""
+    if notation:
+        return orders_of(parse_plan(notation, query), place)
+    return MultiJoin(tuple((alias, _order(query, alias, first)) for alias in query.aliases))
+
+
+def orders_of(plan: Plan, place: str) -> MultiJoin:
+    """The plan, if it is one of probing orders."""
+    if isinstance(plan, MultiJoin):
+        return plan
+    example = MultiJoin(tuple((a, tuple(b for b in plan.aliases() if b != a)) for a in plan.aliases()))
+    raise PlanError(
+        f"{plan.notation()} keeps more than base rows, and nodes keep no other",
+        place=place, remedy=f"write probing orders such as {example.notation()}, or leave the plan out",
+    )  # fmt: skip
+
+
+def check_orders(query: Query, spread: NodeSpread, plan: Plan, place: str) -> None:
+    """Raise unless a query that is spread so can go by this plan."""
+    orders = [(alias, *order) for alias, order in orders_of(plan, place).orders]
+    _check(spreading(spread.scheme), query, spread, orders, place)
+
+
+def _check(found: Spreading, query: Query, spread: NodeSpread, orders: Sequence[Sequence[str]], place: str) -> None:
+    try:
+        found.check(deployment_of(query, begun_slices(query, spread)), orders)
+    except MidstreamError as error:
+        raise type(error)(error.message, place=f"{place}, {error.place}", remedy=error.remedy) from None
+
+
+def _order(query: Query, alias: str, first: str) -> tuple[str, ...]:
+    seen, waiting = [alias], [other for other in query.aliases if other != alias]
+    if first in waiting:
+        seen.append(first)
+        waiting.remove(first)
+    while waiting:
+        tied = (other for other in waiting if any(
+            other in p.aliases() and p.aliases() <= {*seen, other} for p in query.predicates))  # fmt: skip
+        following = next(tied, waiting[0])
+        seen.append(following)
+        waiting.remove(following)
+    return tuple(seen[1:])
+
+
+def _master(query: Query, options: Mapping[str, Any], place: str) -> str:
+    name = options.get("master", query.aliases[0])
+    if name not in query.aliases:
+        raise PlanError(
+            f"there is no stream {name!r} that could be the master", place=place,
+            remedy=f"use one of: {', '.join(query.aliases)}",
+        )  # fmt: skip
+    return str(name)
+
+
+def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
+    given = options.get("copies", min(2, nodes))
+    if not isinstance(given, int) or isinstance(given, bool):
+        raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"name 1 to {nodes}")
+    return given
+
+
+def _segment(options: Mapping[str, Any], widest: int, place: str) -> int:
+    given = options.get("segment")
+    if given is None:
+        return widest
+    try:
+        return parse_duration(given, what="the segment")
+    except MidstreamError as error:
+        raise PlanError(error.message, place=place, remedy=error.remedy) from None

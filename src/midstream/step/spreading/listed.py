@@ -1,0 +1,182 @@
+"""The chunks of a source as they are listed at nodes: where its rows are at home, which of them live, what is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.window import EVENT_TIME
+from midstream.ring.chunk_index import made_once
+from midstream.ring.columns import Copies, Words
+from midstream.ring.deployment import Deployment
+from midstream.ring.joined_rows import Keys, stream_rows, times
+from midstream.ring.ring_node import NodeRows
+from midstream.ring.spreading import Spreading
+from midstream.state.compaction import choose_neighbours, is_sparse
+from midstream.state.keys import Mask
+from midstream.state.lineage import later
+from midstream.state.rows import united
+from midstream.state.store.base import ChunkStore, store_chunk
+
+Nodes = tuple[int, ...]
+"""Nodes by their numbers, ascending."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A chunk at a node: `here` marks the rows that are at home there, `alive` those that live; None means all."""
+
+    ref: ChunkRef
+    batch: pa.RecordBatch
+    here: Mask | None
+    alive: Mask | None
+
+    @property
+    def rows(self) -> NodeRows:
+        """The chunk as the node searches it."""
+        return NodeRows(self.batch, self.here)
+
+    @property
+    def mask(self) -> Mask | None:
+        """The rows that live here."""
+        if self.here is None or self.alive is None:
+            return self.alive if self.here is None else self.here
+        return self.here & self.alive
+
+    @property
+    def live(self) -> int:
+        """How many rows live here."""
+        mask = self.mask
+        return self.ref.rows if mask is None else int(mask.sum())
+
+
+@dataclass(frozen=True)
+class Homes:
+    """Where the rows of a source are at home in a step.
+
+    `bound` is the least end of a lifetime that still matters. Where `settled`, a row's home is the same in every step,
+    and is found once.
+    """
+
+    spreading: Spreading
+    deployment: Deployment
+    keys: Keys
+    label: str
+    bound: int
+    settled: str = ""
+
+    def of(self, batch: pa.RecordBatch) -> Copies:
+        """The nodes of each row."""
+        return self.spreading.home(self.deployment, self.label, stream_rows(self.label, batch, self.keys))
+
+    def alive(self, ref: ChunkRef, batch: pa.RecordBatch) -> Mask | None:
+        """Which rows of a chunk live; None where all do."""
+        ends = ref.lifetimes.get(EVENT_TIME)
+        if ends is not None and ends[0] >= self.bound:
+            return None
+        return self.ends(batch) >= self.bound
+
+    def ends(self, batch: pa.RecordBatch) -> Words:
+        """The last moment of each row."""
+        return later(times(batch), self.deployment.windows[self.label])
+
+    def listed(self, ref: ChunkRef, batch: pa.RecordBatch) -> dict[int, Listed]:
+        """A chunk at every node where one of its living rows is at home."""
+        alive = self.alive(ref, batch)
+        copies = made_once(batch, ("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
+            self.of(batch))  # fmt: skip
+        living = copies.node if alive is None else copies.node[alive[copies.row]]
+        nodes = np.unique(living).tolist()
+        if len(nodes) == 1 and len(living) == len(copies) == len(batch):
+            return {nodes[0]: Listed(ref, batch, None, alive)}
+        return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
+
+    def groups(self, batch: pa.RecordBatch) -> list[tuple[Nodes, pa.RecordBatch]]:
+        """The step's rows by the nodes at which they are at home: a row is in one group, however many copies it has."""
+        if not batch.num_rows:
+            return []
+        copies = self.of(batch)
+        if len(copies) == batch.num_rows:
+            node = np.empty(batch.num_rows, np.int64)
+            node[copies.row] = copies.node
+            return [((one,), batch.take(pa.array(np.flatnonzero(node == one)))) for one in np.unique(node).tolist()]
+        sets, group = np.unique(_node_sets(copies, batch.num_rows), axis=0, return_inverse=True)
+        rows = (batch.take(pa.array(np.flatnonzero(group.ravel() == at))) for at in range(len(sets)))
+        return [(tuple(one for one in nodes if one >= 0), own) for nodes, own in zip(sets.tolist(), rows, strict=True)]
+
+
+def _node_sets(copies: Copies, rows: int) -> npt.NDArray[np.int64]:
+    """A line for each row with its nodes, ascending, behind -1 in place of those that others have more."""
+    order = np.lexsort((copies.node, copies.row))
+    row, node = copies.row[order], copies.node[order]
+    counts = np.bincount(row, minlength=rows)
+    place = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = np.full((rows, int(counts.max())), -1, np.int64)
+    found[row, found.shape[1] - counts[row] + place] = node
+    return found
+
+
+def _here(copies: Copies, node: int, rows: int) -> Mask | None:
+    here = np.zeros(rows, np.bool_)
+    here[copies.row[copies.node == node]] = True
+    return None if here.all() else here
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """What nodes list of a source after a step; `name` begins the names of new chunks.
+
+    Each row is in one chunk, which is listed wherever one of its living rows is at home: nothing is copied. Chunks
+    whose rows are all at home at the same nodes are put together once there are many.
+    """
+
+    store: ChunkStore
+    name: str
+    homes: Homes
+
+    def listings(
+        self, old: Sequence[Mapping[int, Listed]], new: Sequence[tuple[Nodes, pa.RecordBatch]]
+    ) -> dict[int, StateListing]:
+        """The listing of each node, from the chunks of before at their nodes and the groups of the step's rows."""
+        settled: dict[Nodes, list[tuple[pa.RecordBatch, ChunkRef | None]]] = {}
+        refs: dict[int, list[ChunkRef]] = {}
+        live: dict[int, int] = {}
+        for at in old:
+            for node, one in at.items():
+                live[node] = live.get(node, 0) + one.live
+            if all(one.here is None for one in at.values()):
+                settled.setdefault(tuple(sorted(at)), []).append(_unless_thin(next(iter(at.values()))))
+            else:
+                for node, one in at.items():
+                    refs.setdefault(node, []).append(one.ref)
+        for nodes, batch in new:
+            settled.setdefault(nodes, []).append((batch, None))
+            for node in nodes:
+                live[node] = live.get(node, 0) + batch.num_rows
+        for nodes, runs in sorted(settled.items()):
+            chunks = self._merged("_".join(map(str, nodes)), runs)
+            for node in nodes:
+                refs.setdefault(node, []).extend(chunks)
+        return {node: StateListing(tuple(found), live[node]) for node, found in refs.items()}
+
+    def _merged(self, nodes: str, runs: list[tuple[pa.RecordBatch, ChunkRef | None]]) -> list[ChunkRef]:
+        while found := choose_neighbours([batch.num_rows for batch, _ in runs]):
+            merged = [batch for batch, _ in runs[found[0] : found[1]]]
+            runs[found[0] : found[1]] = [(united(merged, merged[0].schema.names), None)]
+        return [ref or self._stored(f"{self.name}-{nodes}-{at}", batch) for at, (batch, ref) in enumerate(runs)]
+
+    def _stored(self, name: str, batch: pa.RecordBatch) -> ChunkRef:
+        ends = self.homes.ends(batch)
+        return store_chunk(self.store, name, batch, lifetimes={EVENT_TIME: (int(ends.min()), int(ends.max()))})
+
+
+def _unless_thin(one: Listed) -> tuple[pa.RecordBatch, ChunkRef | None]:
+    """The chunk, or its living rows once most of it is dead."""
+    if one.alive is not None and is_sparse(int(one.alive.sum()), one.ref.rows):
+        return one.batch.filter(pa.array(one.alive)), None
+    return one.batch, one.ref
