@@ -174,6 +174,24 @@ def test_a_step_that_brings_nothing_costs_no_spark_job(spark: SparkSession, tmp_
     assert read_all(tmp_path / "out").num_rows == 1 + 3
 
 
+def test_the_name_of_a_stream_stays_a_name_in_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
+    """Arrivals of streams are counted in columns of their names, and Spark's SQL can call any method of the JVM."""
+    hostile = "A` IS NULL OR java_method('java.lang.System', 'setProperty', 'midstream.harm', 'done') = `_ts"
+    odd = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
+    for number, name in enumerate(("A", hostile)):
+        (tmp_path / f"{number}").mkdir()
+        (tmp_path / f"{number}" / "0.json").write_text('{"k": 1, "ts": 5}\n{"k": 1, "ts": 6}\n')
+        odd.stream(
+            name, spark.readStream.schema("k BIGINT, ts BIGINT").json(str(tmp_path / f"{number}")), timestamp="ts"
+        )
+    sql = f'SELECT x.k FROM A AS x [ROWS 1], "{hostile}" AS y [ROWS 2] WHERE x.k = y.k'
+    odd.query("q", sql, sink=ms.sinks.files(tmp_path / "out"))
+    finish(odd)
+    assert read_all(tmp_path / "out").num_rows == 3
+    java: Any = spark._jvm
+    assert java.System.getProperty("midstream.harm") is None
+
+
 def test_streams_without_queries_are_counted(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed(tmp_path)

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
 from typing_extensions import override
+
+_PLAIN = re.compile(r"[^\s()\[\]:|,\"]+")
+
+
+def noted(alias: str) -> str:
+    """A source as plan notation names it: in double quotes where its name has what the notation itself is made of.
+
+    >>> noted("A"), noted("my orders"), noted('7" nails')
+    ('A', '"my orders"', '"7"" nails"')
+    """
+    quotes = '"' + alias.replace('"', '""') + '"'
+    return alias if _PLAIN.fullmatch(alias) else quotes
 
 
 @dataclass(frozen=True)
@@ -44,7 +57,7 @@ class Leaf(Plan):
 
     @override
     def notation(self) -> str:
-        return self.alias
+        return noted(self.alias)
 
 
 @dataclass(frozen=True)
@@ -63,7 +76,7 @@ class Common(Plan):
 
     @override
     def notation(self) -> str:
-        return "+".join(self.sources)
+        return "+".join(map(noted, self.sources))
 
 
 @dataclass(frozen=True)
@@ -107,7 +120,7 @@ class MultiJoin(Plan):
 
     @override
     def notation(self) -> str:
-        return "[" + " | ".join(f"{alias}: {' '.join(order)}" for alias, order in self.orders) + "]"
+        return "[" + " | ".join(f"{noted(alias)}: {' '.join(map(noted, order))}" for alias, order in self.orders) + "]"
 
 
 @dataclass(frozen=True)
@@ -129,7 +142,7 @@ class Eddy(Plan):
     @override
     def notation(self) -> str:
         policy = "" if self.policy == Eddy.policies[0] else f":{self.policy}"
-        return f"eddy{policy}({' '.join(self.sources)})"
+        return f"eddy{policy}({' '.join(map(noted, self.sources))})"
 
 
 STAIRS = "stairs"

@@ -18,11 +18,11 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOTS, slots
-from midstream.spark.layout import STREAM, StepLayout
+from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
 from midstream.spark.prepass import watermark_of
 from midstream.spark.tag import SLOT_SQL, TAG, TagFormat
 from midstream.spark.translate import Slots, condition, key
-from midstream.state.base_state import TIME, count_column
+from midstream.state.base_state import TIME
 from midstream.step.program import Program
 
 
@@ -72,7 +72,7 @@ class Exchange:
         for number, group in enumerate(self.groups):
             if group.keys is not None and self._spark_keys(group) is None:
                 batch = batch.withColumn(_slot_column(number), self._python_slots(group))
-        rest = [f"`{name}`" for name in (TIME, *self.layout.width, *map(count_column, counted))]
+        rest = [f"`{name}`" for name in (TIME, *self.layout.width, *arrivals_columns(counted).values())]
         tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
         unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
         if unread:

@@ -22,6 +22,20 @@ from midstream.step.admission.outputs import REASON
 STREAM = "_stream"
 """The column of the union that holds the number of a row's stream; beside it are `_ts` and the slots."""
 
+ARRIVALS = "_arrivals"
+"""How the columns begin that count arrivals."""
+
+
+def arrivals_columns(counted: Sequence[str]) -> dict[str, str]:
+    """For each counted stream the column of its arrival numbers, as Spark carries it.
+
+    Streams have names in which Spark's SQL, and the Python of it, sees more than a name.
+
+    >>> arrivals_columns(["A", "odd`one"])
+    {'A': '_arrivals0', 'odd`one': '_arrivals1'}
+    """
+    return {name: f"{ARRIVALS}{number}" for number, name in enumerate(counted)}
+
 
 @dataclass(frozen=True)
 class StepLayout:

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
 from midstream.runtime.watermark import Seen
-from midstream.spark.layout import STREAM
-from midstream.state.base_state import TIME, count_column
+from midstream.spark.layout import STREAM, arrivals_columns
+from midstream.state.base_state import TIME
 
 POSITION = "_position"
 
@@ -97,8 +97,9 @@ def with_arrival_numbers(
     arrivals = Window.partitionBy(F.lit(0)).orderBy(F.col(TIME).asc_nulls_first(), STREAM, POSITION)
     running = arrivals.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     placed = batch.withColumn(POSITION, F.monotonically_increasing_id())
+    columns = arrivals_columns(tuple(counts))
     added = {
-        count_column(name): F.count(
+        columns[name]: F.count(
             F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIME} >= {mark} THEN 1 END")
         ).over(running)
         + F.lit(before)

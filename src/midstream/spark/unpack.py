@@ -12,7 +12,7 @@ import pyarrow.types as pt
 
 from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import SLOTS
-from midstream.spark.layout import StepLayout
+from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
 from midstream.spark.tag import TAG, TagFormat, Words
 from midstream.state.base_state import SLOT, TIME, count_column
 from midstream.step.admission.admit import Mask
@@ -68,7 +68,7 @@ class Share:
         columns[TIME] = rows.column(TIME)
         if slotted:
             columns[SLOT] = pa.array((tags & (SLOTS - 1)).astype(np.int16))
-        columns |= {count_column(stream): rows.column(count_column(stream)) for stream in counted}
+        columns |= {count_column(stream): rows.column(name) for stream, name in arrivals_columns(counted).items()}
         return pa.RecordBatch.from_pydict(columns)
 
     def late(self, late: Mask, watermark: int) -> pa.Table:
@@ -130,5 +130,5 @@ def nothing(stream: StreamSlots, counted: Sequence[str], slotted: bool) -> pa.Re
 
 def _take(whole: pa.RecordBatch, stream: StreamSlots, rows: npt.NDArray[np.int64]) -> pa.RecordBatch:
     slots = stream.slots
-    names = [n for n in whole.schema.names if n == TIME or n in slots or n.startswith("_count:")]
+    names = [n for n in whole.schema.names if n == TIME or n in slots or n.startswith(ARRIVALS)]
     return whole.select(names).take(pa.array(rows))

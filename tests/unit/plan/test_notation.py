@@ -52,6 +52,18 @@ def test_sources_may_be_called_so() -> None:
         assert parse_plan(text, query).notation() == text
 
 
+def test_names_that_need_quotes_are_read_back() -> None:
+    query = parsed('SELECT "a b".k FROM A AS "a b" [ROWS 1], B AS "x""(y" [ROWS 1], C AS "p|q" [ROWS 1]')
+    plans = (
+        '(("a b" "x""(y") "p|q")',
+        '["a b": "x""(y" "p|q" | "x""(y": "a b" "p|q" | "p|q": "a b" "x""(y"]',
+        'eddy:rank("p|q" "a b" "x""(y")',
+        'stairs(("a b" ("x""(y" "p|q")))',
+    )
+    for text in plans:
+        assert parse_plan(text, query).notation() == text
+
+
 @pytest.mark.parametrize("text", ["eddy(A)", "eddy:rank(A)", "eddy()"])
 def test_an_eddy_routes_between_sources(text: str) -> None:
     with pytest.raises(PlanError, match="two sources"):
