@@ -174,17 +174,19 @@ def test_a_step_that_brings_nothing_costs_no_spark_job(spark: SparkSession, tmp_
     assert read_all(tmp_path / "out").num_rows == 1 + 3
 
 
-def test_the_name_of_a_stream_stays_a_name_in_sparks_sql(spark: SparkSession, tmp_path: Path) -> None:
-    """Arrivals of streams are counted in columns of their names, and Spark's SQL can call any method of the JVM."""
+def test_names_of_streams_and_columns_stay_names_in_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """Arrivals of streams are counted in columns, and Spark's SQL can call any method of the JVM; PySpark takes names
+    of columns apart that are read in Python.
+    """
     hostile = "A` IS NULL OR java_method('java.lang.System', 'setProperty', 'midstream.harm', 'done') = `_ts"
+    column = "k.`1"
     odd = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
     for number, name in enumerate(("A", hostile)):
         (tmp_path / f"{number}").mkdir()
-        (tmp_path / f"{number}" / "0.json").write_text('{"k": 1, "ts": 5}\n{"k": 1, "ts": 6}\n')
-        odd.stream(
-            name, spark.readStream.schema("k BIGINT, ts BIGINT").json(str(tmp_path / f"{number}")), timestamp="ts"
-        )
-    sql = f'SELECT x.k FROM A AS x [ROWS 1], "{hostile}" AS y [ROWS 2] WHERE x.k = y.k'
+        (tmp_path / f"{number}" / "0.json").write_text("".join(json.dumps({column: 1, "ts": t}) + "\n" for t in (5, 6)))
+        texts = spark.readStream.schema("`k.``1` STRING, ts STRING").json(str(tmp_path / f"{number}"))
+        odd.stream(name, texts, timestamp="ts", schema=pa.schema([(column, pa.int64()), ("ts", pa.int64())]))
+    sql = f'SELECT x."{column}" FROM A AS x [ROWS 1], "{hostile}" AS y [ROWS 2] WHERE x."{column}" = y."{column}"'
     odd.query("q", sql, sink=ms.sinks.files(tmp_path / "out"))
     finish(odd)
     assert read_all(tmp_path / "out").num_rows == 3

@@ -64,11 +64,15 @@ class JobStream:
             columns = [self._cast(name) for name in names]
             return self.frame.select(*columns, _microseconds(self._cast(timestamp), self.kinds[timestamp]).alias(TIME))
         taken = sorted({*names, *self.unlike, timestamp})
-        given = [named(name) if name in self.unlike else self._cast(name) for name in taken]
+        # PySpark resolves the names anew, and takes a dot or a backtick for more than a part of one.
+        given = [
+            (named(name) if name in self.unlike else self._cast(name)).alias(f"_{number}")
+            for number, name in enumerate(taken)
+        ]
         originals = [T.StructField(given_column(c), self.frame.schema[c].dataType) for c in sorted(self.unlike)]
         fields = [T.StructField(name, self.kinds[name]) for name in names]
         fields += [T.StructField(TIME, T.LongType()), T.StructField(REASON, T.StringType()), *originals]
-        reader = RowReader(schema, tuple(names), self.unlike, _arrow_schema(fields))
+        reader = RowReader(schema, tuple(taken), tuple(names), self.unlike, _arrow_schema(fields))
         return self.frame.select(*given).mapInArrow(reader, T.StructType(fields))
 
     def _cast(self, name: str) -> SparkColumn:
@@ -78,16 +82,21 @@ class JobStream:
 
 @dataclass(frozen=True)
 class RowReader:
-    """Reads the rows of a stream as declared, in a Python worker; `fields` is what it gives."""
+    """Reads the rows of a stream as declared, in a Python worker.
+
+    `taken` are the columns that come, in order, and `fields` is what it gives.
+    """
 
     schema: StreamSchema
+    taken: tuple[str, ...]
     names: tuple[str, ...]
     unlike: frozenset[str]
     fields: pa.Schema
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The batches, read."""
-        for batch in batches:
+        for arrived in batches:
+            batch = arrived.rename_columns(list(self.taken))
             reading = read_rows(self.schema, batch, {*self.unlike, self.schema.timestamp})
             found = {name: reading.columns.get(name, batch.column(name)) for name in self.names}
             found[TIME] = reading.times
