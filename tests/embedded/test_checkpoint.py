@@ -20,6 +20,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
 from midstream.model.events import CommandRefused, LanesRescaled, MigrationEnded
 from midstream.sinks import FileSink, StagedStep
+from midstream.state.store.places import storage_at
 from midstream.step.commands.drop_query import DropQuery
 from tests.unit.building import DDL, both, table
 
@@ -193,15 +194,23 @@ def test_one_of_another_process_holds_it(tmp_path: Path) -> None:
         engine.push(step(0))
 
 
-def test_late_rows_and_dead_letters_are_in_the_checkpoint(tmp_path: Path) -> None:
-    with opened(tmp_path) as engine:
+@pytest.mark.parametrize("place", ["folder", "bucket"])
+def test_late_rows_and_dead_letters_are_in_the_checkpoint(
+    place: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    checkpoint = f"{tmp_path}/checkpoint" if place == "folder" else f"{request.getfixturevalue('bucket')}/checkpoint"
+    with ms.Engine(checkpoint=checkpoint) as engine:
+        for name in "AB":
+            engine.create_stream(name, DDL, timestamp="ts")
+        engine.add_query("pairs", SQL)
         engine.push(step(3))
         engine.push({"A": table([1, None], k=[7, 8])})
         assert engine.late["A"]["k"].to_pylist() == [7]
-    with opened(tmp_path) as engine:
+    with ms.Engine(checkpoint=checkpoint) as engine:
         assert engine.late["A"]["k"].to_pylist() == [7]
         assert engine.dead_letters["A"]["k"].to_pylist() == [8]
-        assert list(tmp_path.glob("checkpoint/late/A/step=00000001/*.parquet"))
+    (late,) = storage_at(checkpoint).names("late/A/step=00000001")
+    assert late.endswith(".parquet")
 
 
 def test_a_function_gets_each_step_once(tmp_path: Path) -> None:

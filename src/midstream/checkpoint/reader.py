@@ -16,6 +16,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError
 from midstream.model.manifest import Manifest
+from midstream.sinks.file_sink import check_apart
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.storage import Storage
@@ -143,6 +144,13 @@ def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: Js
     return {**value, "waiting_commands": [*logged, *held], "last_step": last_step}
 
 
+def folders_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The queries whose results go to files in a folder that they name, and the folder."""
+    for name, entry in manifest.queries.items():
+        if entry.sink and "path" in entry.sink and "type" not in entry.sink:  # A sink without a type is one of files.
+            yield f"query {name}", entry.sink["path"]
+
+
 def send(
     manifest: Manifest, log: CommandLog, command: StepCommand, ahead: Sequence[Command] = ()
 ) -> tuple[int, StepCommand]:
@@ -154,5 +162,7 @@ def send(
     """
     waiting = [*manifest.pending, *ahead, *(other for _, other in log.after(manifest.last_command))]
     after = taken(plan_step(manifest, waiting).manifest, command)
+    # A folder that two share would stop the job, step after step.
+    check_apart(folders_of(after))
     command = command.logged(after)
     return log.append(command, manifest.last_command), command

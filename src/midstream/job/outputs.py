@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
 from midstream.sinks.contract import STAGING, step_of
+from midstream.sinks.file_sink import check_apart
 from midstream.state.store.storage import Storage
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
@@ -96,18 +96,7 @@ class Outputs:
             self._check(output, sink, manifest)
 
     def _refuse_shared(self, manifest: Manifest) -> None:
-        """Raise where two outputs go to files in one folder: of a step only one of them would be put in place."""
-        found = dict[str, JobOutput]()
-        for output, sink in self._all(manifest):
-            if isinstance(sink, FileSink):
-                place = sink.path if "://" in sink.path else os.path.realpath(sink.path)
-                other = found.setdefault(place, output)
-                if other != output:
-                    raise SinkError(
-                        f"the results of {other.place} go to the same folder, {sink.path}",
-                        place=output.place,
-                        remedy="give each query a folder of its own",
-                    )
+        check_apart((output.place, sink.path) for output, sink in self._all(manifest) if isinstance(sink, FileSink))
 
     def _check(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
         stamp, line = sink.newest(output.name), manifest.time_line

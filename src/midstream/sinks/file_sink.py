@@ -10,6 +10,7 @@ files, but may see the first of a step before the last.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -200,6 +201,22 @@ class FileSink(Sink):
         except FileNotFoundError:
             if not storage.exists(target) and not storage.names(_folder(staged.step)):
                 raise _gone(storage, staged.step, source) from None
+
+
+def check_apart(folders: Iterable[tuple[str, str]]) -> None:
+    """Raise where two outputs, of each its place for messages and its folder, go to files in one folder: of a step only
+    one of them would be put in place.
+    """
+    found = dict[str, str]()
+    for place, path in folders:
+        folder = path if "://" in path else os.path.realpath(path)
+        other = found.setdefault(folder, place)
+        if other != place:
+            raise SinkError(
+                f"the results of {other} go to the same folder, {path}",
+                place=place,
+                remedy="give each query a folder of its own",
+            )
 
 
 def _gone(storage: Storage, step: int, staged: str) -> SinkError:

@@ -16,6 +16,7 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError, NoCheckpointError, QueryError
+from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
@@ -92,6 +93,15 @@ def test_a_command_is_checked_and_logged_as_manifests_write_it(job: Checkpoint) 
     ManifestLog(job.manifests.storage).publish(replace(job.manifest(), step=3, last_command=1))
     assert job.waiting(job.report()) == ((2, DropQuery("q")),)
     assert job.send(Rescale(2))[0] == 3
+
+
+def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job: Checkpoint, tmp_path: Path) -> None:
+    sql = job.manifest().queries["q"].sql
+    job.send(AddQuery("p", sql, sink={"format": "parquet", "path": str(tmp_path / "out")}))
+    with pytest.raises(ms.SinkError, match=r"query p go to the same folder.*at query r"):
+        job.send(AddQuery("r", sql, sink={"format": "csv", "path": f"{tmp_path}/in/../out/"}))
+    job.send(AddQuery("r", sql, sink={"format": "csv", "path": str(tmp_path / "other")}))
+    assert [command.query for _, command in job.waiting(job.report())] == ["p", "r"]  # type: ignore[attr-defined]
 
 
 def test_it_needs_neither_spark_nor_the_command_lines_library(job: Checkpoint) -> None:
