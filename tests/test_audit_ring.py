@@ -1,6 +1,6 @@
-"""The audit of the ring: every spreading that is discovered names its sections, and has a figure of the lab.
+"""The audit of the ring: every spreading that is discovered names its sections, has conformance cases, and a figure.
 
-A new spreading is found without being listed anywhere, and fails here until it has both.
+A new spreading is found without being listed anywhere, and fails here until it has all three.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import pytest
 
 from midstream.lab.discovery import figures
 from midstream.ring.discovery import spreadings
+from tests.property.test_spreads import WAYS
 
 PARTS_2_AND_3 = {"hash_hops", "psp", "psp_i", "psp_d", "atr", "ctr", "one_lane", "lanes"}
 """What the dissertation spreads a join by, and what it compares with: the ring page's table."""
@@ -42,6 +43,12 @@ def test_the_dissertation_s_spreadings_are_all_there() -> None:
 @audited
 def test_it_names_its_paper_sections(name: str) -> None:
     assert name in NOT_SPREAD or papers(spreadings()[name])
+
+
+@audited
+def test_it_has_conformance_cases(name: str) -> None:
+    """The suite draws joins that it carries, and counts how many they were."""
+    assert name in WAYS
 
 
 @audited

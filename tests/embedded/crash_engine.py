@@ -6,12 +6,16 @@ It pushes what the checkpoint has not taken yet, as a caller does that goes by t
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import midstream as ms
 from tests.crash_case import PLANS, STREAMS, crash_case
+from tests.oracle.arrival import Lifetime
 
-CASE = crash_case(20, 40, 60, 80)
+LANES = crash_case(20, 40, 60, 80)
+CASE = replace(LANES, queries=(*LANES.queries, Lifetime("spread", LANES.queries[0].spec)))
+"""The chain of joins once more, spread over nodes."""
 
 
 def the_engine(root: Path | str, **options: bool) -> ms.Engine:
@@ -23,17 +27,20 @@ def the_engine(root: Path | str, **options: bool) -> ms.Engine:
         )
     for life in CASE.queries:
         sink = ms.sinks.files(f"{root}/answers/{life.name}")
-        engine.add_query(life.name, life.spec.cql(), {"chain": PLANS[0]}.get(life.name), sink)
+        over = {"spread": "psp"} if life.name == "spread" else {}
+        engine.add_query(life.name, life.spec.cql(), {"chain": PLANS[0]}.get(life.name), sink, **over)
     return engine
 
 
 def main(root: Path | str) -> None:
-    """Push to the end; step 1 begins a migration, step 2 a rescale."""
+    """Push to the end; step 1 begins a migration and another spread, step 2 a rescale, step 3 ends the spread."""
     with the_engine(root) as engine:
         for number in range(engine.manifest.step + 1, len(CASE.steps)):
             waiting = {command.kind for command in engine.manifest.pending}
             if number == 1 and "migrate" not in waiting:
                 engine.migrate("chain", PLANS[1], "hybmig")
+            if number in (1, 3) and "spread" not in waiting:
+                engine.spread("spread", *(("hash_hops", 3) if number == 1 else ("off",)))
             if number == 2 and "rescale" not in waiting:
                 engine.rescale(3)
             engine.push(dict(CASE.steps[number]))

@@ -50,7 +50,7 @@ def test_an_undisturbed_run(tmp_path: Path) -> None:
 
 @pytest.mark.timeout(300)
 def test_it_is_killed_at_every_point(tmp_path: Path) -> None:
-    """One after the other on the same checkpoint, amid a migration and a rescale."""
+    """One after the other on the same checkpoint, amid a migration, a rescale and changes of a spread over nodes."""
     published = POINTS.index("after_manifest")
     for at, point in enumerate(POINTS[: published + 1]):
         run_and_kill(tmp_path, f"{point}:1")
@@ -62,6 +62,7 @@ def test_it_is_killed_at_every_point(tmp_path: Path) -> None:
     check(tmp_path)
     assert newest(tmp_path).lanes == 3
     assert newest(tmp_path).queries["chain"].plan == PLANS[1]
+    assert newest(tmp_path).queries["spread"].nodes is None
 
 
 def test_it_is_killed_on_an_object_store(bucket: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

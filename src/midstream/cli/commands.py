@@ -1,4 +1,4 @@
-"""`midstream add`, `change`, `drop`, `migrate`, `rescale`, `reshare`: commands to a running job, through its log."""
+"""`midstream add`, `change`, `drop`, `migrate`, `spread`, `rescale`, `reshare`: commands to a job, through its log."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ def add(
     ] = "parquet",
     operator: Operator = None,
     operator_option: OperatorOptions = None,
+    spread: Annotated[
+        str | None, typer.Option("--spread", metavar="S", help="Over nodes: psp_d, ..., or auto; docs/spreading.md.")
+    ] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="Over how many nodes; 4 unless you say.")] = None,
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Let it see only the rows that arrive from its first step on.")
     ] = False,
@@ -58,7 +62,8 @@ def add(
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
     above = declare_operator(operator, named_values(operator_option, "--operator-option"))
-    send(path, AddQuery(name, sql_text(sql), plan, sink, above, not no_history), wait, as_json)
+    query = AddQuery(name, sql_text(sql), plan, sink, above, not no_history, spread, nodes)
+    send(path, query, wait, as_json)
 
 
 def change(
@@ -110,6 +115,24 @@ def migrate(
         raise WrongUse("there is no plan to go to", place="PLAN", remedy="name a plan, an operator, or both")
     above = declare_operator(operator, named_values(operator_option, "--operator-option"))
     send(path, Migrate(query, plan, strategy, named_values(option, "--option"), above, together), wait, as_json)
+
+
+def spread(
+    path: CheckpointPath,
+    query: QueryName,
+    scheme: Annotated[str, typer.Argument(metavar="SCHEME", help="psp_d, hash_hops, ..., auto, or off: in lanes.")],
+    nodes: Annotated[int | None, typer.Option("--nodes", help="Over how many nodes; 4 unless you say.")] = None,
+    plan: Annotated[str | None, typer.Option("--plan", help="Probing orders; see docs/spreading.md.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment or copies.")
+    ] = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Spread a running join over nodes, otherwise than before, or no longer; no row is lost and no answer changes."""
+    from midstream.step.commands.spread import Spread
+
+    send(path, Spread(query, scheme, nodes, named_values(option, "--option"), plan or ""), wait, as_json)
 
 
 def rescale(

@@ -50,6 +50,7 @@ def job_of(session: Any, file: JobFile) -> Job:
             operator=query.operator,
             operator_options=query.operator_options,
             history=query.history,
+            spread=query.spread,
         )
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)

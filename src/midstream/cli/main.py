@@ -11,7 +11,7 @@ import typer
 
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
-from midstream.cli.commands import add, change, drop, migrate, rescale, reshare
+from midstream.cli.commands import add, change, drop, migrate, rescale, reshare, spread
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
@@ -40,6 +40,7 @@ for command in (
     add,
     change,
     drop,
+    spread,
     rescale,
     reshare,
     optimize,

@@ -124,6 +124,9 @@ class FileJob:
                 operator=query.operator,
                 operator_options=query.operator_options,
                 history=query.history,
+                spread=query.spread,
+                nodes=query.nodes,
+                spread_options=query.spread_options,
             )
         self._engine.declare_optimizer(declared_optimizer(with_unit_costs(file)))
 

@@ -29,8 +29,13 @@ from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.spread import Spread
+from midstream.step.spreading.declare import OFF
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
+
+SPREAD = "spread"
+"""Under it a query is declared to be spread over nodes."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,9 @@ class Declared:
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a manifest keeps it."""
-        queries = {n: {"sql": q.sql, "plan": q.plan, "operator": q.operator} for n, q in self.queries.items()}
+        queries = {
+            n: {"sql": q.sql, "plan": q.plan, "operator": q.operator, **_spread(q)} for n, q in self.queries.items()
+        }
         optimizer = {name: encode(settings) for name, settings in self.optimizer.items()}
         return {"lanes": self.lanes, "sharing": self.sharing, "queries": queries, "optimizer": optimizer}
 
@@ -98,6 +105,8 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         found.append(change)
     if declared.operator != running.operator and (last is None or last.get("operator") != declared.operator):
         found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, declared.operator))
+    if last is not None and _spread(declared) != {name: last[name] for name in last.keys() & {SPREAD}}:
+        found.append(Spread(name, declared.spread or OFF, declared.nodes, declared.spread_options))
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return tuple(found)
     query = parse_query(declared.sql, manifest.streams)
@@ -127,6 +136,13 @@ def with_declared(
         "optimizer": last.get("optimizer", {}) if optimizer is None else optimizer_now,
     }
     return replace(manifest, published={**manifest.published, "declared": declared})
+
+
+def _spread(query: AddQuery) -> dict[str, Any]:
+    """How a query is declared to be spread over nodes; nothing where it is not."""
+    if query.spread is None:
+        return {}
+    return {SPREAD: {"scheme": query.spread, "nodes": query.nodes, "options": query.spread_options}}
 
 
 def _last(manifest: Manifest) -> Mapping[str, Any]:

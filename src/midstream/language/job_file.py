@@ -38,7 +38,7 @@ class QuerySpec:
     """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
 
     `history`: whether it sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings
-    of its own, as they are written; None where the job's count.
+    of its own, as they are written; None where the job's count. With a `spread` it runs over so many `nodes`.
     """
 
     sql: str
@@ -48,6 +48,9 @@ class QuerySpec:
     operator_options: Mapping[str, Any] | None = None
     history: bool = True
     optimizer: Mapping[str, Any] | None = None
+    spread: str | None = None
+    nodes: int | None = None
+    spread_options: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -134,10 +137,13 @@ def _query(table: _Table) -> QuerySpec:
     options = table.get("operator_options", dict, "a table", None)
     history = table.get("history", bool, "true or false", True)
     optimizer = table.get("optimizer", dict, "a table", None)
+    spread = table.get("spread", str, "a text such as 'psp_d'", None)
+    nodes = table.get("nodes", int, "a whole number", None)
+    spread_options = table.get("spread_options", dict, "a table", None)
     table.close()
     if sink is None:
         raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
-    return QuerySpec(sql, plan, sink, operator, options, history, optimizer)
+    return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)
 
 
 class _Table:

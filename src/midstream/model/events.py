@@ -98,6 +98,16 @@ class QueryDropped(Event):
 
 
 @dataclass(frozen=True)
+class QuerySpread(Event):
+    """A query is spread over so many `nodes` by a scheme, in place of an old one; `off` is in lanes, without nodes."""
+
+    query: str
+    old: str
+    new: str
+    nodes: int
+
+
+@dataclass(frozen=True)
 class MigrationBegun(Event):
     """A query began to move to another plan; `tasks` are the pieces decomposition left (HybMig Fig. 5).
 

@@ -38,6 +38,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
 from midstream.step.reviewing.settings import settings_of_values
+from midstream.step.spreading.declare import refuse_on_spark
 
 
 class Job:
@@ -121,16 +122,19 @@ class Job:
         operator: str | None = None,
         operator_options: Mapping[str, Any] | None = None,
         history: bool = True,
+        spread: str | None = None,
     ) -> Job:
         """Declare a query over streams declared before; without a sink its results go into the checkpoint.
 
         On a checkpoint that other queries have run on, the rows that arrive meet those they hold of the same join,
         unless `history` is False.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
-        must be importable in every worker.
+        must be importable in every worker. A `spread` over nodes is refused: the embedded engine has it, so far.
         """
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
+        if spread is not None:
+            refuse_on_spark(f"query {name}")
         query = parse_query(sql, self._schemas())
         if plan is not None:
             parse_plan(plan, query)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from midstream.model.command import Command
-from midstream.model.errors import InputError, fault_located
+from midstream.model.errors import InputError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
@@ -23,9 +23,9 @@ from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
-from midstream.step.query_unit import QueryUnit
 from midstream.step.rescale import adopt
-from midstream.step.spreading.spread_step import SpreadOutput, SpreadStep
+from midstream.step.spreading.spread_step import SpreadOutput, spread_step
+from midstream.step.spreading.taken_over import returned, with_returned
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
 """What a lane runs in a step, and its share of the rows by stream."""
@@ -79,12 +79,15 @@ def step(
         for lane, share in spread(plan, group, program, stage, rows).items()
     ]
 
+    returning = returned(manifest, plan, store)
+
     def run(one: LaneShare) -> LaneOutput:
         program, lane, share = one
-        return lane_step(program, lane, state_of(plan, lane.group, lane, store), share, clock, store)
+        state = with_returned(state_of(plan, lane.group, lane, store), returning.get(lane))
+        return lane_step(program, lane, state, share, clock, store)
 
     outputs = dict(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
-    over_nodes = {name: _spread_step(plan, name, rows, clock, store) for name in plan.spread_queries}
+    over_nodes = {name: spread_step(manifest, plan, name, rows, clock, store) for name in plan.spread_queries}
     for output in over_nodes.values():
         outputs.update(output.lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
@@ -107,17 +110,6 @@ def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> Lan
         return states.get(lane, LaneState())
     former = [states[name] for name in (LaneId(group, i) for i in range(old)) if name in states]
     return adopt(former, lane.number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
-
-
-def _spread_step(
-    plan: StepPlan, name: str, rows: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
-) -> SpreadOutput:
-    """A step of a query that is spread over nodes."""
-    entry = plan.manifest.queries[name]
-    (unit,) = plan.program(entry.group).units
-    assert isinstance(unit, QueryUnit)
-    with fault_located(unit.place):
-        return SpreadStep(plan.manifest, unit, plan.spread_queries[name], rows, clock, store).run()
 
 
 def _spread_on(manifest: Manifest, spread: Mapping[str, SpreadOutput]) -> Manifest:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -33,10 +35,16 @@ def hold_back(lane: Lane, table_id: StateId, answer: Answer) -> None:
 def released(lane: Lane, table_id: StateId, answer: Answer) -> Answer:
     """The answer with all rows that were held back, in order of time."""
     held = lane.table(table_id)
-    if held is None:
+    return with_held(answer, () if held is None else (held,))
+
+
+def with_held(answer: Answer, held: Sequence[pa.RecordBatch]) -> Answer:
+    """The answer with rows of tables that were held back, in order of time."""
+    if not held:
         return answer
-    times = np.concatenate([held.column(_TIME).to_numpy(), answer.times])
-    table = pa.concat_tables([pa.Table.from_batches([held]).drop_columns([_TIME]), answer.table])
+    times = np.concatenate([*(one.column(_TIME).to_numpy() for one in held), answer.times])
+    kept = [pa.Table.from_batches([one]).drop_columns([_TIME]) for one in held]
+    table = pa.concat_tables([*kept, answer.table])
     order = stable_order(times)
     return Answer(table.take(pa.array(order)), times[order])
 

@@ -19,6 +19,7 @@ from midstream.step.commands.pin import Pin, Unpin
 from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.spread import Spread
 from midstream.step.reviewing.settings import settings_of_values
 
 Receipt = TypeVar("Receipt")
@@ -61,6 +62,16 @@ class Controls(ABC, Generic[Receipt]):
     def drop_query(self, name: str) -> Receipt:
         """End a query; the next step no longer answers it."""
         return self._command(DropQuery(name))
+
+    def spread(
+        self, query: str, scheme: str, nodes: int | None = None, *, plan: str | None = None, **options: Any
+    ) -> Receipt:
+        """Spread a running query over so many nodes by another scheme, beginning with the next step; no answer changes.
+
+        `off` has it run in lanes again. Its base rows are listed where they are needed then, and it keeps its probing
+        orders, or gets those of a `plan`. `options` are those of the scheme: `master`, `segment` or `copies`.
+        """
+        return self._command(Spread(query, scheme, nodes, options, plan or ""))
 
     def rescale(self, lanes: int) -> Receipt:
         """Spread the state over another number of lanes, beginning with the next step."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn
 
 from midstream.language.duration import parse_duration
 from midstream.language.parse import parsed
@@ -24,6 +24,9 @@ from midstream.step.spreading.deploy import begun_slices, deployment_of, windows
 AUTO = "auto"
 """The spread that suits a query best: the first in order of preference that carries it."""
 
+OFF = "off"
+"""No spread over nodes: in lanes, as a query runs that names none."""
+
 DEFAULT_NODES = 4
 """So many nodes unless the user names another number."""
 
@@ -42,10 +45,7 @@ def spread_entry(
             remedy=f"name one of: {AUTO}, {', '.join(spreadings())}",
         )  # fmt: skip
     if manifest.is_on_spark:
-        raise QueryError(
-            "a spread over nodes runs in the embedded engine only, for now; this job runs on Spark", place=place,
-            remedy="leave the spread out, or run the query in an Engine on a checkpoint of its own",
-        )  # fmt: skip
+        refuse_on_spark(place)
     if entry.operator is not None:
         raise QueryError(
             "a query with a user's operator on top cannot be spread over nodes", place=place,
@@ -56,6 +56,15 @@ def spread_entry(
     plan = probing_orders(query, entry.plan, place, _master(query, options, place) if by_master else "")
     spread = declared(manifest, query, plan, scheme, nodes, options, place)
     return replace(entry, plan=plan.notation(), group=f"nodes-{digest(name)}", nodes=spread)
+
+
+def refuse_on_spark(place: str) -> NoReturn:
+    """Raise what says that Spark has no nodes yet."""
+    raise QueryError(
+        "a spread over nodes runs in the embedded engine only, for now; this job runs on Spark",
+        place=place,
+        remedy="leave the spread out, or run the query in an Engine on a checkpoint of its own",
+    )
 
 
 def declared(

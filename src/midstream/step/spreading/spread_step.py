@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from midstream.language.evaluate import all_hold
 from midstream.model.counters import Counters
+from midstream.model.errors import fault_located
 from midstream.model.ids import LaneId, OperatorId, StateId
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.model.manifest import LaneState, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread, NodeWork
 from midstream.operators.multi_join import MultiJoinOperator
 from midstream.operators.source import SourceOperator
@@ -25,10 +26,13 @@ from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.state.base_state import TIME
 from midstream.state.keys import Mask, stable_order
 from midstream.state.store.base import ChunkStore
+from midstream.step.held import with_held
 from midstream.step.lane_step import LaneOutput
+from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of
 from midstream.step.spreading.listed import Homes, Keeping, Listed, Nodes
+from midstream.step.spreading.taken_over import Chunks, Former, former, kept_columns
 
 AtNodes = Mapping[int, Listed]
 """A chunk at each node where some of its rows are at home."""
@@ -45,6 +49,20 @@ class SpreadOutput:
     spread: NodeSpread
 
 
+def spread_step(
+    before: Manifest, plan: StepPlan, name: str, rows: Mapping[str, pa.RecordBatch], clock: StepClock, store: ChunkStore
+) -> SpreadOutput:
+    """Do a step of a query that is spread over nodes; `before` is the manifest that the step began from."""
+    spread = plan.spread_queries[name]
+    (unit,) = plan.program(plan.manifest.queries[name].group).units
+    assert isinstance(unit, QueryUnit)
+    with fault_located(unit.place):
+        left = None
+        if spread.since == clock.step:
+            left = former(before, name, unit, store, f"{LaneId(unit.group, 0)}/{clock.step:08d}-taken")
+        return SpreadStep(plan.manifest, unit, spread, rows, clock, store, left).run()
+
+
 class SpreadStep:
     """A step of one query: rows go to the nodes where they are at home, partial results visit nodes hop by hop.
 
@@ -59,7 +77,9 @@ class SpreadStep:
         rows: Mapping[str, pa.RecordBatch],
         clock: StepClock,
         store: ChunkStore,
+        left: Former | None = None,
     ) -> None:
+        """A step; `left` is what the query leaves elsewhere where it is spread so from this step on."""
         self._manifest, self._unit, self._clock, self._store = manifest, unit, clock, store
         self._box = unit.box(unit.plan)
         (root,) = self._box.roots
@@ -69,6 +89,9 @@ class SpreadStep:
         self._counters: dict[OperatorId, Counters] = {}
         self._lanes = {i: manifest.lane_states.get(self._lane(i), LaneState()) for i in range(self._lanes_before())}
         self._chunks = {label: self._listed_chunks(source) for label, source in self._sources.items()}
+        self._held: tuple[pa.RecordBatch, ...] = ()
+        if left is not None:
+            self._chunks, self._held = dict(left.chunks), left.held
         self._new = {label: self._selected(source, rows) for label, source in self._sources.items()}
         self._bound = max(min(clock.before[stream] for stream in unit.streams), BEGINNING + 1)
         self._deploy()
@@ -111,11 +134,12 @@ class SpreadStep:
         numbers = [lane.number for lane in self._manifest.lane_states if lane.group == self._unit.group]
         return max(numbers, default=-1) + 1
 
-    def _listed_chunks(self, source: SourceOperator) -> dict[str, tuple[ChunkRef, pa.RecordBatch]]:
+    def _listed_chunks(self, source: SourceOperator) -> Chunks:
         """The chunks of a source at all nodes, each once."""
         listings = (lane.states.get(source.spec.id, StateListing()) for lane in self._lanes.values())
         refs = {ref.name: ref for listing in listings for ref in listing.chunks}
-        return {name: (ref, self._store.get(ref)) for name, ref in refs.items()}
+        types = self._manifest.streams[source.spec.stream].columns
+        return {name: (ref, kept_columns(self._store.get(ref), source.spec, types)) for name, ref in refs.items()}
 
     def _selected(self, source: SourceOperator, rows: Mapping[str, pa.RecordBatch]) -> pa.RecordBatch:
         """The step's rows that the query reads of a source, with the columns that are kept."""
@@ -136,7 +160,9 @@ class SpreadStep:
             old = {label: [times(batch) for _, batch in chunks.values()] for label, chunks in self._chunks.items()}
             come = {label: np.concatenate([*old[label], ts]) for label, ts in new.items()}
         self._spreading, self._keys = spreading(spread.scheme), keys_of(unit.query)
-        moments, self._parts = rounds_of(self._spreading, new, spread.moment)
+        known = [spread.moment, *(int(ts.max()) for ts in come.values() if len(ts))]
+        newest = max((one for one in known if one is not None), default=None) if self._begun else spread.moment
+        moments, self._parts = rounds_of(self._spreading, new, newest)
         self._spread = replace(grown(unit.query, spread, come, self._bound), moment=moments[-1])
         self._deployment = deployment_of(unit.query, self._labelled(self._spread), self._manifest.seed, moments)
 
@@ -181,7 +207,7 @@ class SpreadStep:
         ordered, ascending = results.take(order), found[order]
         shown = self._unit.result_operator
         columns = shown.values(with_time(ordered.read, ascending), len(ordered))
-        return shown.answer(columns, ascending)
+        return with_held(shown.answer(columns, ascending), self._held)
 
     # --- what is left behind
 

@@ -1,0 +1,93 @@
+"""Spread a running query over nodes, otherwise than before, or no longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from typing_extensions import override
+
+from midstream.language.parse import parsed
+from midstream.model.errors import PlanError, QueryError
+from midstream.model.events import Event, QuerySpread
+from midstream.model.manifest import QueryEntry
+from midstream.sharing.chains import members
+from midstream.sharing.membership import release
+from midstream.step.commands.add_query import group_for
+from midstream.step.commands.base import StepCommand
+from midstream.step.commands.migrate import inherit
+from midstream.step.draft import Draft
+from midstream.step.reviewing.proposals import withdraw
+from midstream.step.spreading.declare import AUTO, OFF, spread_entry
+
+
+@dataclass(frozen=True)
+class Spread(StepCommand):
+    """Run a query spread over `nodes` by a scheme from this step on; by `off` in lanes, without nodes.
+
+    Its base rows are listed where they are needed then, and no answer is lost or comes twice; what else was kept for it
+    is dropped. It leaves the queries that it shares with, and stays by itself. Without a `plan` it keeps its probing
+    orders, if it has some that the scheme can go by.
+    """
+
+    query: str
+    scheme: str
+    nodes: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    plan: str = ""
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        name, entry = self.query, draft.entry(self.query)
+        spread = self._without(draft, entry) if self.scheme == OFF else self._over_nodes(draft, entry)
+        withdraw(draft, name, f"query {name} was spread otherwise")
+        if entry.shares:
+            mates = [mate for mate in members(draft.manifest, entry.chain) if mate != name]
+            draft.manifest = release(draft.manifest, name)
+            if mates:
+                inherit(draft, name, entry, mates[0])
+                spread = replace(spread, migrations={})
+        draft.manifest = draft.manifest.with_query(name, spread)
+        draft.changed = True
+        before = OFF if entry.nodes is None else entry.nodes.scheme
+        now, count = (OFF, 0) if spread.nodes is None else (spread.nodes.scheme, spread.nodes.nodes)
+        draft.events.append(QuerySpread(draft.manifest.step, name, before, now, count))
+
+    def _over_nodes(self, draft: Draft, entry: QueryEntry) -> QueryEntry:
+        if entry.entered == draft.manifest.step != entry.since:
+            raise QueryError(
+                f"query {self.query!r} was changed in this very step", place=f"query {self.query}",
+                remedy="spread it with the next one",
+            )  # fmt: skip
+        bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
+        spread = self._by_orders(draft, bare, entry.plan)
+        assert spread.nodes is not None
+        moment = None if entry.nodes is None else entry.nodes.moment
+        return replace(spread, nodes=replace(spread.nodes, moment=moment))
+
+    def _by_orders(self, draft: Draft, bare: QueryEntry, present: str) -> QueryEntry:
+        def spread(plan: str) -> QueryEntry:
+            entry = replace(bare, plan=plan)
+            return spread_entry(draft.manifest, self.query, entry, self.scheme, self.nodes, self.options)
+
+        if bare.plan:
+            return spread(bare.plan)
+        try:
+            return spread(present)
+        except PlanError:
+            return spread("")
+
+    def _without(self, draft: Draft, entry: QueryEntry) -> QueryEntry:
+        if entry.nodes is None:
+            raise QueryError(
+                f"query {self.query!r} is not spread over nodes", place=f"query {self.query}",
+                remedy=f"name a spread: {AUTO}, or one of those in docs/spreading.md",
+            )  # fmt: skip
+        group, spread = group_for(draft.manifest, parsed(draft.manifest, entry.sql))
+        return replace(entry, group=group, spread=spread, nodes=None, private=True)
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        if not isinstance(event, QuerySpread) or event.query != self.query:
+            return False
+        return self.scheme in (AUTO, event.new) and self.nodes in (None, event.nodes)

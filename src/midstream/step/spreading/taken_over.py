@@ -1,0 +1,182 @@
+"""A query goes over to nodes, or comes back from them: its base rows are listed where they are needed from then on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.ids import LaneId, StateId
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.model.window import EVENT_TIME, Clock
+from midstream.ring.chunk_index import made_once
+from midstream.ring.joined_rows import times
+from midstream.runtime.lane_key import slots
+from midstream.state.base_state import SLOT, TIME
+from midstream.state.keys import Mask, stable_order
+from midstream.state.lineage import ARRIVED, LINEAGE, later
+from midstream.state.rows import united
+from midstream.state.specs import RowsSpec
+from midstream.state.store.base import ChunkStore, store_chunk
+from midstream.step.chain_unit import ChainUnit
+from midstream.step.plan_step import StepPlan
+from midstream.step.program import Program, unit_of
+from midstream.step.query_unit import QueryUnit
+
+Chunks = dict[str, tuple[ChunkRef, pa.RecordBatch]]
+"""The chunks of a source by name, each once."""
+
+
+@dataclass(frozen=True)
+class Former:
+    """What a query leaves in lanes, or at other nodes: by source its chunks, and results that were held back."""
+
+    chunks: Mapping[str, Chunks]
+    held: tuple[pa.RecordBatch, ...] = ()
+
+
+def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chunk_name: str) -> Former:
+    """What the manifest before a step has of a query that is spread from this step on.
+
+    Chunks are listed as they are, but where a chain keeps rows in them that the query does not read: then those it does
+    are written, under names that begin with `chunk_name`.
+    """
+    entry = before.queries.get(name)
+    if entry is None or entry.since != unit.since:
+        return Former({label: {} for label in unit.query.aliases})
+    old = unit_of(before, name)
+    lanes = [state for lane, state in before.lane_states.items() if lane.group == old.group]
+    labels, specs, specs_now = old.labels_of(name), old.binding.rows(), unit.binding.rows()
+    found = {}
+    for alias, label in unit.labels.items():
+        listed = _chunks(lanes, specs[labels[alias]].id)
+        reader = _Reader(before, name, labels[alias], old, specs_now[label], store, f"{chunk_name}-{label}")
+        found[label] = dict(filter(None, (reader.read(ref) for ref in listed)))
+    held = old.held_tables.get(name)
+    tables = [store.get(ref) for ref in _chunks(lanes, held)] if held is not None else []
+    return Former(found, tuple(table for table in tables if table.num_rows))
+
+
+def _chunks(lanes: Sequence[LaneState], state: StateId) -> list[ChunkRef]:
+    listings = (lane.states.get(state, StateListing()) for lane in lanes)
+    return list({ref.name: ref for listing in listings for ref in listing.chunks}.values())
+
+
+class _Reader:
+    """Reads the chunks of a source in lanes as a query's own."""
+
+    def __init__(
+        self, before: Manifest, name: str, label: str, old: object, spec: RowsSpec, store: ChunkStore, chunk_name: str
+    ) -> None:
+        self._entry, self._label, self._store, self._name = before.queries[name], label, store, chunk_name
+        self._lineage = old.binding.lineages.get(label) if isinstance(old, ChainUnit) else None
+        self._spec, self._types = spec, before.streams[spec.stream].columns
+
+    def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
+        """A chunk as it is listed from now on; None where none of its rows is the query's."""
+        whole = self._store.get(ref)
+        batch = kept_columns(whole, self._spec, self._types)
+        if self._lineage is None:
+            return ref.name, (ref, batch)
+        mine = self._seen(whole)
+        if not mine.any():
+            return None
+        if not mine.all():
+            own = batch.filter(pa.array(mine))
+            found = store_chunk(self._store, f"{self._name}-{ref.first}", own, lifetimes=self._lifetimes(own))
+            return found.name, (found, own)
+        # Others may have needed the rows for longer.
+        own_ref = ChunkRef(ref.name, ref.rows, ref.bytes, ref.checksum, lifetimes=self._lifetimes(batch))
+        return ref.name, (own_ref, batch)
+
+    def _seen(self, rows: pa.RecordBatch) -> Mask:
+        """The rows that pass the query's filter, as far back as it sees."""
+        assert self._lineage is not None
+        demand, words = self._entry.demands[self._label], np.asarray(rows.column(LINEAGE).to_numpy())
+        mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
+        if self._entry.sees == "new":
+            mine &= np.asarray(rows.column(ARRIVED).to_numpy()) >= self._entry.entered
+        elif isinstance(self._entry.sees, int):
+            mine &= times(rows) >= self._entry.sees
+        return mine
+
+    def _lifetimes(self, rows: pa.RecordBatch) -> dict[Clock, tuple[int, int]]:
+        assert self._spec.window is not None
+        ends = later(times(rows), self._spec.window.size)
+        return {EVENT_TIME: (int(ends.min()), int(ends.max()))}
+
+
+def kept_columns(batch: pa.RecordBatch, spec: RowsSpec, types: pa.Schema) -> pa.RecordBatch:
+    """The event time and the columns of a source that its query reads; NULL where a chunk is older than a column."""
+    names = sorted({TIME, *spec.columns})
+    if batch.schema.names == names:
+        return batch
+
+    def selected() -> pa.RecordBatch:
+        known = set(batch.schema.names)
+        columns = [
+            batch.column(name) if name in known else pa.nulls(batch.num_rows, types.field(name).type) for name in names
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+
+    return made_once(batch, ("columns", *names), selected)
+
+
+def returned(before: Manifest, plan: StepPlan, store: ChunkStore) -> dict[LaneId, LaneState]:
+    """What lanes take over from the nodes of queries that are spread no longer, by lane."""
+    found: dict[LaneId, LaneState] = {}
+    for name, entry in before.queries.items():
+        now = plan.manifest.queries.get(name)
+        if entry.nodes is None or now is None or now.nodes is not None or now.since != entry.since:
+            continue
+        program = plan.program(now.group)
+        unit = next(one for one in program.units if one.name == name)
+        assert isinstance(unit, QueryUnit)
+        for lane, state in _in_lanes(before, name, unit, program, plan, store).items():
+            known = found.get(lane, LaneState())
+            found[lane] = LaneState({**known.states, **state.states}, {**known.boxes, **state.boxes})
+    return found
+
+
+def _in_lanes(
+    before: Manifest, name: str, unit: QueryUnit, program: Program, plan: StepPlan, store: ChunkStore
+) -> dict[LaneId, LaneState]:
+    step, count, key = plan.manifest.step, plan.lanes(unit.group), program.stages[0].lane_key
+    rows = former(before, name, unit, store, f"{LaneId(unit.group, 0)}/{step:08d}")
+    states: dict[int, dict[StateId, StateListing]] = {lane: {} for lane in range(count)}
+    for label, chunks in rows.chunks.items():
+        spec = unit.binding.rows()[label]
+        batches = [batch for _, batch in chunks.values() if batch.num_rows]
+        if not batches:
+            continue
+        whole = united(batches, batches[0].schema.names)
+        whole = whole.take(pa.array(stable_order(times(whole))))
+        lane_of = np.zeros(whole.num_rows, np.int64)
+        if key is not None:
+            owners = slots(key[spec.stream], whole, spread_nulls=len(key) > 1)
+            lane_of = owners.astype(np.int64) % count
+            whole = whole.append_column(SLOT, pa.array(owners))
+            whole = whole.select(sorted(whole.schema.names))
+        for lane in range(count):
+            own = whole if count == 1 else whole.filter(pa.array(lane_of == lane))
+            chunk = f"{LaneId(unit.group, lane)}/{step:08d}-{spec.id}-taken"
+            if own.num_rows:
+                states[lane][spec.id] = _listing(store, chunk, spec, own)
+    box = {"box": "plan", "plan": before.queries[name].plan}
+    return {LaneId(unit.group, lane): LaneState(found, {name: box}) for lane, found in states.items()}
+
+
+def _listing(store: ChunkStore, name: str, spec: RowsSpec, rows: pa.RecordBatch) -> StateListing:
+    assert spec.window is not None
+    ends = later(times(rows), spec.window.size)
+    lifetimes = {EVENT_TIME: (int(ends.min()), int(ends.max()))}
+    return StateListing((store_chunk(store, name, rows, lifetimes=lifetimes),), rows.num_rows, rows.num_rows)
+
+
+def with_returned(state: LaneState, returned: LaneState | None) -> LaneState:
+    """A lane's state with what it takes over from nodes."""
+    if returned is None:
+        return state
+    return replace(state, states={**state.states, **returned.states}, boxes={**state.boxes, **returned.boxes})

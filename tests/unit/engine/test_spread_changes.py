@@ -1,0 +1,206 @@
+"""Queries that are spread otherwise while they run: over other nodes, by other schemes, out of lanes and back."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import midstream as ms
+from midstream.cli.main import main
+from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
+from midstream.ring.discovery import spreadings
+from tests.unit.engine.test_spread import (
+    ONE_KEY,
+    PLAN,
+    THETA,
+    WITHOUT_COPIES,
+    answers,
+    chunks,
+    engine,
+    rows,
+    spread_of,
+)
+
+FILTERED = THETA.replace("WHERE", "WHERE A.y > 1 AND C.x < 5 AND")
+NARROWER = FILTERED.replace("20 SECONDS", "11 SECONDS")
+
+
+def still(sql: str, steps: range) -> list[list[str]]:
+    """What the query answers when nothing is done to it."""
+    made = engine()
+    made.add_query("q", sql, plan=PLAN)
+    return answers(made, steps)
+
+
+@pytest.mark.parametrize("first", [None, "one_lane", "hash_hops", "psp_i"])
+def test_from_each_to_each(first: str | None) -> None:
+    """One way after the other, now over more nodes, now over fewer, and back to lanes in between."""
+    made = engine()
+    made.add_query("q", ONE_KEY, spread=first)
+    found = answers(made, range(2))
+    for step, name in enumerate(spreadings(), 2):
+        made.spread("q", name, nodes=2 + 3 * (step % 2))
+        found += answers(made, range(step, step + 1))
+        assert spread_of(made).scheme == name
+    made.spread("q", "off")
+    found += answers(made, range(len(found), len(found) + 2))
+    assert found == still(ONE_KEY, range(len(found)))
+    assert not [event for event in made.events if isinstance(event, StateRebuilt)]
+    told = [(event.old, event.new) for event in made.events if isinstance(event, QuerySpread)]
+    assert told[0] == (first or "off", "atr")
+    assert told[-1] == ("psp_i", "off")
+
+
+def test_rows_are_listed_at_other_nodes_and_not_written_again() -> None:
+    made = engine()
+    made.add_query("q", THETA, plan=PLAN, history=False)
+    answers(made, range(3))
+    for step, name in enumerate(("psp_d", "hash_hops", "psp"), 3):
+        before = chunks(made)
+        made.spread("q", name, nodes=4)
+        made.push({})
+        assert made.manifest.step == step
+        assert chunks(made) <= before
+        plain = engine()
+        plain.add_query("q", THETA, plan=PLAN)
+        answers(plain, range(3))
+        assert made.metrics()["state_rows"] == plain.metrics()["state_rows"]
+
+
+@pytest.mark.parametrize("name", WITHOUT_COPIES)
+def test_a_query_leaves_those_that_it_shares_with_and_takes_its_own_rows_along(name: str) -> None:
+    """Its filter and its window are narrower than what is kept for the others."""
+    made = engine()
+    made.add_query("others", THETA, plan=PLAN)
+    made.add_query("q", NARROWER, plan=PLAN)
+    found = answers(made, range(3))
+    assert made.manifest.queries["q"].shares
+    made.spread("q", name, nodes=3)
+    found += answers(made, range(3, 4))
+    alone = engine()
+    alone.add_query("q", NARROWER, spread=name, nodes=3)
+    answers(alone, range(4))
+    assert made.report().query("q").state_rows == alone.report().query("q").state_rows
+    found += answers(made, range(4, 5))
+    made.spread("q", "off")
+    found += answers(made, range(5, 7))
+    assert found == still(NARROWER, range(7))
+
+
+def test_the_others_go_on_as_before() -> None:
+    made, alone = engine(), engine()
+    made.add_query("one", THETA)
+    made.add_query("q", FILTERED)
+    alone.add_query("one", THETA)
+    for step in range(6):
+        if step == 2:
+            made.spread("q", "psp", nodes=3)
+        if step == 4:
+            made.spread("q", "off")
+        found, expected = (sorted(map(str, one.push(rows(step))["one"].to_pylist())) for one in (made, alone))
+        assert found == expected
+
+
+def test_a_late_query_sees_at_the_nodes_what_it_saw_in_its_chain() -> None:
+    made, chained = engine(), engine()
+    for one in (made, chained):
+        one.add_query("first", THETA)
+        for step in range(3):
+            one.push(rows(step))
+        one.add_query("q", THETA.replace("20 SECONDS", "40 SECONDS"))
+    expected = answers(chained, range(3, 8))
+    found = answers(made, range(3, 5))
+    assert made.manifest.queries["q"].sees != "all"
+    made.spread("q", "psp_d", nodes=3)
+    assert found + answers(made, range(5, 8)) == expected
+
+
+@pytest.mark.parametrize("options", [{"strategy": "hybmig"}, {"strategy": "parallel_track", "hold_new": True}])
+def test_amid_a_migration_nothing_is_lost_and_the_migration_is_over(options: dict[str, Any]) -> None:
+    made = engine()
+    made.add_query("q", THETA, plan="((A B) C)")
+    found = answers(made, range(2))
+    made.migrate("q", "(A (B C))", **options)
+    found += answers(made, range(2, 3))
+    assert made.migration("q") is not None
+    made.spread("q", "psp_d", nodes=3)
+    found += answers(made, range(3, 6))
+    assert made.migration("q") is None
+    assert [event for event in made.events if isinstance(event, MigrationEnded)]
+    assert sorted(chain.from_iterable(found)) == sorted(chain.from_iterable(still(THETA, range(6))))
+
+
+def test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes() -> None:
+    made = engine()
+    made.add_query("q", ONE_KEY, spread="ctr", nodes=4)
+    found = answers(made, range(2))
+    made.spread("q", "off")
+    made.rescale(3)
+    found += answers(made, range(2, 3))
+    made.migrate("q", "((A B) C)")
+    found += answers(made, range(3, 5))
+    assert made.manifest.queries["q"].plan == "((A B) C)"
+    assert made.report().query("q").lanes == 3
+    assert found == still(ONE_KEY, range(5))
+
+
+def test_orders_that_the_new_way_cannot_go_by_give_way_to_others() -> None:
+    made = engine()
+    made.add_query("q", THETA, plan="[A: B C | B: C A | C: B A]", spread="psp")
+    made.push(rows(0))
+    with pytest.raises(ms.PlanError, match="do not visit the master first"):
+        made.spread("q", "atr", plan="[A: B C | B: C A | C: B A]")
+    made.spread("q", "psp_d")
+    made.push(rows(1))
+    assert made.manifest.queries["q"].plan == "[A: B C | B: C A | C: B A]"
+    made.spread("q", "atr", master="B")
+    made.push(rows(2))
+    assert made.manifest.queries["q"].plan == "[A: B C | B: C A | C: B A]"
+    made.spread("q", "atr", master="A")
+    made.push(rows(3))
+    assert made.manifest.queries["q"].plan == "[A: B C | B: A C | C: A B]"
+    assert spread_of(made).master == "A"
+
+
+def test_what_makes_no_sense_is_refused_and_the_query_runs_on() -> None:
+    made = engine()
+    made.add_query("q", THETA)
+    made.add_query("counted", "SELECT COUNT(*) AS n FROM A, B WHERE A.x = B.x WINDOW 20 SECONDS EVERY 5 SECONDS")
+    made.push(rows(0))
+    for query, scheme, said in (
+        ("nobody", "psp", "there is no query"),
+        ("q", "off", "is not spread over nodes"),
+        ("q", "ring", "unknown spread 'ring'"),
+        ("counted", "psp", "an aggregate cannot be spread"),
+    ):
+        with pytest.raises(ms.MidstreamError, match=said):
+            made.spread(query, scheme)
+    made.change_query("q", FILTERED)
+    with pytest.raises(ms.QueryError, match="changed in this very step"):
+        made.spread("q", "psp")
+    assert made.manifest.queries["q"].nodes is None
+
+
+def test_a_checkpoint_is_taken_up_with_other_nodes_and_by_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, found = tmp_path / "checkpoint", []
+    with engine(path) as made:
+        made.add_query("q", THETA, spread="psp_d", nodes=3)
+        found += answers(made, range(2))
+    assert main(["spread", str(path), "q", "hash_hops", "--nodes", "5"]) == 0
+    assert "is in the log" in capsys.readouterr().out
+    with engine(path) as made:
+        found += answers(made, range(2, 4))
+        assert (spread_of(made).scheme, spread_of(made).nodes) == ("hash_hops", 5)
+        made.spread("q", "off")
+    with engine(path) as made:
+        found += answers(made, range(4, 6))
+    assert found == still(THETA, range(6))
+    assert main(["spread", str(path), "q", "psp", "--nodes", "0"]) == 2
+    assert "name 1 to 1024" in capsys.readouterr().err
+    assert main(["spread", str(path), "q", "atr", "--option", "master=Z"]) == 2
+    assert "use one of: A, B, C" in capsys.readouterr().err
