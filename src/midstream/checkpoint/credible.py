@@ -79,6 +79,10 @@ def _is_staged(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 4 and all(map(_is_text, value[:3])) and _is_number(value[3])
 
 
+def _is_event(value: Any) -> bool:
+    return isinstance(value, dict) and _is_text(value.get("event")) and _is_number(value.get("step"))
+
+
 def _is_carried(value: Any) -> bool:
     return isinstance(value, dict) and all(_are_named(value.get(part), _is_text) for part in ("texts", "objects"))
 
@@ -100,7 +104,7 @@ _SHAPES: Mapping[str, Callable[[Any], bool]] = {
     "read": lambda value: _are_named(value, lambda files: _are(files, _is_text)),
     "spark": _is_carried,
     "declared": _is_declared,
-    "events": lambda value: _are(value, lambda event: isinstance(event, dict)),
+    "events": lambda value: _are(value, _is_event),
     "late": lambda value: _are_named(value, lambda ref: ref is None or isinstance(ref, dict)),
     "dead_letters": lambda value: _are_named(value, lambda ref: ref is None or isinstance(ref, dict)),
 }

@@ -11,6 +11,7 @@ from typing import Any
 from midstream.model.codec import encode
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
+from midstream.model.manifest import Manifest
 from midstream.model.time_line import TimeLine
 from midstream.state.store.storage import Storage
 
@@ -116,6 +117,15 @@ class FilesRead(StepLog):
         )
 
 
+EVENTS = "events"
+"""Under it a manifest has the events of its step and of those before it that are in no file of the log yet."""
+
+STEPS_IN_A_FILE = 8
+"""Steps of an embedded engine whose events go into one file of the log, that of the last of them: to make a file for
+each would take a tenth of a small step's time.
+"""
+
+
 class EventLog(StepLog):
     """The events of a job's steps, for as many steps as are kept.
 
@@ -136,19 +146,24 @@ class EventLog(StepLog):
     def _damaged(self, name: str) -> tuple[str, str]:
         return "the events", "remove the file: the events of its step are then missing, nothing else"
 
-    @property
-    def is_there(self) -> bool:
-        """Whether any step has written."""
-        return bool(self._files())
-
     def write(self, step: int, line: TimeLine, events: Iterable[Event]) -> None:
         """Write what happened in a step; one that is done again in its epoch writes the same."""
         self.note(step, line, map(encode, events))
 
+    def write_together(self, manifest: Manifest, events: Iterable[Event]) -> list[JsonObject]:
+        """Write what happened in a step together with what manifests carry of those before it; what the manifest of
+        this one must carry instead.
+        """
+        waiting = [*manifest.published.get(EVENTS, ()), *map(encode, events)]
+        if manifest.step % STEPS_IN_A_FILE:
+            return waiting
+        self.note(manifest.step, manifest.time_line, waiting)
+        return []
+
     def read(self, line: TimeLine, last: int, after: int = -1) -> Iterator[JsonObject]:
         """The events of the steps after `after` up to `last`, oldest first, as JSON values."""
         for _, events in self.by_step(line, last, after):
-            yield from events
+            yield from (event for event in events if event["step"] > after)
 
     def newest(self, line: TimeLine, last: int, count: int) -> list[JsonObject]:
         """The last `count` events of the steps up to `last`, oldest first, as JSON values."""

@@ -14,15 +14,21 @@ from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at, work_folder
 from midstream.state.store.storage import Storage
+from midstream.state.store.unsynced import Unsynced
 from midstream.state.sweep import Sweeper
 
 
 @dataclass(frozen=True)
 class Folders:
-    """A checkpoint at a path or a URL: Spark's own folder and ours, side by side where both can be."""
+    """A checkpoint at a path or a URL: Spark's own folder and ours, side by side where both can be.
+
+    Where all of a step is written in one process, its chunks, results and events are `unsynced` until its manifest is
+    to be published.
+    """
 
     root: str
     durable: bool = True
+    unsynced: Unsynced | None = None
 
     @property
     def spark(self) -> str:
@@ -42,7 +48,7 @@ class Folders:
     @property
     def chunks(self) -> Storage:
         """Where the chunks are."""
-        return self.storage.at("store")
+        return self._of_a_step("store")
 
     @cached_property
     def manifests(self) -> ManifestLog:
@@ -57,7 +63,7 @@ class Folders:
     @cached_property
     def events(self) -> EventLog:
         """The events."""
-        return EventLog(self.storage.at("events"))
+        return EventLog(self._of_a_step("events"))
 
     @cached_property
     def savepoints(self) -> Savepoints:
@@ -67,6 +73,10 @@ class Folders:
     @cached_property
     def _sweeper(self) -> Sweeper:
         return Sweeper(self.chunks)
+
+    def _of_a_step(self, folder: str) -> Storage:
+        found = self.storage.at(folder)
+        return found if self.unsynced is None else found.synced_with(self.unsynced)
 
     def rejected(self, kind: str, stream: str) -> str:
         """Where a stream's `late` rows or `dead_letters` go."""

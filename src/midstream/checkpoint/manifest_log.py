@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -24,8 +24,7 @@ _TURN_REMEDY = "restore the file, or remove it: the job is then where it was bef
 _T = TypeVar("_T")
 
 
-@dataclass(frozen=True, order=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A manifest's file: the number of the epoch it was published in (0 before there were any), its step, and how often
     the step had been published in that epoch before.
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.report import report
@@ -115,22 +116,17 @@ class Checkpoint:
     def events(self, after: int = -1) -> Iterator[JsonObject]:
         """What happened in the steps after `after`, oldest first, as JSON values."""
         newest = self.manifests.latest()
-        if newest is not None and self.folders.events.is_there:
+        if newest is not None:
             yield from self.folders.events.read(newest.time_line, newest.step, after)
-        else:
-            yield from (event for event in self._saved_events() if event["step"] > after)
+            yield from (event for event in newest.published.get(EVENTS, ()) if event["step"] > after)
 
     def last_events(self, count: int) -> list[JsonObject]:
         """The last `count` events, oldest first."""
         newest = self.manifests.latest()
-        if newest is not None and self.folders.events.is_there:
-            return self.folders.events.newest(newest.time_line, newest.step, count)
-        return self._saved_events()[-count:] if count else []
-
-    def _saved_events(self) -> list[JsonObject]:
-        """The events that a saved engine's manifest has."""
-        newest = self.manifests.latest()
-        return list(newest.published.get("events", ())) if newest else []
+        if newest is None or not count:
+            return []
+        last = newest.published.get(EVENTS, ())[-count:]
+        return [*self.folders.events.newest(newest.time_line, newest.step, count - len(last)), *last]
 
 
 def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: JsonObject | None = None) -> JsonObject:

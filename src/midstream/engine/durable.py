@@ -12,6 +12,7 @@ from itertools import count
 import pyarrow as pa
 import pyarrow.parquet
 
+from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.commits import Commits
@@ -25,6 +26,7 @@ from midstream.model.manifest import EMBEDDED, HOST, Manifest
 from midstream.sinks import Sink
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
+from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
 from midstream.step.fold import StepResult
@@ -33,8 +35,8 @@ READ = "read"
 """Under it a manifest says by stream what its step has read, or the last step of which that was said."""
 
 SIDE_BY_SIDE = 1 << 20
-"""From so many bytes of results on they are written beside the chunks even where no write waits for the disk: with
-less, threads only wait for each other.
+"""From so many bytes of results on they are written beside the chunks even where no write waits for a store: with less,
+threads only wait for each other.
 """
 
 
@@ -46,7 +48,8 @@ class EngineCheckpoint:
     """
 
     def __init__(self, place: str | os.PathLike[str], *, durable: bool, take_over: bool) -> None:
-        self.folders = Folders(located(place), durable)
+        self._unsynced = Unsynced()
+        self.folders = Folders(located(place), durable, self._unsynced)
         refuse_other_host(self.folders.manifests.latest(), EMBEDDED, self.folders.root)
         self._writer = Writer.take(self.folders.manifests, take_over=take_over)
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
@@ -122,24 +125,27 @@ class EngineCheckpoint:
         def stage() -> list[list[object]]:
             return [list(file) for file in self.outputs.stage_tables(before, manifest, tables, attempt)]
 
+        def note() -> list[JsonObject]:
+            return self.folders.events.write_together(manifest, events)
+
         self._tried += 1
         self.reach("amid_tasks", manifest.step)
-        if not self.folders.durable and sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
-            files, after = stage(), self.store.written(manifest)
-            self._commits.note(manifest, events)
+        if self.folders.storage.at_once == 1 and sum(table.nbytes for table in tables.values()) < SIDE_BY_SIDE:
+            files, after, waiting = stage(), self.store.written(manifest), note()
+            self._unsynced.sync()
         else:
-            # Each of them waits for the disk, and none for another.
-            staged, noted = pool.submit(stage), pool.submit(self._commits.note, manifest, events)
+            # Each of them waits for the store, and none for another.
+            staged, noted = pool.submit(stage), pool.submit(note)
             try:
                 after = self.store.written(manifest, pool.map)
             finally:
                 wait([staged])
                 wait([noted])
-            noted.result()
-            files = staged.result()
+            files, waiting = staged.result(), noted.result()
+            self._unsynced.sync(pool.map)
         self.reach("after_chunks", manifest.step)
         sources = {} if read is None else {READ: {name: list(one) for name, one in read.items()}}
-        after = self._marked(after, files=files, **sources)
+        after = self._marked(after, files=files, events=waiting, **sources)
         try:
             self._commits.publish(after)
         except LostCheckpointError as error:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.plans_report import PlansReport, plans_report
@@ -224,7 +225,7 @@ def _forked(manifest: Manifest, sinks: Mapping[str, Mapping[str, Any]], target: 
         for name, entry in manifest.queries.items()
     }
     number = manifest.epochs[-1].number if manifest.epochs else 1
-    published = {name: value for name, value in manifest.published.items() if name != "files"}
+    published = {name: value for name, value in manifest.published.items() if name not in ("files", EVENTS)}
     return replace(
         manifest,
         job=secrets.token_hex(8),

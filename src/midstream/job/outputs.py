@@ -148,6 +148,8 @@ class Outputs:
         for output, table in tables.items():
             if table.num_rows:
                 staging = self._staging(output, self._sink(output, manifest)).of(stamp)
+                if self.folders.unsynced is not None:
+                    staging = staging.synced_with(self.folders.unsynced)
                 files.append(OutputFile(*output, staging.write(f"rows-{attempt}", table), table.num_rows))
         return tuple(files)
 

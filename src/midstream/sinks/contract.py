@@ -20,6 +20,7 @@ from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import formats
 from midstream.state.store.storage import Storage
+from midstream.state.store.unsynced import Unsynced
 
 STAGING = "_staging"
 """The folder that steps are staged in; readers of files pass over names that begin so."""
@@ -42,6 +43,10 @@ class Staging:
         file = f"{self.prefix}{stem}.{self.format}"
         self.storage.write(file, formats.written(table, self.format))
         return file
+
+    def synced_with(self, unsynced: Unsynced) -> Staging:
+        """The same, whose files survive the loss of power together with others."""
+        return replace(self, storage=self.storage.synced_with(unsynced))
 
     def clear(self) -> None:
         """Remove everything, at once as a reader sees it."""

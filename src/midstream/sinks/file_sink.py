@@ -82,8 +82,9 @@ class FileSink(Sink):
         for _ in range(ATTEMPTS):
             if self._has(storage, staged):
                 return
-            if not storage.move_folder(self._whole(storage, staged), final):
-                storage.tidy(final)  # What somebody began to write there and did not end is in the way.
+            if storage.move_folder(self._whole(storage, staged), final):
+                return
+            storage.tidy(final)  # What somebody began to write there and did not end is in the way.
         if not self._has(storage, staged):
             raise _in_the_way(storage, staged.step)
 
@@ -192,6 +193,7 @@ class FileSink(Sink):
         ready = f"{folder}.ready"
         for file in staged.files:
             self._gather(storage, staged, f"{folder}/{file}", f"{ready}/{_stamped(file, staged)}")
+        storage.settle(ready)
         return ready
 
     @staticmethod

@@ -32,7 +32,7 @@ def copied(source: Storage, target: Storage, names: Iterable[str]) -> None:
 
 def _linked(source: LocalStorage, target: LocalStorage, name: str) -> bool:
     try:
-        make_folder(os.path.dirname(target.path(name)), fsync=target.durable)
+        make_folder(os.path.dirname(target.path(name)), sync_folder if target.durable else None)
         os.link(source.path(name), target.path(name))
         if target.durable:
             sync(target.path(name))

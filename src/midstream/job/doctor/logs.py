@@ -109,7 +109,7 @@ def tidying(patient: Patient) -> Iterator[Finding]:
     if overdue:
         yield Finding(
             "tidying",
-            f"the events of {len(overdue)} steps of long ago are there still, such as {overdue[0]}",
+            f"events of steps of long ago are there still, in files such as {overdue[0]} ({len(overdue)} in all)",
             patient.folders.events.storage.url,
             "mend what the other findings say; the job then removes them",
             harmless=True,

@@ -9,6 +9,7 @@ import re
 import secrets
 import stat
 import zlib
+from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from typing import Any
@@ -18,9 +19,13 @@ import pyarrow as pa
 from midstream.model.errors import CheckpointError, ReadError, WriteError
 from midstream.model.manifest import FORMAT_VERSION, READABLE
 
+NewName = Callable[[str], None]
+"""Called with a folder that has a new name in it, which shall survive the loss of power."""
+
 _HOST = secrets.token_hex(4)
 _NUMBERS = count()
 _SEAL = re.compile(rb'\{"format":(\d+),"crc32":"([0-9a-f]{8})","value":(.*)\}\n', re.DOTALL)
+_ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False)
 _SPACE = "free some space there; a job that still runs then goes on, else start it again"
 _RIGHTS = "let this user write there, or name another folder; a job that still runs then goes on"
 _FOLDER = "name a folder: a part of this path is a file"
@@ -49,14 +54,14 @@ def cannot_read(error: OSError, path: str) -> ReadError:
     return ReadError(f"cannot read: {error.strerror or error}", place=path, remedy="check the path and who may read it")
 
 
-def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> str:
+def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> str:
     """Write a new hidden file beside `path`, making its folder where it is missing; the file's own path.
 
     Its name is `.<name>.<host>-<process>-<number>.tmp`, so no two writers meet. It is gone again if the write fails.
     """
     folder, _, name = path.rpartition("/")
     temporary = f"{folder}/.{name}.{_HOST}-{os.getpid()}-{next(_NUMBERS)}.tmp"
-    handle = _create(temporary, folder, fsync)
+    handle = _create(temporary, folder, new_name)
     try:
         try:
             rest = memoryview(data)
@@ -72,20 +77,23 @@ def write_temporary(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) 
     return temporary
 
 
-def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False) -> None:
+def write_whole(path: str, data: bytes | pa.Buffer, *, fsync: bool = False, new_name: NewName | None = None) -> None:
     """Put a file in place at once: a reader sees the old file, or none, or the whole new one.
 
-    With `fsync` it also survives the loss of power. Raises `WriteError`; then nothing has changed.
+    With `fsync` it also survives the loss of power, unless the names of files and folders are left to `new_name`.
+    Raises `WriteError`; then nothing has changed.
     """
+    if new_name is None and fsync:
+        new_name = sync_folder
     try:
-        temporary = write_temporary(path, data, fsync=fsync)
+        temporary = write_temporary(path, data, fsync=fsync, new_name=new_name)
         try:
             os.replace(temporary, path)
         except BaseException:
             discard(temporary)
             raise
-        if fsync:
-            sync_folder(path.rpartition("/")[0])
+        if new_name is not None:
+            new_name(path.rpartition("/")[0])
     except OSError as error:
         raise cannot_write(error, path) from error
 
@@ -145,7 +153,7 @@ def seal(value: Any) -> bytes:
     >>> seal({"step": 3})
     b'{"format":4,"crc32":"232fcf13","value":{"step":3}}\\n'
     """
-    body = json.dumps(value, separators=(",", ":")).encode()
+    body = _ENCODER.encode(value).encode()
     return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, zlib.crc32(body), body)
 
 
@@ -172,22 +180,23 @@ def other_version(version: str, path: str) -> CheckpointError:
     )
 
 
-def _create(path: str, folder: str, fsync: bool) -> int:
+def _create(path: str, folder: str, new_name: NewName | None) -> int:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     for _ in range(8):
         with suppress(FileNotFoundError):
             return os.open(path, flags, 0o666)
         # The sweep may take an empty folder away between these two lines, hence the loop.
-        make_folder(folder, fsync=fsync)
+        make_folder(folder, new_name)
     return os.open(path, flags, 0o666)
 
 
-def make_folder(folder: str, *, fsync: bool = False) -> None:
-    """Make a folder and those that it is in; with `fsync` the names of those that are new survive the loss of power."""
+def make_folder(folder: str, new_name: NewName | None = None) -> None:
+    """Make a folder and those that it is in; `new_name` is called with what each that is new is in."""
     missing, outer = list[str](), folder
-    while fsync and outer and not os.path.isdir(outer):
+    while new_name is not None and outer and not os.path.isdir(outer):
         missing.append(outer)
         outer = os.path.dirname(outer)
     os.makedirs(folder, exist_ok=True)
-    for one in missing:
-        sync_folder(os.path.dirname(one))
+    if new_name is not None:
+        for one in missing:
+            new_name(os.path.dirname(one))

@@ -93,13 +93,13 @@ class FileStore:
         Nobody else may give the same `label`, which is made like a chunk's name.
         """
         file = f"{self._epoch}{_for_files(label)}"
-        together, found = pa.BufferOutputStream(), []
+        parts, size, found = list[bytes | pa.Buffer](), 0, []
         for batch in batches:
-            data = _serialize(batch)
-            together.write(bytes(-together.tell() % _ALIGNMENT))
-            found.append((f"{file}{_AT}{together.tell()}", data.size, zlib.crc32(data)))
-            together.write(data)
-        self.storage.write(self._file(file), together.getvalue())
+            data, gap = _serialize(batch), -size % _ALIGNMENT
+            found.append((f"{file}{_AT}{size + gap}", data.size, zlib.crc32(data)))
+            parts += (bytes(gap), data)
+            size += gap + data.size
+        self.storage.write(self._file(file), b"".join(parts))
         return found
 
     def finish(self) -> None:

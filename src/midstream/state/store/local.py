@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from midstream.model.errors import SinkError
 from midstream.state.store.disk import (
+    NewName,
     cannot_read,
     cannot_write,
     discard,
@@ -24,6 +25,7 @@ from midstream.state.store.disk import (
     write_whole,
 )
 from midstream.state.store.storage import Storage
+from midstream.state.store.unsynced import Unsynced
 
 if TYPE_CHECKING:
     from midstream.state.store.storage import Bytes
@@ -34,8 +36,8 @@ TEMPORARY = ".tmp"
 class LocalStorage(Storage):
     """A folder, on this machine or mounted by all that use it; made when the first file is written.
 
-    With `durable`, what a call has written survives the loss of power once it returns. `create` needs a file system
-    with hard links.
+    With `durable`, what a call has written survives the loss of power once it returns; what `write` has written, once
+    the `unsynced` is synced that the folder was made with. `create` needs a file system with hard links.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -44,9 +46,12 @@ class LocalStorage(Storage):
     (True, False, b'x')
     """
 
-    def __init__(self, root: str | os.PathLike[str], *, durable: bool = False) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], *, durable: bool = False, unsynced: Unsynced | None = None
+    ) -> None:
         self._root = os.path.abspath(root)
         self.durable = durable
+        self._unsynced = unsynced
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, LocalStorage) and (self._root, self.durable) == (other._root, other.durable)
@@ -66,7 +71,11 @@ class LocalStorage(Storage):
 
     def at(self, folder: str) -> LocalStorage:
         """The folder in this one."""
-        return LocalStorage(f"{self._root}/{folder}", durable=self.durable)
+        return LocalStorage(f"{self._root}/{folder}", durable=self.durable, unsynced=self._unsynced)
+
+    def synced_with(self, unsynced: Unsynced) -> LocalStorage:
+        """The folder, whose files survive the loss of power together with others."""
+        return LocalStorage(self._root, durable=True, unsynced=unsynced) if self.durable else self
 
     def path(self, name: str) -> str:
         """The path of a file."""
@@ -77,7 +86,7 @@ class LocalStorage(Storage):
     def prepare(self) -> None:
         """Make the folder."""
         try:
-            make_folder(self._root, fsync=self.durable)
+            make_folder(self._root, self._new_name)
             if not os.access(self._root, os.W_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
@@ -85,7 +94,11 @@ class LocalStorage(Storage):
 
     def write(self, name: str, data: Bytes) -> None:
         """Write beside the file, then rename."""
-        write_whole(self.path(name), data, fsync=self.durable)
+        if self._unsynced is None:
+            write_whole(self.path(name), data, fsync=self.durable)
+        else:
+            write_whole(self.path(name), data, new_name=self._unsynced.folder)
+            self._unsynced.file(self.path(name))
 
     def create(self, name: str, data: Bytes) -> bool:
         """Write beside the file, then link, which unlike a rename fails where the name is taken.
@@ -94,7 +107,7 @@ class LocalStorage(Storage):
         """
         path = self.path(name)
         try:
-            temporary = write_temporary(path, data, fsync=self.durable)
+            temporary = write_temporary(path, data, fsync=self.durable, new_name=self._new_name)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -210,7 +223,7 @@ class LocalStorage(Storage):
     def move(self, source: str, target: str) -> None:
         """Rename."""
         try:
-            make_folder(os.path.dirname(self.path(target)), fsync=self.durable)
+            make_folder(os.path.dirname(self.path(target)), self._new_name)
             os.replace(self.path(source), self.path(target))
         except FileNotFoundError:
             raise
@@ -220,8 +233,6 @@ class LocalStorage(Storage):
     def move_folder(self, source: str, target: str) -> bool:
         """Rename; a folder that has files is never replaced."""
         try:
-            if self.durable:
-                sync_folder(self.path(source))
             os.rename(self.path(source), self.path(target))
             if self.durable:
                 sync_folder(os.path.dirname(self.path(target)))
@@ -231,9 +242,21 @@ class LocalStorage(Storage):
             raise cannot_write(error, self.path(target)) from error
         return True
 
+    def settle(self, folder: str) -> None:
+        """Sync the folder."""
+        if self.durable:
+            try:
+                sync_folder(self.path(folder))
+            except OSError as error:
+                raise cannot_write(error, self.path(folder)) from error
+
     def exists(self, name: str) -> bool:
         """Whether the file is there."""
         return os.path.exists(self.path(name))
+
+    @property
+    def _new_name(self) -> NewName | None:
+        return sync_folder if self.durable else None
 
     def tidy(self, folder: str = "") -> None:
         """Remove files that were being written."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain, count
+from itertools import count
 
 import pyarrow as pa
 
@@ -35,8 +35,9 @@ class MemoryStore:
     def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
         """Keep a batch; where its name is taken by one of other content, the nearest free name is used."""
         # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
-        names = chain([name], (f"{name}~{number}" for number in count(1)))
-        final = next(free for free in names if _same(self._chunks.setdefault(free, batch), batch))
+        final, numbers = name, count(1)
+        while not _same(self._chunks.setdefault(final, batch), batch):
+            final = f"{name}~{next(numbers)}"
         return final, size_of(batch), 0
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 if TYPE_CHECKING:
+    from midstream.state.store.unsynced import Unsynced
+
     Bytes: TypeAlias = bytes | pa.Buffer
     """What a file is written from."""
 
@@ -36,6 +38,12 @@ class Storage(ABC):
     @abstractmethod
     def at(self, folder: str) -> Storage:
         """What is below a folder of this one."""
+
+    def synced_with(self, unsynced: Unsynced) -> Storage:
+        """The same place, where it pays: what `write` writes there survives the loss of power once `unsynced` is synced
+        with all else it has, and not when the call returns.
+        """
+        return self
 
     @abstractmethod
     def prepare(self) -> None:
@@ -95,11 +103,19 @@ class Storage(ABC):
 
     @abstractmethod
     def move(self, source: str, target: str) -> None:
-        """Give a file another name, instead of the file that may bear it; `FileNotFoundError` where there is none."""
+        """Give a file another name, instead of the file that may bear it; `FileNotFoundError` where there is none.
+
+        The name survives the loss of power once its folder is settled.
+        """
+
+    def settle(self, folder: str) -> None:
+        """Make the names of the files that were moved into a folder survive the loss of power, if it is `durable`."""
+        return
 
     @abstractmethod
     def move_folder(self, source: str, target: str) -> bool:
-        """Give a folder of files another name unless that is taken; whether it was given.
+        """Give a folder of files, which is settled if any were moved into it, another name unless that is taken;
+        whether it was given.
 
         Readers see the folder at once where the storage can do that.
         """
