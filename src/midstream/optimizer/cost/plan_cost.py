@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from midstream.optimizer.cost.join_cost import JoinCost, JoinCosts, JoinMade, joins_made
 from midstream.optimizer.cost.sizes import Bound, Sizes
 from midstream.optimizer.cost.units import CostWeights, JoinUnitCosts, comparable
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.statistics import Sources
-from midstream.plan.tree import Common, Eddy, Form, Join, Leaf, MultiJoin, Plan
+from midstream.plan.tree import Eddy, MultiJoin, Plan
 
 
 @dataclass(frozen=True)
@@ -28,32 +28,6 @@ class PlanCost:
 
 
 @dataclass(frozen=True)
-class WorkShare:
-    """A part of a join's work: nanoseconds a second, proportional to the combinations of `rows` that are made.
-
-    `joined` are the sources among them whose matches count: of a nested loop's pairs, those that each side has joined.
-    """
-
-    nanoseconds: float
-    rows: Sources
-    joined: Sources
-
-
-@dataclass(frozen=True)
-class JoinCost:
-    """What one join of a plan takes, with the state of its output: `sources` are those that it has brought together."""
-
-    sources: Sources
-    shares: tuple[WorkShare, ...]
-    memory: float
-
-    @property
-    def work(self) -> float:
-        """Nanoseconds a second, all shares."""
-        return sum(share.nanoseconds for share in self.shares)
-
-
-@dataclass(frozen=True)
 class CostModel:
     """The cost of plans, additive over their joins so that plans can be searched join by join.
 
@@ -61,6 +35,7 @@ class CostModel:
     queue nor an output rate that the plan decides, so that what a plan costs is the work and the state it takes.
 
     >>> from midstream.optimizer.statistics import Condition, SourceStatistics, Statistics
+    >>> from midstream.plan.tree import Join, Leaf
     >>> sources = {name: SourceStatistics(rate=10, rows=100, window=10) for name in "ABC"}
     >>> joined = {frozenset("AB"): 10.0, frozenset("BC"): 5000.0}
     >>> estimate = Estimate(Statistics(sources, (Condition("hash", frozenset("ABC")),), states=joined))
@@ -77,96 +52,55 @@ class CostModel:
 
         So is the subplan that makes them, for it runs already.
         """
-        sizes, routed = Sizes.of(estimate), isinstance(plan, Eddy)
-        learnt = _learnt(plan, sizes)
-
-        def added(bound: Bound) -> tuple[float, float, float]:
-            return self._sum(self._joins(learnt, sizes.by(bound), kept, routed))
-
-        work, memory, exact = added("value")
-        low, high = (exact, exact) if sizes.are_exact else (added("low")[2], added("high")[2])
-        value = float(comparable(exact))
-        return PlanCost(work, memory, value, min(low, value), max(high, value))
+        return self.weighing(estimate, kept).of(plan)
 
     def joins(
         self, plan: Plan, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset(), bound: Bound = "value"
     ) -> list[JoinCost]:
         """What each source, join or hop of a plan takes, children first."""
-        sizes = Sizes.of(estimate)
-        return self._joins(_learnt(plan, sizes), sizes.by(bound), kept, isinstance(plan, Eddy))
+        return self.weighing(estimate, kept).joins(plan, bound)
 
-    def _joins(self, plan: Plan, sizes: Sizes, kept: frozenset[Sources], routed: bool) -> list[JoinCost]:
-        return list(_Walk(self, sizes, kept, frozenset(plan.aliases()), routed).of(plan))
-
-    def _sum(self, joins: Iterable[JoinCost]) -> tuple[float, float, float]:
-        found = list(joins)
-        work, memory = sum(join.work for join in found), sum(join.memory for join in found)
-        return work, memory, self.weights.value(work, memory)
+    def weighing(self, estimate: Estimate | Sizes, kept: frozenset[Sources] = frozenset()) -> PlansWeighed:
+        """Many plans of a query weighed one after the other, as `of` does."""
+        return PlansWeighed(self, Sizes.of(estimate), kept)
 
 
 @dataclass(frozen=True)
-class _Walk:
-    """One plan looked at part by part."""
+class PlansWeighed:
+    """Plans of one query, weighed by the same figures: a join that several of them make is weighed once."""
 
     model: CostModel
     sizes: Sizes
     kept: frozenset[Sources]
-    whole: Sources
-    routed: bool
+    _known: dict[Bound, dict[JoinMade, tuple[float, float]]] = field(default_factory=dict, repr=False, compare=False)
 
-    def of(self, plan: Plan) -> Iterator[JoinCost]:
-        match plan:
-            case _ if frozenset(plan.aliases()) in self.kept:
-                return
-            case Join(left, right):
-                yield from self.of(left)
-                yield from self.of(right)
-                yield self._join(frozenset(left.aliases()), frozenset(right.aliases()))
-            case Form(_, tree):
-                yield from self.of(tree)
-            case MultiJoin(orders):
-                yield from self._bases(plan)
-                yield from (hop for start, order in orders for hop in self._hops(start, order))
-            case Leaf() | Common():
-                yield from self._bases(plan)
+    def of(self, plan: Plan) -> PlanCost:
+        """What a plan costs."""
+        made = self._made(plan)
+        work, memory, exact = self._added(made, "value")
+        exactly = self.sizes.are_exact
+        low, high = (exact if exactly else self._added(made, bound)[2] for bound in ("low", "high"))
+        value = float(comparable(exact))
+        return PlanCost(work, memory, value, min(low, value), max(high, value))
 
-    def _bases(self, plan: Plan) -> Iterator[JoinCost]:
-        units = self.model.units
-        for alias in plan.aliases():
-            one = frozenset({alias})
-            if one not in self.kept:
-                inserted = _share(units.insert * self.sizes.rate(one), one)
-                yield JoinCost(one, (inserted,), units.bytes_of(self.sizes.rows(one), 1.0))
+    def joins(self, plan: Plan, bound: Bound = "value") -> list[JoinCost]:
+        """What each source, join or hop of a plan takes, children first."""
+        costs = JoinCosts(self.model.units, self.sizes.by(bound))
+        return [costs.of(join) for join in self._made(plan)]
 
-    def _join(self, left: Sources, right: Sources) -> JoinCost:
-        units, sizes, together = self.model.units, self.sizes, left | right
-        inner = together != self.whole
-        probes = [_share(units.probe * sizes.rate(side), side) for side in (left, right)]
-        made = sizes.rate(together) * (units.result + units.insert * inner)
-        compared = self._compared(sizes.comparisons(left, right), left, right)
-        memory = units.bytes_of(sizes.rows(together), float(len(together))) if inner else 0.0
-        return JoinCost(together, (*probes, _share(made, together), compared, self._at_every_step), memory)
+    def _made(self, plan: Plan) -> list[JoinMade]:
+        whole, routed = frozenset(plan.aliases()), isinstance(plan, Eddy)
+        return list(joins_made(_learnt(plan, self.sizes), self.kept, whole, routed))
 
-    def _hops(self, start: str, order: tuple[str, ...]) -> Iterator[JoinCost]:
-        """What the new rows of one source do: what they have met so far probes the next base state."""
-        units, sizes = self.model.units, self.sizes
-        here = frozenset({start})
-        for alias in order:
-            there = here | {alias}
-            probes = (units.probe + units.route * self.routed) * sizes.rate_of_new(start, here)
-            made = units.result * sizes.rate_of_new(start, there)
-            compared = self._compared(sizes.hop(start, here, alias), here, frozenset({alias}))
-            yield JoinCost(there, (_share(probes, here), _share(made, there), compared, self._at_every_step), 0.0)
-            here = there
-
-    def _compared(self, comparisons: float, left: Sources, right: Sources) -> WorkShare:
-        nested = self.sizes.residual(left, right) is None
-        joined = frozenset[str]().union(*(side for side in (left, right) if len(side) > 1)) if nested else left | right
-        return WorkShare(self.model.units.comparison * comparisons, left | right, joined)
-
-    @property
-    def _at_every_step(self) -> WorkShare:
-        return _share(self.model.units.operator_step * self.sizes.steps, frozenset())
+    def _added(self, made: list[JoinMade], bound: Bound) -> tuple[float, float, float]:
+        known, costs = self._known.setdefault(bound, {}), JoinCosts(self.model.units, self.sizes.by(bound))
+        for join in made:
+            if join not in known:
+                cost = costs.of(join)
+                known[join] = cost.work, cost.memory
+        found = [known[join] for join in made]
+        work, memory = sum([work for work, _ in found]), sum([memory for _, memory in found])
+        return work, memory, self.model.weights.value(work, memory)
 
 
 def _learnt(plan: Plan, sizes: Sizes) -> Plan:
@@ -174,7 +108,3 @@ def _learnt(plan: Plan, sizes: Sizes) -> Plan:
     if not isinstance(plan, Eddy):
         return plan
     return MultiJoin(tuple((start, sizes.eddy_order(start, plan.sources)) for start in plan.sources))
-
-
-def _share(nanoseconds: float, rows: Sources) -> WorkShare:
-    return WorkShare(nanoseconds, rows, rows if len(rows) > 1 else frozenset())

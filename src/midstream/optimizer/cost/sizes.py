@@ -30,7 +30,9 @@ class Sizes:
     estimate: Estimate
     bound: Bound = "value"
     _rows: dict[Sources, Bounded] = field(default_factory=dict, repr=False, compare=False)
+    _bounded: dict[Sources, float] = field(default_factory=dict, repr=False, compare=False)
     _residuals: dict[tuple[Sources, Sources], float | None] = field(default_factory=dict, repr=False, compare=False)
+    _renewals: dict[Sources, float] = field(default_factory=dict, repr=False, compare=False)
     _bounds: dict[Bound, Sizes] = field(default_factory=dict, repr=False, compare=False)
 
     @staticmethod
@@ -46,10 +48,11 @@ class Sizes:
 
     def rows(self, sources: Sources) -> float:
         """Rows alive in the join of these sources."""
-        if sources not in self._rows:
-            self._rows[sources] = self.estimate.rows(sources)
-        found: float = getattr(self._rows[sources], self.bound)
-        return found
+        if sources not in self._bounded:
+            if sources not in self._rows:
+                self._rows[sources] = self.estimate.rows(sources)
+            self._bounded[sources] = getattr(self._rows[sources], self.bound)
+        return self._bounded[sources]
 
     @property
     def are_exact(self) -> bool:
@@ -89,7 +92,7 @@ class Sizes:
     def by(self, bound: Bound) -> Sizes:
         """The same by another figure of the estimates."""
         if bound not in self._bounds:
-            self._bounds[bound] = replace(self, bound=bound)
+            self._bounds[bound] = replace(self, bound=bound, _bounded={})
         return self._bounds[bound]
 
     def _residual(self, left: Sources, right: Sources) -> float | None:
@@ -136,8 +139,10 @@ class Sizes:
         return found
 
     def _renewed(self, sources: Sources) -> float:
-        # Exactly rounded: a set has no order, and the last bit of its sum must not depend on one.
-        return fsum(self.renewal[alias] for alias in sources)
+        if sources not in self._renewals:
+            # Exactly rounded: a set has no order, and the last bit of its sum must not depend on one.
+            self._renewals[sources] = fsum([self.renewal[alias] for alias in sources])
+        return self._renewals[sources]
 
     def _ties(self, here: Sources, alias: str) -> bool:
         return any(alias in c.sources and c.sources & here for c in self.estimate.statistics.conditions)

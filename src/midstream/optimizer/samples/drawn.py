@@ -39,31 +39,59 @@ class Drawn:
         if mask.all():
             return self
         at = np.flatnonzero(mask)
-        places = pa.array(at)
+        places = pa.array(at) if self.payload else None
         return Drawn(
             self.row_hashes[at],
-            tuple(codes[at] for codes in self.codes),
-            tuple(valid[at] for valid in self.valid),
-            tuple(found[at] for found in self.key_hashes),
+            tuple([codes[at] for codes in self.codes]),
+            tuple([valid[at] for valid in self.valid]),
+            tuple([found[at] for found in self.key_hashes]),
             {clock: words[at] for clock, words in self.valid_from.items()},
             {clock: words[at] for clock, words in self.valid_to.items()},
             {name: values.take(places) for name, values in self.payload.items()},
         )
 
 
+REMEMBERED = 1 << 20
+"""So many rows at most are remembered of all chunks."""
+
+DrawnOf = tuple[tuple[str, ...], str, int]
+"""The names of chunks that are read together, what for, and how many shares decide."""
+
+
 @dataclass
 class ChunkSamples:
-    """What was drawn of chunks, by name and purpose, with its shares.
+    """What was drawn of chunks, with its shares: the newest, and no more than `most` rows in all.
 
     A memory that changes no figure: whoever hosts a job may keep it from one review to the next, or drop it.
     """
 
-    drawn: dict[tuple[str, str, int], tuple[tuple[float, ...], Drawn]] = field(default_factory=dict)
+    most: int = REMEMBERED
+    drawn: dict[DrawnOf, tuple[tuple[float, ...], Drawn]] = field(default_factory=dict)
+    _rows: int = 0
+
+    def find(self, at: DrawnOf) -> tuple[tuple[float, ...], Drawn] | None:
+        """What was drawn, and by which shares; it is the newest now."""
+        found = self.drawn.pop(at, None)
+        if found is not None:
+            self.drawn[at] = found
+        return found
+
+    def keep(self, at: DrawnOf, drawn: tuple[tuple[float, ...], Drawn]) -> None:
+        """Remember what was drawn, and forget what was not looked at for longest where that is too much."""
+        self._forget(at)
+        self.drawn[at] = drawn
+        self._rows += len(drawn[1])
+        while self._rows > self.most:
+            self._forget(next(iter(self.drawn)))
 
     def forget_all_but(self, chunks: frozenset[str]) -> None:
         """Forget the chunks that are listed no longer."""
-        for at in [at for at in self.drawn if at[0] not in chunks]:
-            del self.drawn[at]
+        for at in [at for at in self.drawn if not chunks.issuperset(at[0])]:
+            self._forget(at)
+
+    def _forget(self, at: DrawnOf) -> None:
+        found = self.drawn.pop(at, None)
+        self._rows -= 0 if found is None else len(found[1])
 
 
 def together(pieces: Sequence[Drawn]) -> Drawn:

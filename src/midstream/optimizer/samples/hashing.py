@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
@@ -15,6 +16,7 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
+@lru_cache(maxsize=4096)
 def salt(seed: int, *names: str) -> np.uint64:
     """A word that makes hashes for one purpose independent of those for another."""
     text = "\0".join([str(seed), *names]).encode()
@@ -30,9 +32,12 @@ def hashes(words: Words, salted: np.uint64) -> Hashes:
     True
     """
     mixed = words.view(np.uint64) + salted
-    mixed = (mixed ^ (mixed >> _SHIFTS[0])) * _FIRST
-    mixed = (mixed ^ (mixed >> _SHIFTS[1])) * _SECOND
-    return mixed ^ (mixed >> _SHIFTS[2])
+    mixed ^= mixed >> _SHIFTS[0]
+    mixed *= _FIRST
+    mixed ^= mixed >> _SHIFTS[1]
+    mixed *= _SECOND
+    mixed ^= mixed >> _SHIFTS[2]
+    return mixed
 
 
 def below(found: Hashes, share: float) -> Mask:

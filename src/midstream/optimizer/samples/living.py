@@ -1,15 +1,18 @@
-"""The rows of one source that are alive, and the few of each chunk that are sampled.
+"""The rows of one source that are alive, and the few of its chunks that are sampled.
 
 A chunk is immutable, so what is drawn of it depends on nothing but its name, the keys and the shares. It may be
-remembered by that name; without the memory the same rows are drawn again.
+remembered by that name; without the memory the same rows are drawn again. Small chunks that follow one another are read
+together: what a chunk costs however few its rows are is then paid once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 from math import ceil, log2
+from operator import itemgetter
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +23,47 @@ from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import Clock
 from midstream.optimizer.samples.drawn import ChunkSamples, Drawn, Mask, Words, together
 from midstream.optimizer.samples.hashing import Hashes, below, hashes, salt
-from midstream.state.base_state import BaseState
+from midstream.state.base_state import BaseState, clock_column
 from midstream.state.keys import key_codes
 from midstream.state.lineage import LINEAGE
-from midstream.state.rows import RowRun
+from midstream.state.rows import RowRun, united
 from midstream.state.specs import RowsSpec
 from midstream.state.store.base import ChunkStore
+
+SMALL = 1 << 14
+"""Neighbouring chunks that have no more rows than this in all are read together, and as a whole."""
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Chunks of one lane that follow one another and are read together; one, where it is not small.
+
+    It is remembered by their `names` what was drawn of them, and of small ones as a whole.
+    """
+
+    lane: str
+    chunks: tuple[ChunkRef, ...]
+    names: tuple[str, ...]
+    is_small: bool
+
+    @staticmethod
+    def of(lane: str, chunks: Sequence[ChunkRef]) -> Neighbours:
+        """These chunks; of so few rows all are as good as a sample."""
+        rows = sum([ref.rows for ref in chunks])
+        return Neighbours(lane, tuple(chunks), tuple([ref.name for ref in chunks]), rows <= SMALL)
+
+
+def neighbours(lane: str, chunks: Sequence[ChunkRef]) -> list[Neighbours]:
+    """The chunks of a lane, small ones put together from the first on: those that stay are then together as before."""
+    found, rows = list[list[ChunkRef]](), 0
+    for ref in chunks:
+        if found and rows + ref.rows <= SMALL:
+            found[-1].append(ref)
+            rows += ref.rows
+        else:
+            found.append([ref])
+            rows = ref.rows
+    return [Neighbours.of(lane, refs) for refs in found]
 
 
 @dataclass(frozen=True)
@@ -67,26 +105,29 @@ class Living:
 
     def rows(self, share: float) -> Drawn:
         """A uniform sample of the rows alive: those whose own hash lies under a threshold."""
-        drawn = (self._drawn(lane, ref, share, ()) for lane, ref in self._chunks)
-        return self._alive([one.take(below(one.row_hashes, share)) for one in drawn])
+        drawn = (self._drawn(some, share, ()) for some in self._neighbours)
+        return self._alive((one, below(one.row_hashes, share)) for one in drawn)
 
     def keyed(self, shares: Sequence[float], share: float) -> Drawn:
         """A universe sample of the rows alive: those whose keys all lie under the threshold of their class.
 
         Of these keys' rows a share is kept, by chance.
         """
-        drawn = (self._drawn(lane, ref, share, tuple(shares)) for lane, ref in self._chunks)
+        drawn = (self._drawn(some, share, tuple(shares)) for some in self._neighbours)
         return self._alive(
-            [one.take(_under((one.row_hashes, *one.key_hashes), (share, *shares), len(one))) for one in drawn]
+            (one, _under((one.row_hashes, *one.key_hashes), (share, *shares), len(one))) for one in drawn
         )
 
-    def _alive(self, pieces: Sequence[Drawn]) -> Drawn:
-        found = together([piece for piece in pieces if len(piece)] or [self._nothing()])
-        mask = np.ones(len(found), np.bool_)
-        for clock, bound in self.bounds.items():
-            if clock in found.valid_to:
-                mask &= found.valid_to[clock] >= bound
-        return found.take(mask)
+    def _alive(self, pieces: Iterable[tuple[Drawn, Mask]]) -> Drawn:
+        """The rows of all pieces that are under their masks and alive."""
+        found = []
+        for piece, mask in pieces:
+            for clock, bound in self.bounds.items():
+                if clock in piece.valid_to:
+                    mask = mask & (piece.valid_to[clock] >= bound)
+            if mask.any():
+                found.append(piece.take(mask))
+        return together(found or [self._nothing()])
 
     @cached_property
     def _chunks(self) -> Sequence[tuple[str, ChunkRef]]:
@@ -97,37 +138,50 @@ class Living:
             if all(ref.lifetimes[c][1] >= bound for c, bound in self.bounds.items() if c in ref.lifetimes)
         ]
 
-    def _drawn(self, lane: str, ref: ChunkRef, by_row: float, by_key: tuple[float, ...]) -> Drawn:
+    @cached_property
+    def _neighbours(self) -> Sequence[Neighbours]:
+        by_lane = groupby(self._chunks, key=itemgetter(0))
+        return [some for lane, pairs in by_lane for some in neighbours(lane, [ref for _, ref in pairs])]
+
+    def _drawn(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
         """More than is asked for: shares that are powers of two, so that each chunk is opened once."""
-        shares = tuple(_wider(share) for share in (by_row, *by_key))
+        shares = tuple(1.0 if some.is_small else _wider(share) for share in (by_row, *by_key))
         if by_key and all(share == 1.0 for share in shares):
-            whole = self._drawn(lane, ref, 1.0, ())
-            return replace(whole, row_hashes=self._of_a_key(whole.row_hashes, lane))
-        at = (ref.name, self._text, len(shares))
-        known = self.memory.drawn.get(at)
+            whole = self._drawn(some, 1.0, ())
+            return replace(whole, row_hashes=self._of_a_key(whole.row_hashes, some.lane))
+        at = (some.names, self._text, len(shares))
+        known = self.memory.find(at)
         if known is None or any(had < share for had, share in zip(known[0], shares, strict=True)):
-            known = shares, self._read(lane, ref, shares[0], shares[1:])
-            self.memory.drawn[at] = known
+            known = shares, self._read(some, shares[0], shares[1:])
+            self.memory.keep(at, known)
         return known[1]
 
     @cached_property
     def _text(self) -> str:
         return repr((self.alias, self.seed, self.own_rows, [(k, e.text()) for k, e in self.keys.items()], self.columns))
 
-    def _read(self, lane: str, ref: ChunkRef, by_row: float, by_key: tuple[float, ...]) -> Drawn:
-        """The rows of a chunk: what decides is hashed of all of them, the rest is read of those that are kept."""
-        batch = self.store.get(ref)
-        numbers = RowRun(ref.first, batch).numbers
-        row_hashes = hashes(numbers, salt(self.seed, "row", self.alias, lane))
-        row_hashes = self._of_a_key(row_hashes, lane) if by_key else row_hashes
+    @cached_property
+    def _read_columns(self) -> list[str]:
+        """What is read of a chunk, in order of name: other columns, however wide, are left where they are."""
+        times = {clock_column(clock) for clock in self.spec.clocks}
+        keys = {column.name for member in self.keys.values() for column in member.columns()}
+        return sorted({*times, *keys, *self.columns, *(() if self.spec.lineage is None else (LINEAGE,))})
+
+    def _read(self, some: Neighbours, by_row: float, by_key: tuple[float, ...]) -> Drawn:
+        """The rows of chunks: what decides is hashed of all of them, the rest is read of those that are kept."""
+        runs = [RowRun(ref.first, self.store.get(ref)) for ref in some.chunks]
+        batch = united([self._narrow(run.batch) for run in runs], self._read_columns)
+        numbers = runs[0].numbers if len(runs) == 1 else np.concatenate([run.numbers for run in runs])
+        row_hashes = hashes(numbers, salt(self.seed, "row", self.alias, some.lane))
+        row_hashes = self._of_a_key(row_hashes, some.lane) if by_key else row_hashes
         mask = below(row_hashes, by_row)
         if by_key:
             keys = [self._key(name, member, batch, numbers) for name, member in self.keys.items()]
-            mask &= _under([found for _, _, found in keys], by_key, batch.num_rows)
+            mask &= _under([found for _, _, found in keys], by_key, len(numbers))
         if self.own_rows is not None:
             mask &= (np.asarray(batch.column(LINEAGE).to_numpy(zero_copy_only=True)) & self.own_rows.mask) != 0
         at = np.flatnonzero(mask)
-        few = batch if len(at) == batch.num_rows else batch.take(pa.array(at))
+        few = batch if len(at) == len(numbers) else batch.take(pa.array(at))
         if by_key:
             keys = [(codes[at], valid[at], found[at]) for codes, valid, found in keys]
         else:
@@ -143,6 +197,10 @@ class Living:
             times.valid_to,
             {name: read(Column(pa.null(), self.alias, name)) for name in self.columns},
         )
+
+    def _narrow(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns that are read, where a chunk has them all."""
+        return batch.select(self._read_columns) if set(batch.schema.names).issuperset(self._read_columns) else batch
 
     def _of_a_key(self, row_hashes: Hashes, lane: str) -> Hashes:
         """What decides which rows of a key are kept: independent of what decides which are in the uniform sample."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isqrt
 
 import numpy as np
@@ -17,7 +17,7 @@ from midstream.optimizer.samples.living import Living, OwnRows
 from midstream.optimizer.samples.samples import Samples
 from midstream.optimizer.samples.strata import Strata
 from midstream.optimizer.samples.stratify import stratified
-from midstream.plan.key_classes import key_classes
+from midstream.plan.key_classes import KeyClass, key_classes
 from midstream.plan.signature import relabel_query
 from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.specs import RowsSpec
@@ -49,8 +49,10 @@ def samples_of(
     memory = ChunkSamples() if memory is None else memory
     back = {label: alias for alias, label in observed.labels.items()}
     query = relabel_query(observed.query, back)
+    classes, bounds = key_classes(query), _bounds(manifest, observed)
     livings = {
-        alias: _living(manifest, observed, query, alias, store, seed, memory) for alias in sorted(observed.labels)
+        alias: _living(manifest, observed, query, alias, classes, bounds, store, seed, memory)
+        for alias in sorted(observed.labels)
     }
     drawn = stratified(livings, {alias: _budget(query, alias, budget) for alias in livings})
     return Samples(query, drawn, _are_windows_needed(drawn), seed)
@@ -61,13 +63,15 @@ def _living(
     observed: Observed,
     query: Query,
     alias: str,
+    classes: Sequence[KeyClass],
+    bounds: Mapping[Clock, int],
     store: ChunkStore,
     seed: int,
     memory: ChunkSamples,
 ) -> Living:
     spec = observed.rows[observed.labels[alias]]
     keys: dict[str, Expression] = {}
-    for one in key_classes(query):
+    for one in classes:
         for member in one.within({alias})[:1]:
             keys[one.text()] = member
     read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
@@ -80,7 +84,7 @@ def _living(
         listings,
         keys,
         tuple(columns),
-        _bounds(manifest, observed),
+        bounds,
         _own_rows(manifest, observed, spec, observed.labels[alias]),
         store,
         seed,

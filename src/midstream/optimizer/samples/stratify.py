@@ -44,12 +44,12 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
         shares[alias] = min(most / max(living.listed, 1), 1.0)
     uniform = {alias: living.rows(shares[alias]) for alias, living in livings.items()}
     classes = sorted({name for living in livings.values() for name in living.keys})
-    first = {a: rows.take(below(rows.row_hashes, FIRST * shares[a])) for a, rows in uniform.items()}
-    frequent = {name: _frequent(name, livings, first) for name in classes}
-    rare = {a: _everywhere(_rare(livings[a], rows, frequent), len(rows)) for a, rows in uniform.items()}
+    first = {a: below(rows.row_hashes, FIRST * shares[a]) for a, rows in uniform.items()}
+    frequent = {name: _frequent(name, livings, uniform, first) for name in classes}
+    rare = {alias: _rare(livings[alias], rows, frequent) for alias, rows in uniform.items()}
     left, room, per_key = {}, {}, {}
     for alias in livings:
-        is_rare = rare[alias]
+        is_rare = _everywhere(rare[alias], len(uniform[alias]))
         left[alias] = float(is_rare.sum()) / shares[alias]
         room[alias] = budget[alias] - float((~is_rare).sum())
         per_key[alias] = max(_per_key(uniform[alias], is_rare, left[alias]), min(room[alias] / max(left[alias], 1), 1))
@@ -57,10 +57,11 @@ def stratified(livings: Mapping[str, Living], budget: Mapping[str, int]) -> Stra
     thresholds = _thresholds({alias: tuple(livings[alias].keys) for alias in expected}, expected, room)
     if all(share == 1.0 for share in (*thresholds.values(), *per_key.values())):
         frequent = {name: found[:0] for name, found in frequent.items()}
+        rare = {alias: _rare(livings[alias], rows, frequent) for alias, rows in uniform.items()}
     drawn = {}
     for alias, living in livings.items():
         both = shares[alias], per_key[alias]
-        drawn[alias] = _kept(living, uniform[alias], both, frequent, thresholds)
+        drawn[alias] = _kept(living, uniform[alias], rare[alias], first[alias], both, frequent, thresholds)
     alive = {alias: _alive(len(rows), shares[alias]) for alias, rows in uniform.items()}
     return _coded(livings, drawn, frequent, thresholds, alive)
 
@@ -113,13 +114,16 @@ def _per_key(uniform: Drawn, is_rare: Mask, rows: float) -> float:
     return min(ENOUGH * most / rows, 1.0) if rows and most else 1.0
 
 
-def _frequent(name: str, livings: Mapping[str, Living], first: Mapping[str, Drawn]) -> Words:
-    """The keys of a class that some stream has often, ascending."""
+def _frequent(
+    name: str, livings: Mapping[str, Living], uniform: Mapping[str, Drawn], first: Mapping[str, Mask]
+) -> Words:
+    """The keys of a class that some stream has often, ascending; the first rows of its uniform sample say which."""
     found = [np.zeros(0, np.int64)]
     for alias, living in livings.items():
         if name in living.keys:
             at = list(living.keys).index(name)
-            codes, counts = np.unique(first[alias].codes[at][first[alias].valid[at]], return_counts=True)
+            rows = uniform[alias]
+            codes, counts = np.unique(rows.codes[at][first[alias] & rows.valid[at]], return_counts=True)
             found.append(codes[counts >= FREQUENT])
     return np.unique(np.concatenate(found))
 
@@ -151,12 +155,15 @@ def _among(codes: Words, ascending: Words) -> Mask:
 def _kept(
     living: Living,
     uniform: Drawn,
+    rare: Sequence[Mask],
+    first: Mask,
     shares: tuple[float, float],
     frequent: Mapping[str, Words],
     thresholds: Mapping[str, float],
 ) -> tuple[Drawn, Numbers]:
     """Rows of rare keys by their keys, rows with a frequent key by chance; for how many rows each stands.
 
+    `rare` says in which class the keys of the uniform sample are rare, `first` which rows have said what is frequent;
     `shares` are those of the uniform sample and of the rows of a rare key.
     """
     share, per_key = shares
@@ -164,14 +171,12 @@ def _kept(
         return uniform, np.full(len(uniform), 1 / share)
     by_key = living.keyed([thresholds[name] for name in living.keys], per_key)
     by_key = by_key.take(_everywhere(_rare(living, by_key, frequent), len(by_key)))
-    rare = _rare(living, uniform, frequent)
     mask = ~_everywhere(rare, len(uniform))
     for name, here, found in zip(living.keys, rare, uniform.key_hashes, strict=True):
         mask &= ~here | below(found, thresholds[name])
     by_row = uniform.take(mask)
     # What chose the keys is known for certain; the rest stands for the rows that were not looked at by then.
-    first = below(by_row.row_hashes, FIRST * share)
-    by_chance = np.where(first, 1.0, (1 - FIRST * share) / (share - FIRST * share))
+    by_chance = np.where(first[mask], 1.0, (1 - FIRST * share) / (share - FIRST * share))
     weights = np.concatenate([np.full(len(by_key), 1 / per_key), by_chance])
     return together([by_key, by_row]), weights
 

@@ -71,8 +71,8 @@ def ranked(
     kept: frozenset[Sources] = frozenset(),
 ) -> tuple[Ranked, ...]:
     """These plans, sorted by value, the first `count` of them and the current one: where plans are given (`allow`)."""
-    sizes = Sizes.of(estimate)
-    found = [(cost.of(plan, sizes, kept), plan) for plan in plans]
+    weighing = cost.weighing(estimate, kept)
+    found = [(weighing.of(plan), plan) for plan in plans]
     found.sort(key=lambda pair: (pair[0].value, pair[1] != current, pair[1].notation()))
     chosen = found[:count]
     if current is not None and all(plan != current for _, plan in chosen):

@@ -49,6 +49,8 @@ class _Forest:
     _found: dict[int, list[tuple[float, Plan]]] = field(default_factory=dict)
     _open: dict[int, list[_Candidate]] = field(default_factory=dict)
     _met: dict[int, set[tuple[int, int, int]]] = field(default_factory=dict)
+    _join_of: dict[int, dict[int, float]] = field(default_factory=dict)
+    """What the join of each split costs, by its left side, of the sets that were begun."""
 
     def __post_init__(self) -> None:
         subsets = self.subsets
@@ -114,19 +116,22 @@ class _Forest:
         return found[place] if place < len(found) else None
 
     def _begin(self, mask: int) -> None:
-        left, right = self.subsets.splits(np.array([mask], np.int64))
-        values = self._values(left, right)[0]
-        candidates = [_Candidate(float(values[i]), int(left[0][i]), 0, 0) for i in np.flatnonzero(np.isfinite(values))]
+        lefts, rights = self.subsets.splits(np.array([mask], np.int64))
+        possible = self.subsets.joinable[lefts[0]] & self.subsets.joinable[rights[0]]
+        left, right = lefts[0][possible], rights[0][possible]
+        joins = self._joining(left, right)
+        values = self._best[left] + self._best[right] + joins
+        candidates = [_Candidate(float(values[i]), int(left[i]), 0, 0) for i in np.flatnonzero(np.isfinite(values))]
         heapq.heapify(candidates)
         self._found[mask], self._open[mask] = [], candidates
         self._met[mask] = {(candidate.left, 0, 0) for candidate in candidates}
+        self._join_of[mask] = dict(zip(left.tolist(), joins.tolist(), strict=True))
 
     def _offer(self, mask: int, left: int, place_left: int, place_right: int) -> None:
         if (left, place_left, place_right) in self._met[mask]:
             return
         self._met[mask].add((left, place_left, place_right))
-        right = mask ^ left
-        one, other = self._tree(left, place_left), self._tree(right, place_right)
+        one, other = self._tree(left, place_left), self._tree(mask ^ left, place_right)
         if one is not None and other is not None:
-            join = float(self._joining(np.array([left]), np.array([right]))[0])
-            heapq.heappush(self._open[mask], _Candidate(one[0] + other[0] + join, left, place_left, place_right))
+            value = one[0] + other[0] + self._join_of[mask][left]
+            heapq.heappush(self._open[mask], _Candidate(value, left, place_left, place_right))

@@ -11,6 +11,8 @@ from midstream.plan.tree import MultiJoin
 NONE = -1
 """In place of the source that is probed next, as long as none was found."""
 
+LARGEST = float(np.finfo(np.float64).max)
+
 
 def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
     """For each source the cheapest order to probe the others in, without needless cross products.
@@ -18,26 +20,29 @@ def cheapest_orders(subsets: Subsets, cost: CostModel) -> MultiJoin:
     What a hop costs depends on the sets before and after it, and on the input only by a factor: the share of its rows
     that is new. So one pass over the sets, from the whole down, finds the orders of all inputs at once.
     """
-    masks = np.arange(subsets.full + 1)
+    masks, each = np.arange(subsets.full + 1), 1 << np.arange(subsets.count)
     left: Numbers = np.full(subsets.full + 1, np.inf)
     following: Masks = np.full(subsets.full + 1, NONE, np.int64)
     left[subsets.full] = 0.0
     for size in range(subsets.count - 1, 0, -1):
-        for i in range(subsets.count):
-            here = masks[(subsets.members == size) & subsets.joinable & (masks >> i & 1 == 0)]
-            here = here[subsets.joinable[here | 1 << i]]
-            values = _hops(subsets, cost, here, 1 << i) + left[here | 1 << i]
-            # Where a cost is beyond all numbers any order is as good, but there must be one.
-            better = (values < left[here]) | (following[here] == NONE)
-            left[here[better]] = values[better]
-            following[here[better]] = i
+        here = masks[(subsets.members == size) & subsets.joinable]
+        possible = (here[:, None] & each == 0) & subsets.joinable[here[:, None] | each]
+        row, probed = np.nonzero(possible)
+        values: Numbers = np.full(possible.shape, np.inf)
+        hops = _hops(subsets, cost, here[row], each[probed])
+        values[row, probed] = hops + left[here[row] | each[probed]]
+        # Where a cost is beyond all numbers any order is as good, but there must be one.
+        best = np.where(possible, np.fmin(values, LARGEST), np.inf).argmin(axis=1)
+        some = np.flatnonzero(possible.any(axis=1))
+        left[here[some]] = values[some, best[some]]
+        following[here[some]] = best[some]
     return MultiJoin(tuple((alias, _order(subsets, following, i)) for i, alias in enumerate(subsets.aliases)))
 
 
-def _hops(subsets: Subsets, cost: CostModel, here: Masks, probed: int) -> Numbers:
+def _hops(subsets: Subsets, cost: CostModel, here: Masks, probed: Masks) -> Numbers:
     """What a hop costs for each living combination of the input's sources so far, were all of them new."""
     there = here | probed
-    examined = subsets.examined(here, np.full(here.shape, probed))
+    examined = subsets.examined(here, probed)
     value: Numbers = cost.weights.work * cost.units.joining(subsets.rows[here], examined, subsets.rows[there])
     return value
 

@@ -156,6 +156,11 @@ class Reviewing:
 
     def predict(self, plan: str) -> SwitchCost | None:
         """What a move to a plan costs by the strategy that suits it best of those allowed; None if there is none."""
+        if plan not in self._predicted:
+            self._predicted[plan] = self._prediction(plan)
+        return self._predicted[plan]
+
+    def _prediction(self, plan: str) -> SwitchCost | None:
         _, strategies = split_allowed(self.one.settings.allow, self.query)
         start = MigrationStart(self.one.lead, plan, AUTO, {"objective": self.one.settings.objective})
         try:
@@ -163,6 +168,11 @@ class Reviewing:
         except MidstreamError:
             return None
         return self.plans.price(chosen.strategy, Prediction(**predicted))
+
+    @cached_property
+    def _predicted(self) -> dict[str, SwitchCost | None]:
+        # A policy asks for it before it decides, and what it has decided needs it again.
+        return {}
 
 
 def shown(weighed: WeighedPlan, running: WeighedPlan, why: str) -> Mapping[str, object]:

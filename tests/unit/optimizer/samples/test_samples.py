@@ -19,7 +19,6 @@ from benchmarks.estimates.truth import Truth
 from midstream.optimizer.bounded import Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
-from midstream.optimizer.samples.drawn import ChunkSamples
 from midstream.optimizer.samples.reading import samples_of
 from midstream.optimizer.samples.samples import Samples
 from midstream.step.program import observed
@@ -52,8 +51,8 @@ def small(seed: int, rows: int = 60) -> dict[str, Any]:
     return found
 
 
-def sampled(job: Standing, budget: int, seed: int = 0, memory: ChunkSamples | None = None) -> Samples:
-    return samples_of(job.manifest, job.observed, job.store, budget, seed, memory)
+def sampled(job: Standing, budget: int, seed: int = 0) -> Samples:
+    return samples_of(job.manifest, job.observed, job.store, budget, seed)
 
 
 def sets_of(names: str) -> list[frozenset[str]]:
@@ -124,30 +123,6 @@ def test_estimates_are_right_on_average(kind: str) -> None:
         found = np.array([sampled(job, 300, seed).rows(subset).value for seed in range(25)])
         error = found.std(ddof=1) / len(found) ** 0.5
         assert abs(found.mean() - truth.size(shape, subset)) <= 3.5 * error
-
-
-def test_a_memory_of_chunks_changes_no_figure() -> None:
-    """Nor does it where it was filled for larger samples, or dropped; the seed does."""
-    shape, data = SHAPES["keys and a band"], streams("zipf 1.1", 2000, 5)
-    job, memory = standing(shape.sql, data, chunk=300), ChunkSamples()
-    whole = frozenset("ABCDEF")
-    alone = sampled(job, 300).rows(whole)
-    for budget in (900, 300, 300):
-        remembered = sampled(job, budget, 0, memory).rows(whole)
-    assert remembered == alone
-    memory.forget_all_but(frozenset())
-    assert memory.drawn == {}
-    assert sampled(job, 300, 0, memory).rows(whole) == alone
-    assert sampled(job, 300, 1, memory).rows(whole) != alone
-
-
-def test_each_chunk_is_opened_once() -> None:
-    shape, data = SHAPES["one key"], streams("uniform", 2000, 5)
-    job, memory = standing(shape.sql, data, chunk=300), ChunkSamples()
-    sampled(job, 300, 0, memory)
-    before = dict(memory.drawn)
-    sampled(job, 290, 0, memory)
-    assert all(memory.drawn[at] is found for at, found in before.items())
 
 
 def living(made: Any, name: str, budget: int = ALL) -> Samples:

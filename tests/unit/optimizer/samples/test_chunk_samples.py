@@ -1,0 +1,86 @@
+"""How chunks are read for samples: small ones together, each once, and what is remembered of them changes no figure."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.estimates.shapes import SHAPES
+from benchmarks.estimates.standing import Standing, standing
+from benchmarks.estimates.streams import streams
+from midstream.model.manifest import ChunkRef
+from midstream.optimizer.samples.drawn import ChunkSamples
+from midstream.optimizer.samples.living import SMALL, neighbours
+from midstream.optimizer.samples.reading import samples_of
+from midstream.optimizer.samples.samples import Samples
+
+EVERY_SET = [frozenset(names) for names in ("A", "B", "C", "AB", "AC", "BC", "ABC", "ABCDEF")]
+
+
+def sampled(job: Standing, budget: int, seed: int = 0, memory: ChunkSamples | None = None) -> Samples:
+    return samples_of(job.manifest, job.observed, job.store, budget, seed, memory)
+
+
+def job(shape: str, kind: str) -> Standing:
+    """2,000 rows of each stream in chunks of 300."""
+    return standing(SHAPES[shape].sql, streams(kind, 2000, 5), chunk=300)
+
+
+def read_together_up_to(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("midstream.optimizer.samples.living.SMALL", rows)
+
+
+@pytest.fixture(params=[0, SMALL], ids=["chunk by chunk", "together"])
+def _read_together(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    read_together_up_to(request.param, monkeypatch)
+
+
+@pytest.mark.parametrize("shape", ["one key", "keys and a band"])
+def test_whether_chunks_are_read_together_changes_no_figure(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, found = job(shape, "zipf 1.1"), []
+    for rows in (0, 700, 1_000_000):
+        read_together_up_to(rows, monkeypatch)
+        samples = sampled(made, 300)
+        found.append([samples.rows(subset) for subset in EVERY_SET])
+    assert found[0] == found[1] == found[2]
+
+
+def test_small_chunks_that_follow_one_another_are_read_together() -> None:
+    sizes = [17_000, 10_000, 6_000, 500, SMALL, 1, 0]
+    found = neighbours("lane", [ChunkRef(f"c{at}", rows, rows, 0) for at, rows in enumerate(sizes)])
+    assert [one.names for one in found] == [("c0",), ("c1", "c2"), ("c3",), ("c4",), ("c5", "c6")]
+    assert [one.is_small for one in found] == [False, True, True, True, True]
+
+
+@pytest.mark.usefixtures("_read_together")
+def test_a_memory_of_chunks_changes_no_figure() -> None:
+    """Nor does it where it was filled for larger samples, has room for little, or was dropped; the seed does."""
+    made, memory, whole = job("keys and a band", "zipf 1.1"), ChunkSamples(), frozenset("ABCDEF")
+    alone = sampled(made, 300).rows(whole)
+    for budget in (900, 300, 300):
+        remembered = sampled(made, budget, 0, memory).rows(whole)
+    assert remembered == alone
+    memory.forget_all_but(frozenset())
+    assert memory.drawn == {}
+    assert sampled(made, 300, 0, memory).rows(whole) == alone
+    assert sampled(made, 300, 0, ChunkSamples(most=2_500)).rows(whole) == alone
+    assert sampled(made, 300, 1, memory).rows(whole) != alone
+
+
+@pytest.mark.usefixtures("_read_together")
+def test_each_chunk_is_opened_once() -> None:
+    made, memory = job("one key", "uniform"), ChunkSamples()
+    sampled(made, 300, 0, memory)
+    before = dict(memory.drawn)
+    sampled(made, 290, 0, memory)
+    assert before and all(memory.drawn[at] is found for at, found in before.items())
+
+
+def test_no_more_rows_are_remembered_than_there_is_room_for() -> None:
+    """What was not looked at for longest goes first."""
+    made, memory = job("one key", "uniform"), ChunkSamples(most=5_000)
+    sampled(made, 300, 0, memory)
+    assert 3_000 < sum(len(drawn) for _, drawn in memory.drawn.values()) <= 5_000
+    first = next(iter(memory.drawn))
+    assert memory.find(first) is not None and next(iter(memory.drawn)) != first
+    memory.forget_all_but(frozenset(first[0]))
+    assert list(memory.drawn) == [first]
