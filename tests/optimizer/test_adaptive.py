@@ -36,6 +36,8 @@ class Course:
     window: float = 5.0
     refused: frozenset[str] = frozenset()
     unsure: frozenset[str] = frozenset()
+    step_length: float = 1.0
+    elapsed: float = 1.0
 
     def run(self, reviews: int, **options: float) -> Course:
         memory: object = {}
@@ -58,9 +60,9 @@ class Course:
             sure_gain=lambda plan: 0.0 if plan in self.unsure else now.low - weighed[plan].high,
             predict=lambda plan: None if plan in self.refused else SwitchCost("moving_state", self.price),
             time=number * SECOND,
-            elapsed=1.0,
+            elapsed=self.elapsed,
             window=self.window,
-            statistics=Statistics({}),
+            statistics=Statistics({}, step=self.step_length),
             options=options,
             memory=memory,  # type: ignore[arg-type]
         )
@@ -90,9 +92,29 @@ def test_it_moves_once_the_sign_has_held() -> None:
     assert (course.switches, course.running) == (1, "B")
 
 
-def test_noise_moves_nothing_in_5000_reviews() -> None:
+def test_a_switch_that_the_next_step_pays_twice_waits_for_no_second_review() -> None:
+    """A gain of 42.5 is sure; 20 is what a switch costs then, and 22 is too much of it."""
+    for price, at_once in ((20.0, 1), (22.0, 0)):
+        assert Course(lambda n: (100.0, 50.0), price=price).run(1).switches == at_once
+    assert Course(lambda n: (100.0, 50.0), price=20.0, step_length=0.9).run(1).switches == 0
+    assert Course(lambda n: (100.0, 50.0), price=20.0).run(1, at_once=3).switches == 0
+
+
+def test_where_a_switch_has_not_paid_reviews_must_agree_however_cheap_the_next_one_is() -> None:
+    """It moves at once, in vain, and back at once; that has raised the bar, so that four reviews must agree."""
+    course = Course(lambda n: (100.0, 40.0) if n == 0 or n > 3 else (40.0, 100.0), price=1.0)
+    memory: object = {}
+    running = ""
+    for number in range(9):
+        memory = course.step(number, memory)
+        running += course.running
+    assert running == "BAAAAAABB"
+
+
+@pytest.mark.parametrize("price", [PRICE, 1.0])
+def test_noise_moves_nothing_in_5000_reviews(price: float) -> None:
     noise = np.random.default_rng(1).normal(1.0, 0.02, (5000, 3))
-    course = Course(lambda n: tuple(100 * noise[n])).run(5000)
+    course = Course(lambda n: tuple(100 * noise[n]), price=price).run(5000)
     assert course.switches == 0
 
 
@@ -105,23 +127,27 @@ def test_a_gain_that_does_not_last_pays_no_dear_move() -> None:
     assert Course(lambda n: (100.0, 50.0), price=1e6).run(200).switches == 0
 
 
+@pytest.mark.parametrize("price", [PRICE, 2.0])
 @pytest.mark.parametrize("window", [5.0, 0.4])
 @pytest.mark.parametrize("period", [1, 2, 3, 4, 5, 7, 10, 14, 20, 40, 100])
-def test_a_stream_that_flaps_costs_no_more_than_the_best_fixed_plan_by_much(period: int, window: float) -> None:
-    """Whatever the pace, also the one that turns as soon as the policy has moved."""
+def test_a_stream_that_flaps_costs_no_more_than_the_best_fixed_plan_by_much(
+    period: int, window: float, price: float
+) -> None:
+    """Whatever the pace, also the one that turns as soon as the policy has moved, be it after one review or two."""
 
     def flaps(n: int) -> tuple[float, float]:
         return (100.0, 40.0) if n // period % 2 else (40.0, 100.0)
 
-    course = Course(flaps, window=window).run(3000)
+    course = Course(flaps, window=window, price=price).run(3000)
     assert course.cost <= 1.3 * course.best_fixed(3000)
 
 
+@pytest.mark.parametrize("price", [PRICE, 2.0])
 @pytest.mark.parametrize("window", [5.0, 0.4])
-def test_an_adversary_that_sees_the_policy_gains_little(window: float) -> None:
+def test_an_adversary_that_sees_the_policy_gains_little(window: float, price: float) -> None:
     """Whatever runs is dear from then on, the other plan cheap: nothing deterministic does better by much."""
     seen: list[tuple[float, float]] = []
-    course = Course(lambda n: seen[n], window=window)
+    course = Course(lambda n: seen[n], window=window, price=price)
     memory: object = {}
     for number in range(2000):
         seen.append((100.0, 60.0) if course.running == "A" else (60.0, 100.0))
@@ -154,6 +180,18 @@ def test_what_paid_raises_no_bar_however_late_the_next_review_comes(window: floa
     assert course.decision is not None and course.switches == 1
     ledger = decode(Ledger, dict(course.decision.memory))
     assert (ledger.bars, ledger.switch) == ((), None)
+
+
+def test_a_switch_that_has_paid_is_judged_when_its_rest_is_over_and_one_that_has_not_yet_gets_more_time() -> None:
+    """Two windows of a second: a review amid the switch, and the next one when it has rested for so long."""
+    for price, judged in ((30.0, True), (150.0, False)):
+        course = Course(lambda n: (100.0, 50.0), window=1.0, price=price)
+        memory = course.step(1, course.step(0, {}, patience=100), patience=100)
+        assert course.running == "B"
+        course.elapsed = 2.0
+        memory = course.step(3, memory, patience=100)
+        ledger = decode(Ledger, dict(memory))  # type: ignore[call-overload]
+        assert (ledger.switch is None) is judged and ledger.bars == ()
 
 
 def test_where_the_cheapest_plan_cannot_be_carried_or_is_not_sure_the_next_one_is_taken() -> None:

@@ -2,9 +2,10 @@
 
 OM (002 §4.2) switches whenever the figures enter another region, as if that were free. Here the gain over the time for
 which it is expected to last, less what the figures may be wrong by, must exceed the predicted cost of the migration,
-and the sign must have held for several reviews. What a switch really brought is kept in a balance; one that did not pay
-raises the bar for that pair of plans. So on a stream that flaps the number of switches between two plans grows with the
-logarithm of time only, and with it what can be lost against the best fixed plan.
+and the sign must have held for several reviews, unless the next step alone pays for the switch there and back. What a
+switch really brought is kept in a balance; one that did not pay raises the bar for that pair of plans. So on a stream
+that flaps the number of switches between two plans grows with the logarithm of time only, and with it what can be lost
+against the best fixed plan.
 """
 
 from __future__ import annotations
@@ -23,7 +24,11 @@ from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCo
 SECOND = 1_000_000
 
 REVIEWS = 2
-"""So many reviews in a row must find the running plan beaten."""
+"""So many reviews in a row must find the running plan beaten, unless a switch pays at once."""
+
+AT_ONCE = 2.0
+"""A switch pays at once if it surely saves so many times its price within a single step: to wait would cost more than
+to be wrong, there and back."""
 
 MARGIN = 0.05
 """A plan that saves a smaller share than this is as good as the running one."""
@@ -107,7 +112,7 @@ class Adaptive(Policy):
     """Switches when the gain surely exceeds the cost of the migration; takes back what did not pay."""
 
     name = "adaptive"
-    options = {"reviews": REVIEWS, "margin": MARGIN, "patience": PATIENCE}  # noqa: RUF012
+    options = {"reviews": REVIEWS, "margin": MARGIN, "patience": PATIENCE, "at_once": AT_ONCE}  # noqa: RUF012
 
     @override
     def decide(self, review: Review) -> Decision:
@@ -123,18 +128,18 @@ class Adaptive(Policy):
             rest = None if ledger.switch is None else self._probation(review, ledger.switch)
             return Decision(None, reason, encode(replace(ledger, beaten=0)), settled=True, rest=rest)
         ledger = replace(ledger, beaten=ledger.beaten + 1)
-        if reason := self._too_early(review, ledger, first[0]):
-            # Where moves between these plans have not paid, the reviews that must agree may take their time.
-            urgent = ledger.bar(review.running.plan, first[0].plan) <= 1.0
-            return Decision(None, reason, encode(ledger), urgent)
         carried = ((*one, price) for one in chain([first], better) if (price := review.predict(one[0].plan)))
         best, gain, price = next(carried, (*first, None))
+        if reason := self._too_early(review, ledger, best, gain, price):
+            # Where moves between these plans have not paid, the reviews that must agree may take their time.
+            urgent = ledger.bar(review.running.plan, best.plan) <= 1.0
+            return Decision(None, reason, encode(ledger), urgent)
         if price is None:
             return Decision(None, f"no strategy that is allowed carries it to {best.plan}", encode(ledger))
-        if reason := self._too_early(review, ledger, best) or self._too_dear(review, ledger, best, gain, price):
+        if reason := self._too_dear(review, ledger, best, gain, price):
             return Decision(None, reason, encode(ledger))
         decided = replace(ledger, decided=best.plan, price=price.work, gain=gain)
-        why, rest = self._why(review, ledger, best, gain, price), PROBATION * review.window
+        why, rest = self._why(review, ledger, best, gain, price), PROBATION * review.window - _slack(review)
         return Decision(best.plan, why, encode(decided), settled=True, rest=rest)
 
     def _better(self, review: Review) -> Iterator[tuple[WeighedPlan, float]]:
@@ -167,11 +172,14 @@ class Adaptive(Policy):
         return replace(ledger, plan=plan)
 
     def _settled(self, review: Review, ledger: Ledger) -> Ledger:
-        """The ledger with a switch judged whose probation is over."""
+        """The ledger with a switch judged whose probation is over; one that has paid, after its rest, if not later."""
         switch = ledger.switch
-        # The last rows of two steps are never quite as far apart as the steps.
-        over = switch is not None and switch.seconds > 0 and self._probation(review, switch) <= review.window / 10
-        return self._judged(ledger) if over else ledger
+        if switch is None or not switch.seconds:
+            return ledger
+        rest, waited = PROBATION * review.window, (review.time - switch.time) / SECOND
+        in_time = waited >= rest - _slack(review) and review.elapsed <= rest + _slack(review)
+        over = self._probation(review, switch) <= _slack(review)
+        return self._judged(ledger) if over or (in_time and switch.balance >= 0) else ledger
 
     @staticmethod
     def _probation(review: Review, switch: SwitchMade) -> float:
@@ -211,9 +219,14 @@ class Adaptive(Policy):
         known = ledger.lifetime or self.option(review, "patience") * max(review.window, review.elapsed)
         return max(known, lived)
 
-    def _too_early(self, review: Review, ledger: Ledger, best: WeighedPlan) -> str:
-        needed = ceil(self.option(review, "reviews") * ledger.bar(review.running.plan, best.plan))
-        if ledger.beaten >= needed:
+    def _too_early(
+        self, review: Review, ledger: Ledger, best: WeighedPlan, gain: float, price: SwitchCost | None
+    ) -> str:
+        bar = ledger.bar(review.running.plan, best.plan)
+        needed = ceil(self.option(review, "reviews") * bar)
+        step = review.statistics.step
+        at_once = price is not None and gain * step > self.option(review, "at_once") * price.work
+        if ledger.beaten >= needed or (at_once and bar <= 1.0):
             return ""
         return f"{best.plan} saves {_share(review.running, best):.0%}, at {ledger.beaten} reviews of {needed} in a row"
 
@@ -240,6 +253,11 @@ class Adaptive(Policy):
             f"saves {_share(review.running, best):.0%}, surely {_amount(review, gain * horizon)} in the next "
             f"{rough_span_text(horizon)}, for {_amount(review, price.work)} by {price.strategy}"
         )
+
+
+def _slack(review: Review) -> float:
+    """Seconds by which a review may come too soon: the last rows of two steps are never quite as far apart as those."""
+    return review.window / 10
 
 
 def _share(running: WeighedPlan, best: WeighedPlan) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.optimization import Optimization, Proposal
 from midstream.optimizer.policies.base import Decision, SwitchCost
 from midstream.runtime import checks
@@ -17,7 +17,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
 from midstream.step.reviewing.affordable import saved_after, work
-from midstream.step.reviewing.glance import glance, seen_anew, seen_at
+from midstream.step.reviewing.glance import glance, is_new, seen_anew, seen_at
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
@@ -90,6 +90,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     decision = _unless_rejected(one, decision, reviewing)
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
+    saved = saved_after(draft.manifest, one, reviewing.price, worthwhile=decided == "switch")
+    again = decided == "stay" and decision.settled and saved > 0 and _is_changing(one.kept, entry, reviewing.now)
     kept = replace(
         one.kept,
         reviewed=reviewing.now,
@@ -97,9 +99,9 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         plan=entry.plan,
         comparisons=entry.counters.comparisons,
         work=work(draft.manifest, one),
-        price=0.0 if decision.urgent else reviewing.price,
-        saved=saved_after(draft.manifest, one, reviewing.price, worthwhile=decided == "switch"),
-        settled=decision.settled and decided in ("stay", "switch"),
+        price=0.0 if decision.urgent or again else reviewing.price,
+        saved=saved,
+        settled=decision.settled and decided in ("stay", "switch") and not again,
         settled_until=None if decision.rest is None else reviewing.now + round(decision.rest * SECOND),
         policy=one.settings.policy,
         memory=dict(decision.memory),
@@ -114,6 +116,12 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
+
+
+def _is_changing(kept: Optimization, entry: QueryEntry, now: int) -> bool:
+    """Whether a plan is reviewed because its streams have moved, and not because its rest is over."""
+    rested = kept.settled_until is not None and now >= kept.settled_until
+    return not rested and is_new(kept, entry.counters, now)
 
 
 def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:

@@ -55,6 +55,15 @@ def seen_anew(kept: Optimization) -> Optimization:
     return replace(kept, seen=None, paces=())
 
 
+def is_new(kept: Optimization, counted: Counters, now: int) -> bool:
+    """Whether the pace since the last look differs from all at which the plan was found to be the right one.
+
+    As long as rows of before are alive, a review tells but half of what has changed: the next look is one, too.
+    """
+    pace = _pace(kept, counted, now)
+    return pace is not None and _is_new(kept, pace, now)
+
+
 def has_moved(before: Pace, pace: Pace, seconds: float) -> bool:
     """Whether what was counted in so many seconds differs by more than the threshold and chance.
 
@@ -79,11 +88,14 @@ def _after(manifest: Manifest, one: PlanGroup, now: int) -> Optimization:
     pace = _pace(kept, entry.counters, now)
     if pace is None:
         return replace(kept, seen=now, counted=entry.counters)
-    seconds = (now - (kept.seen or 0)) / SECOND
-    moved = bool(kept.paces) and all(has_moved(known, pace, seconds) for known in kept.paces)
-    if moved and is_saved_for(manifest, one):
+    if _is_new(kept, pace, now) and is_saved_for(manifest, one):
         return replace(kept, settled=False, price=0.0)
     return replace(kept, seen=now, counted=entry.counters, paces=kept.paces or (pace,))
+
+
+def _is_new(kept: Optimization, pace: Pace, now: int) -> bool:
+    seconds = (now - (kept.seen or 0)) / SECOND
+    return bool(kept.paces) and all(has_moved(known, pace, seconds) for known in kept.paces)
 
 
 def _known(kept: Optimization, pace: Pace | None) -> tuple[Pace, ...]:
