@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -123,6 +124,26 @@ def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: st
         axes.set_axis_off()
     for axes in grid[-1]:
         axes.set_xlabel(RATE, fontsize="x-small")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize="x-small")
+    legend_below(canvas, grid[0][0])
     canvas.supylabel(drawn, fontsize="x-small")
+
+
+def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> Iterator[tuple[str, str, Axes]]:
+    """A row of panels for each of `drawn`, over `x`; each with its name and its panel's, for what is to be added."""
+    names, panels = list(drawn), cases(data, PANEL)
+    grid = canvas.subplots(len(names), len(panels), sharex=True, squeeze=False)
+    for axes, (y, panel) in zip(grid.flat, product(names, panels), strict=True):
+        lines(axes, data.filter(pa.array([found == panel for found in data[PANEL].to_pylist()])), x, y)
+        axes.get_legend().remove()
+        axes.tick_params(labelsize="x-small")
+        axes.set_xlabel(x if y == names[-1] else "", fontsize="x-small")
+        axes.set_ylabel(y if panel == panels[0] else "", fontsize="x-small")
+        axes.set_title(panel if y == names[0] else "", fontsize="small")
+        yield y, panel, axes
+    legend_below(canvas, grid[0][0])
+
+
+def legend_below(canvas: Canvas, axes: Axes, columns: int = 4) -> None:
+    """One legend for all panels, that of these axes, below them."""
+    handles, labels = axes.get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="x-small")

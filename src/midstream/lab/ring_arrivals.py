@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+
+Words = npt.NDArray[np.int64]
 
 Row = tuple[int, int]
 """A row: its stream, and its number in the stream."""
@@ -26,10 +29,41 @@ class RingArrivals:
     @staticmethod
     def drawn(ways: int, rate: float, selectivity: float, seconds: float, seed: int) -> RingArrivals:
         """Poisson arrivals, so many a second in each stream, and predicates that hold with this probability."""
+        return RingArrivals.paced(ways, [(rate, seconds)], selectivity, seed)
+
+    @staticmethod
+    def paced(ways: int, paces: Sequence[tuple[float, float]], selectivity: float, seed: int) -> RingArrivals:
+        """The same with a rate that changes: so many a second in each stream, for so many seconds, one after another.
+
+        >>> found = RingArrivals.paced(2, [(10, 1.0), (100, 1.0)], 0.5, seed=1)
+        >>> [int((times < 1).sum()) < 30 < int((times > 1).sum()) for times in found.times]
+        [True, True]
+        """
         rng = np.random.default_rng(seed)
-        times = tuple(np.sort(rng.uniform(0, seconds, rng.poisson(rate * seconds))) for _ in range(ways))
+        begins = np.cumsum([0.0, *(seconds for _, seconds in paces)])
+        times = tuple(
+            np.concatenate(
+                [
+                    np.sort(rng.uniform(begin, begin + seconds, rng.poisson(rate * seconds)))
+                    for begin, (rate, seconds) in zip(begins, paces, strict=False)
+                ]
+            )
+            for _ in range(ways)
+        )
         sizes = [len(found) for found in times]
         return RingArrivals(times, tuple(rng.random((a, b)) < selectivity for a, b in pairwise(sizes)))
+
+    def later(self, seconds: float) -> RingArrivals:
+        """The same rows, so much later."""
+        return replace(self, times=tuple(times + seconds for times in self.times))
+
+    def processed(self, orders: Sequence[Words]) -> RingArrivals:
+        """The same rows, numbered in each stream as they are processed: the i-th is that of number `orders[...][i]`."""
+        times = tuple(found[order] for found, order in zip(self.times, orders, strict=True))
+        matches = tuple(
+            found[np.ix_(down, across)] for found, (down, across) in zip(self.matches, pairwise(orders), strict=True)
+        )
+        return RingArrivals(times, matches)
 
     @property
     def ways(self) -> int:
@@ -41,7 +75,11 @@ class RingArrivals:
         after = [(other, other - 1) for other in range(stream + 1, self.ways)]
         return after + [(other, other + 1) for other in range(stream - 1, -1, -1)]
 
-    def matching(self, row: Row, stream: int, low: int, high: int) -> npt.NDArray[np.int64]:
+    def orders(self) -> list[list[int]]:
+        """The streams as the rows of each visit them, their own first."""
+        return [[start, *(other for other, _ in self.order(start))] for start in range(self.ways)]
+
+    def matching(self, row: Row, stream: int, low: int, high: int) -> Words:
         """Which rows of a neighbouring stream, by number, match a row."""
         of, number = row
         found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]

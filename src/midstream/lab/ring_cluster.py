@@ -19,7 +19,7 @@ from midstream.ring.cost import RingCosts
 
 
 @dataclass(frozen=True)
-class _Message:
+class Message:
     """What travels: a row that is kept on, a probe (a row or a partial result), or the END of a round."""
 
     kind: str
@@ -30,7 +30,7 @@ class _Message:
 
 
 @dataclass
-class _Node:
+class ClusterNode:
     """A node's slices: of each stream the rows from `low` to `high`; those before `moved` are further on as well."""
 
     low: list[int]
@@ -42,7 +42,7 @@ class _Node:
 
 @dataclass
 class RingCounts:
-    """What a ring did: results with their latencies, and for each row read in the pairs compared and the tuples sent.
+    """What a ring did: results with latencies and nodes, and for each row read in the pairs compared and tuples sent.
 
     `violations` are the moments at which a lemma or a theorem of chapter 12 did not hold, by its name;
     `finished` is when the last node had nothing to do any more.
@@ -50,6 +50,7 @@ class RingCounts:
 
     results: list[tuple[Row, ...]] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
     compared: dict[int, int] = field(default_factory=dict)
     sent: dict[int, int] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
@@ -87,13 +88,8 @@ class RingCluster:
             for number, time in enumerate(times)
             if time >= begin
         )[::-1]
-        self._at: list[_Node] = []
-        for node in range(nodes):
-            age = self.ends[node - 1] if node else 0.0
-            high = [int(np.searchsorted(times, begin - age, "right" if node else "left")) for times in arrivals.times]
-            low = [int(np.searchsorted(times, begin - self.ends[node], "right")) for times in arrivals.times]
-            self._at.append(_Node(low, list(low), high))
-        self._events: list[tuple[float, int, int, _Message]] = []
+        self._at = self._sliced(begin, [int(np.searchsorted(times, begin, "left")) for times in arrivals.times])
+        self._events: list[tuple[float, int, int, Message]] = []
         self._sequence = 0
         self._read: dict[int, tuple[Row, float]] = {}
         self._under_way: dict[int, int] = {}
@@ -117,6 +113,15 @@ class RingCluster:
         self.counts.finished = max(at.free for at in self._at)
         return self.counts
 
+    def _sliced(self, moment: float, come: list[int]) -> list[ClusterNode]:
+        """The slices as the ages of rows say at a moment, where so many rows of each stream have come."""
+        at, high = [], come
+        for end in self.ends:
+            low = [int(np.searchsorted(times, moment - end, "right")) for times in self.arrivals.times]
+            at.append(ClusterNode(low, list(low), high))
+            high = list(low)
+        return at
+
     def _admit(self, now: float) -> None:
         """Read in the next row."""
         if not self._waiting:
@@ -127,20 +132,20 @@ class RingCluster:
         self._read[cycle] = row, begin
         self.counts.compared[cycle] = self.counts.sent[cycle] = self.counts.ends[cycle] = 0
         self._under_way[cycle] = self._last_round[cycle] = 0
-        self._schedule(begin, 0, _Message("probe", cycle, (row,)))
+        self._schedule(begin, 0, Message("probe", cycle, (row,)))
 
-    def _schedule(self, time: float, node: int, message: _Message) -> None:
+    def _schedule(self, time: float, node: int, message: Message) -> None:
         self._under_way[message.cycle] += 1
         heappush(self._events, (time, self._sequence, node, message))
         self._sequence += 1
 
-    def _send(self, node: int, message: _Message) -> None:
+    def _send(self, node: int, message: Message) -> None:
         at = self._at[node]
         at.free += self.costs.send
         self.counts.sent[message.cycle] += 1
         self._schedule(at.free + self.costs.hop, (node + 1) % self.nodes, message)
 
-    def _keep(self, at: _Node, message: _Message) -> None:
+    def _keep(self, at: ClusterNode, message: Message) -> None:
         ((stream, number),) = message.rows
         if at.low[stream] == at.high[stream]:
             at.low[stream] = at.moved[stream] = number
@@ -149,13 +154,13 @@ class RingCluster:
         at.high[stream] = number + 1
         at.free += self.costs.insert
 
-    def _probe(self, node: int, message: _Message) -> None:
+    def _probe(self, node: int, message: Message) -> None:
         """Steps 1 to 3 of Fig. 12.3: insert at the head, purge, propagate, probe."""
         cycle, fresh, at = message.cycle, len(message.rows) == 1, self._at[node]
         row, _ = self._read[cycle]
         if fresh:
             if node == 0:
-                self._keep(at, _Message("row", cycle, (row,)))
+                self._keep(at, Message("row", cycle, (row,)))
             self._purge(node, cycle)
             if node < self.nodes - 1:
                 self._send(node, message)
@@ -168,25 +173,30 @@ class RingCluster:
             if len(rows) == self.arrivals.ways:
                 self.counts.results.append(rows)
                 self.counts.latencies.append(at.free - self._read[cycle][1])
+                self.counts.nodes.append(node)
             else:
-                self._send(node, _Message("partial", cycle, rows, node, len(rows) - 1))
+                self._send(node, Message("partial", cycle, rows, node, len(rows) - 1))
         if fresh and node == 0:
             self._next_round(cycle, 1)
 
-    def _found(self, node: int, message: _Message) -> list[tuple[Row, ...]]:
+    def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
         """Probe the slice of the next stream in the order."""
         at, (row, _) = self._at[node], self._read[message.cycle]
-        stream, by = self.arrivals.order(row[0])[len(message.rows) - 1]
+        stream, _ = self.arrivals.order(row[0])[len(message.rows) - 1]
         low, high = self._slice(node, stream, self.arrivals.times[row[0]][row[1]])
         if low < high and not (at.low[stream] <= low and high <= at.high[stream]):
             self.counts.violations.append("Lemma 7")
         if not self.concurrent and (at.high[stream] - at.low[stream]) != high - low:
             self.counts.violations.append("Lemma 7")
-        self.counts.compared[message.cycle] += high - low
-        at.free += self.costs.join * (high - low)
+        return self._compared(at, message, (low, high))
+
+    def _compared(self, at: ClusterNode, message: Message, span: tuple[int, int]) -> list[tuple[Row, ...]]:
+        """Compare with rows of the next stream, by number, and give the matches."""
+        stream, by = self.arrivals.order(message.rows[0][0])[len(message.rows) - 1]
+        self.counts.compared[message.cycle] += span[1] - span[0]
+        at.free += self.costs.join * (span[1] - span[0])
         decisive = next(found for found in message.rows if found[0] == by)
-        numbers = self.arrivals.matching(decisive, stream, low, high)
-        return [(*message.rows, (stream, int(number))) for number in numbers]
+        return [(*message.rows, (stream, int(number))) for number in self.arrivals.matching(decisive, stream, *span)]
 
     def _slice(self, node: int, stream: int, time: float) -> tuple[int, int]:
         """The rows whose age lies within the node's slice at this time."""
@@ -205,15 +215,20 @@ class RingCluster:
             if stream == row[0]:
                 continue
             outgrown = int(np.searchsorted(times, now - self.ends[node], "right"))
-            for number in range(at.moved[stream], min(outgrown, at.high[stream])):
-                at.free += self.costs.purge
-                at.moved[stream] = number + 1
-                if node < self.nodes - 1:
-                    self._send(node, _Message("row", cycle, ((stream, number),)))
-            if not self.concurrent:
-                at.low[stream] = at.moved[stream]
+            self._move_on(node, cycle, stream, outgrown)
 
-    def _end(self, node: int, message: _Message) -> None:
+    def _move_on(self, node: int, cycle: int, stream: int, outgrown: int) -> None:
+        """Send the rows of a stream before this number to the next node; from the last one they leave the ring."""
+        at = self._at[node]
+        for number in range(at.moved[stream], min(outgrown, at.high[stream])):
+            at.free += self.costs.purge
+            at.moved[stream] = number + 1
+            if node < self.nodes - 1:
+                self._send(node, Message("row", cycle, ((stream, number),)))
+        if not self.concurrent:
+            at.low[stream] = at.moved[stream]
+
+    def _end(self, node: int, message: Message) -> None:
         last = message.round == self.arrivals.ways - 1
         if last and self.concurrent:
             self._expire(node, message.cycle)
@@ -232,7 +247,7 @@ class RingCluster:
 
     def _next_round(self, cycle: int, round_: int) -> None:
         """Send the END behind all that the head has made of a schema; a ring of one node sends it to itself."""
-        self._send(0, _Message("END", cycle, round=round_))
+        self._send(0, Message("END", cycle, round=round_))
 
     def _expire(self, node: int, cycle: int) -> None:
         """Take the marks of a cycle away, and the rows that no other cycle under way still looks for (Fig. 12.5)."""

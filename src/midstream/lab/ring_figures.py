@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import PANEL, lines
+from midstream.lab.drawing import PANEL, draw_rows
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.ring_cluster import RingCounts
 from midstream.lab.tidy import cases, column, table
@@ -47,24 +46,13 @@ class OverNodes(OfRing):
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
-        panels = cases(data, PANEL)
-        grid = canvas.subplots(2, len(panels), sharex=True, squeeze=False)
-        for axes, (y, panel) in zip(grid.flat, product((RESPONSE, ROWS), panels), strict=True):
-            here = data.filter(pa.array([found == panel for found in data[PANEL].to_pylist()]))
-            lines(axes, here, NODES, y)
-            axes.get_legend().remove()
-            axes.tick_params(labelsize="x-small")
-            axes.set_xlabel("" if y == RESPONSE else NODES, fontsize="x-small")
-            axes.set_ylabel(y if panel == panels[0] else "", fontsize="x-small")
-            if y == RESPONSE:
-                axes.set_title(panel, fontsize="small")
-                self.mark(axes, here)
-            else:
+        for y, panel, axes in draw_rows(canvas, data, NODES, (RESPONSE, ROWS)):
+            if y == ROWS:
                 axes.set_ylim(bottom=0)
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize="x-small")
+            else:
+                self.mark(axes, data, panel)
 
-    def mark(self, axes: Axes, here: pa.Table) -> None:
+    def mark(self, axes: Axes, data: pa.Table, panel: str) -> None:
         """Add what belongs to the response times of a panel."""
         return
 
@@ -108,12 +96,3 @@ def listed(figures: Iterable[tuple[str, float]]) -> str:
     'psp 1.23, atr 244,323'
     """
     return ", ".join(f"{name} {figure:,.0f}" if figure >= 100 else f"{name} {figure:.3g}" for name, figure in figures)
-
-
-def merged(runs: Iterable[RingCounts]) -> RingCounts:
-    """Several runs as one: what was seen at the ends of cycles, and the latencies of all results."""
-    found = RingCounts()
-    for counts in runs:
-        found.latencies += counts.latencies
-        found.state_rows += counts.state_rows
-    return found

@@ -1,13 +1,17 @@
-"""The experiments of §16.1 and §16.2 on the ring: what they have in common."""
+"""The experiments of ch. 16 on the ring and its rivals: what they have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from midstream.lab.figure import Scale
 from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_cluster import RingCluster, RingCounts
+from midstream.lab.ring_routed import LABELS, MICROSECONDS, RoutedCluster
 from midstream.ring.cost import RingCosts
+from midstream.ring.deployment import Deployment
+from midstream.ring.discovery import spreadings
 
 WAYS, WINDOW, RATE = 3, 10.0, 5.0
 """The window is that of §16.2; the rate, in rows a second of each stream, is a tenth of it."""
@@ -16,6 +20,12 @@ SELECTIVITIES = (0.05, 0.1, 0.5)
 
 JOINS: Mapping[str, float] = {"small join": 5e-6, "middle join": 10e-6, "large join": 20e-6}
 """T_j in seconds: as images of 5k, 10k and 20k pixels have it, 1 : 2 : 4."""
+
+LENGTHS = (4, 7, 10, 13, 16, 19)
+"""Of rings that are compared with one another; the paper has 4 to 19 nodes."""
+
+LONGEST_SEGMENT = 50.0
+"""In seconds; the paper's are 10 to 50 s."""
 
 SEND, HOP = 5e-6, 50e-6
 """T_s and T_n in seconds."""
@@ -44,3 +54,28 @@ def run(rows: RingArrivals, join: str, nodes: int, *, concurrent: int = 0, queue
     """A ring of so many nodes over rows, from full windows on."""
     ring = RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW, concurrent=concurrent, queued=queued)
     return ring.run()
+
+
+def routed(name: str, join: str, nodes: int, draws: Sequence[RingArrivals], **deployed: Any) -> RingCounts:
+    """A spreading whose rows are never moved, over rows, from full windows on; the middle stream is the master.
+
+    The n-th draw comes n quarters of the longest segment later, for segments begin at fixed times.
+    """
+    windows = dict.fromkeys(LABELS[:WAYS], round(WINDOW * MICROSECONDS))
+    deployment = Deployment(windows, nodes, master=LABELS[WAYS // 2], **deployed)
+    spreading = spreadings()[name]
+    spreading.check(deployment, [[LABELS[at] for at in order] for order in draws[0].orders()])
+    found = []
+    for number, rows in enumerate(draws):
+        later = number * LONGEST_SEGMENT / len(draws)
+        found.append(RoutedCluster(spreading, deployment, rows.later(later), costs(join), begin=WINDOW + later).run())
+    return merged(found)
+
+
+def merged(runs: Iterable[RingCounts]) -> RingCounts:
+    """Several runs as one: what was seen at the ends of cycles, and the latencies of all results."""
+    found = RingCounts()
+    for counts in runs:
+        found.latencies += counts.latencies
+        found.state_rows += counts.state_rows
+    return found

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
-from midstream.lab.ring_arrivals import RingArrivals, Row
+from midstream.lab.ring_arrivals import RingArrivals
 from midstream.lab.ring_cluster import RingCluster, RingCounts
 from midstream.ring.cost import RingCosts
+from tests.unit.lab.ring_join import WINDOW, as_sets, expected
 
 COSTS = RingCosts(join=1e-3, insert=1e-4, purge=1e-4, send=1e-4, hop=5e-3)
-WINDOW = 4.0
-
-
-def expected(arrivals: RingArrivals, begin: float = 0.0) -> set[frozenset[Row]]:
-    """The window join by definition: all in the window of the newest, neighbours match; strict windows."""
-    found = set()
-    for numbers in product(*(range(len(times)) for times in arrivals.times)):
-        times = [float(arrivals.times[stream][number]) for stream, number in enumerate(numbers)]
-        matched = all(m[a, b] for m, a, b in zip(arrivals.matches, numbers, numbers[1:], strict=False))
-        if matched and max(times) - min(times) < WINDOW and max(times) >= begin:
-            found.add(frozenset(enumerate(numbers)))
-    return found
 
 
 def run(
@@ -40,8 +27,7 @@ def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent
     for seed in (1, 2):
         arrivals, counts = run(ways, nodes, concurrent, seed)
         assert counts.violations == []
-        assert len(counts.results) == len(set(map(frozenset, counts.results)))
-        assert set(map(frozenset, counts.results)) == expected(arrivals)
+        assert as_sets(counts.results) == expected(arrivals)
         assert set(counts.ends.values()) == {ways - 1}
         assert len(counts.results) > 20
 
@@ -49,7 +35,7 @@ def test_the_ring_is_exact_and_its_lemmas_hold(ways: int, nodes: int, concurrent
 def test_a_ring_that_begins_full_goes_on_as_one_that_has_filled() -> None:
     arrivals, counts = run(3, 4, begin=8.0)
     assert counts.violations == []
-    assert set(map(frozenset, counts.results)) == expected(arrivals, begin=8.0)
+    assert as_sets(counts.results) == expected(arrivals, begin=8.0)
 
 
 def test_no_row_is_kept_twice_but_where_several_are_processed_at_once() -> None:

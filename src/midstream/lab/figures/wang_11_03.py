@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import PANEL, bars
+from midstream.lab.drawing import PANEL, bars, legend_below
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, OfRing, curves, listed
 from midstream.lab.ring_spread import SpreadStreams, spread
@@ -100,6 +100,10 @@ class Wang1103(OfRing):
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
-        for axes, name in zip(canvas.subplots(1, 3), (PAIRS, BUSIEST, SENT), strict=True):
+        grid = canvas.subplots(1, 3)
+        for axes, name in zip(grid, (PAIRS, BUSIEST, SENT), strict=True):
             bars(axes, data, PANEL, name, CASE)
             axes.tick_params(labelsize="x-small")
+            axes.set_xlabel("")
+            axes.get_legend().remove()
+        legend_below(canvas, grid[0])

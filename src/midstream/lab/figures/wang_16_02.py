@@ -20,10 +20,9 @@ from midstream.lab.ring_figures import (
     best_lengths,
     curves,
     lengths,
-    merged,
     observed,
 )
-from midstream.lab.ring_settings import JOINS, MOST_NODES, SELECTIVITIES, SETTING, WAYS, arrivals, costs, run
+from midstream.lab.ring_settings import JOINS, MOST_NODES, SELECTIVITIES, SETTING, WAYS, arrivals, costs, merged, run
 from midstream.lab.tidy import cases, column
 from midstream.ring.cost import RingLoad, length, theorem_9
 
@@ -126,9 +125,9 @@ class Wang1602(OverNodes):
         )
 
     @override
-    def mark(self, axes: Axes, here: pa.Table) -> None:
-        for drawn, case in zip(axes.get_lines()[:], cases(here, CASE), strict=True):
-            found = float(column(here, PUT_RIGHT, **{CASE: case})[0])
+    def mark(self, axes: Axes, data: pa.Table, panel: str) -> None:
+        for drawn, case in zip(axes.get_lines()[:], cases(data, CASE), strict=True):
+            found = float(column(data, PUT_RIGHT, **{PANEL: panel, CASE: case})[0])
             axes.axvline(found, color=drawn.get_color(), linewidth=0.8, linestyle=":")
 
 

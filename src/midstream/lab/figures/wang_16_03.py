@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, RESPONSE, ROWS, OverNodes, curves, lengths, observed
-from midstream.lab.ring_settings import JOINS, SETTING, arrivals, run
+from midstream.lab.ring_settings import JOINS, LENGTHS, SETTING, arrivals, run
 from midstream.lab.tidy import cases
 
 SOURCE = "Wang §16.3, Fig. 16.3"
@@ -25,7 +25,6 @@ AT_ONCE = (2, 4, 8)
 AS_NODES = "PSP-I, as many rows as nodes"
 SELECTIVITY = 0.05
 PANELS = {**{f"3-way, {join}": (3, join) for join in JOINS}, "5-way, small join": (5, "small join")}
-LENGTHS = (4, 7, 10, 13, 16, 19)
 STABLY = 1.5
 """A curve that never goes further up and down than so many times its least is called stable."""
 

@@ -1,0 +1,123 @@
+"""Wang §15.2: a ring whose rows are processed in other orders than those of their times. The section has no figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import PANEL, bars, legend_below
+from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.ring_arrivals import RingArrivals
+from midstream.lab.ring_figures import CASE, OfRing, curves, listed
+from midstream.lab.ring_orders import Execution, OrderedRing, out_of_order
+from midstream.lab.ring_settings import costs
+from midstream.lab.tidy import cases
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+SOURCE = "Wang §15.2"
+LEMMA_15_1 = Claim("Lemma 15.1: with lazy purge the result is complete in semi-ordered execution.", SOURCE)
+LAZY = Claim("Without lazy purge, semi-ordered execution misses results.", SOURCE)
+UNORDERED = Claim("Unordered execution cannot guarantee a complete result.", SOURCE)
+LEMMA_15_2 = Claim(
+    "Lemma 15.2: of two results of an operator, the one that comes first has an older component.", SOURCE
+)
+
+WINDOW, RATE, SELECTIVITY = 4.0, 2.0, 0.4
+RINGS = {f"{ways} streams, {nodes} node{'s' * (nodes > 1)}": (ways, nodes) for ways in (2, 3) for nodes in (1, 4)}
+PURGES = {"eager": False, "lazy": True}
+RESULTS, MISSING, TWICE, MISORDERED = "results", "missing results", "results twice", "pairs against Lemma 15.2"
+
+
+class Wang1502(OfRing):
+    """Each order with each purge, over the same rows; what the join is was found in total order."""
+
+    name: ClassVar[str] = "wang_15_02"
+    title: ClassVar[str] = "execution orders and lazy purge"
+    source: ClassVar[str] = SOURCE
+    spreadings: ClassVar[frozenset[str]] = frozenset({"psp"})
+    setting: ClassVar[str] = (
+        "The ring tuple at a time on a virtual cluster, two and three streams of 2 rows a second, windows of 4 s, "
+        "selectivity 0.4, small join. Semi-ordered: the streams' rows are shuffled, each stream's stay in their order; "
+        "unordered: those too. Quick: 10 s of 3 draws, otherwise of 20. A ring in total order gives the results to "
+        "compare with, which the tests check against the join's definition. Pairs against Lemma 15.2 are counted at "
+        "each node by itself."
+    )
+
+    @override
+    def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
+        draws = range(scale.pick(quick=3, full=20))
+        for panel, (ways, nodes) in RINGS.items():
+            for execution in Execution:
+                for purge in PURGES:
+                    found = [_run(ways, nodes, execution, purge, seed) for seed in draws]
+                    yield {
+                        PANEL: panel,
+                        CASE: f"{execution.value}, {purge}",
+                        **{name: sum(counted[name] for counted in found) for name in found[0]},
+                    }
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        def of(name: str, case: str) -> dict[str, int]:
+            return {panel: int(found[0]) for (panel, at), found in curves(data, name).items() if at == case}
+
+        lazy, eager, total = "semi-ordered, lazy", "semi-ordered, eager", "totally ordered, eager"
+        results, missing, twice = of(RESULTS, total), of(MISSING, lazy), of(TWICE, lazy)
+        lost, unordered, misordered = of(MISSING, eager), of(MISSING, "unordered, lazy"), of(MISORDERED, lazy)
+        return (
+            LEMMA_15_1.judged(
+                not any(missing.values()) and not any(twice.values()),
+                f"missing: {listed(missing.items())}; twice: {listed(twice.items())}; of {listed(results.items())}",
+                "results are missing or come twice",
+            ),
+            LAZY.judged(
+                any(lost.values()),
+                f"missing: {listed(lost.items())}; of {listed(results.items())} (of two streams a row is purged by "
+                "one other alone: there lazy purge is purge)",
+                "none is missing",
+            ),
+            UNORDERED.judged(
+                all(unordered.values()),
+                f"missing with lazy purge: {listed(unordered.items())}; of {listed(results.items())}",
+                "none is missing",
+            ),
+            LEMMA_15_2.judged(
+                not any(misordered.values()),
+                f"pairs against it: {listed(misordered.items())}",
+                "with three streams and several nodes an operator's partial results come from other nodes, those of "
+                "younger slices first: the proof's second case takes them to come in order of time",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        grid = canvas.subplots(1, 2)
+        for axes, name in zip(grid, (MISSING, MISORDERED), strict=True):
+            bars(axes, data, PANEL, name, CASE)
+            axes.set_yscale("symlog")
+            axes.set_xticks(range(len(RINGS)), [panel.replace(", ", "\n") for panel in cases(data, PANEL)])
+            axes.tick_params(labelsize="x-small")
+            axes.set_xlabel("")
+            axes.get_legend().remove()
+        legend_below(canvas, grid[0], columns=3)
+
+
+def _run(ways: int, nodes: int, execution: Execution, purge: str, seed: int) -> dict[str, int]:
+    """What an order and a purge bring about on one draw of rows."""
+    drawn = RingArrivals.drawn(ways, RATE, SELECTIVITY, 10.0, seed)
+    arrivals, order = execution.drawn(drawn, seed)
+    counts = OrderedRing(arrivals, order, WINDOW, nodes, costs("small join"), lazy=PURGES[purge]).run()
+    _, by_time = Execution.TOTAL.drawn(drawn, seed)
+    join = OrderedRing(drawn, by_time, WINDOW, 1, costs("small join"), lazy=False).run().results
+    by_node = [[rows for rows, at in zip(counts.results, counts.nodes, strict=True) if at == n] for n in range(nodes)]
+    return {
+        RESULTS: len(join),
+        MISSING: len(join) - len(set(map(frozenset, counts.results))),
+        TWICE: len(counts.results) - len(set(map(frozenset, counts.results))),
+        MISORDERED: sum(out_of_order(arrivals, results) for results in by_node if results),
+    }

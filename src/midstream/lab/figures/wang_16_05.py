@@ -1,0 +1,99 @@
+"""Wang Fig. 16.5: CTR with several numbers of copies, over the number of nodes; and PSP and ATR beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import PANEL
+from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.ring_figures import RESPONSE, ROWS, OverNodes, curves, lengths, observed
+from midstream.lab.ring_routed import MICROSECONDS
+from midstream.lab.ring_settings import LENGTHS, SETTING, WINDOW, arrivals, merged, routed, run
+from midstream.lab.tidy import cases
+
+SOURCE = "Wang §16.4, Fig. 16.5"
+FALLING = Claim("The response time of CTR decreases with more nodes.", SOURCE)
+MORE_COPIES = Claim("For a fixed number of nodes more copies result in a larger response time.", SOURCE)
+STATE = Claim("The state of CTR is rather stable over the nodes, and increases with more copies.", SOURCE)
+OVERALL = Claim("Overall, PSP with optimal settings performs better than ATR and CTR.", "Wang §16.4")
+
+SELECTIVITY, PANELS, COPIES = 0.1, ("small join", "middle join"), (1, 2, 4, 8)
+PSP, ATR = "psp", "atr, segments of 20 s"
+TWO_WINDOWS = round(2 * WINDOW * MICROSECONDS)
+
+
+class Wang1605(OverNodes):
+    """CTR itself, one cluster for each join, number of nodes and number of copies, over the same rows."""
+
+    name: ClassVar[str] = "wang_16_05"
+    title: ClassVar[str] = "CTR on 4 to 19 nodes, and its rivals"
+    source: ClassVar[str] = SOURCE
+    spreadings: ClassVar[frozenset[str]] = frozenset({"ctr", "atr", "psp"})
+    setting: ClassVar[str] = (
+        "CTR tuple at a time on a virtual cluster, selectivity 0.1, segments of a window (the least that rows may be "
+        "divided by here), 1 to 8 copies, at most half as many as nodes, on nodes drawn by hash. Beside it ATR and a "
+        "PSP ring over the same rows. A node of its own sends the rows of ATR and CTR. " + SETTING + "Quick: the rows "
+        "of 1.5 s of each of 4 draws, otherwise of 10 s."
+    )
+
+    @override
+    def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
+        draws = [arrivals(SELECTIVITY, scale, draw=draw) for draw in range(4)]
+        for join in PANELS:
+            for nodes in LENGTHS:
+                for copies in (count for count in COPIES if 2 * count <= nodes):
+                    counts = routed("ctr", join, nodes, draws, segment=TWO_WINDOWS // 2, copies=copies)
+                    yield observed(join, _copies(copies), nodes, counts)
+                yield observed(join, ATR, nodes, routed("atr", join, nodes, draws, segment=TWO_WINDOWS))
+                yield observed(join, PSP, nodes, merged(run(rows, join, nodes) for rows in draws))
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        responses, states, panels = curves(data, RESPONSE), curves(data, ROWS), cases(data, PANEL)
+        ctr = [at for at in responses if at[1] not in (PSP, ATR)]
+        falls = {at: float(responses[at][-1] / responses[at][0]) for at in ctr}
+        levels = {at: float(states[at].mean()) for at in ctr}
+        stable = max(float(states[at].max() / states[at].min()) for at in ctr) - 1
+        slower = [
+            float(responses[panel, more][-1] / responses[panel, fewer][-1])
+            for panel in panels
+            for fewer, more in pairwise(name for at, name in ctr if at == panel)
+        ]
+        best = {at: float(curve.min()) for at, curve in responses.items()}
+        margins = [best[panel, name] / best[panel, PSP] for panel, name in best if name != PSP]
+        longest = lengths(data, ctr[0])[-1]
+        return (
+            FALLING.judged(
+                all(found < 1 for found in falls.values()),
+                "the last over the first length: " + ", ".join(f"{p}, {c} {f:.2f}" for (p, c), f in falls.items()),
+                "what joins a row lies in two segments at most: two nodes work on a hop, however many there are",
+            ),
+            MORE_COPIES.judged(
+                all(found > 1 for found in slower),
+                f"at {longest} nodes, each number of copies over the one before: "
+                + ", ".join(f"{found:.2f}" for found in slower),
+                "whether one node holds both segments is left to chance: at times more copies bring it about, at times "
+                "they put more rows of a stream on a node, all of which it compares",
+            ),
+            STATE.judged(
+                stable < 0.1 and all(levels[p, a] < levels[p, b] for p, a in ctr for q, b in ctr if p == q and a < b),
+                ", ".join(f"{c} {levels[p, c]:.0f} rows" for p, c in ctr if p == panels[0])
+                + f"; over the nodes {stable:.1%} more or less",
+                "a row has another number of copies",
+            ),
+            OVERALL.judged(
+                min(margins) > 1,
+                ", ".join(f"{p}: " + ", ".join(f"{n} {best[p, n]:.2f} ms" for q, n in best if q == p) for p in panels)
+                + ", each at its best length",
+                "a rival is faster",
+            ),
+        )
+
+
+def _copies(count: int) -> str:
+    return f"ctr, {count} {'copy' if count == 1 else 'copies'}"

@@ -1,0 +1,108 @@
+"""Wang Figs. 16.6 and 16.7: a PSP ring whose streams come faster from some second on, adapted and not."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+from typing_extensions import override
+
+from midstream.lab.drawing import PANEL, draw_rows, mark
+from midstream.lab.figure import Claim, Scale, Verdict
+from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
+from midstream.lab.ring_arrivals import RingArrivals
+from midstream.lab.ring_figures import CASE, NODES, RESPONSE, OfRing, curves
+from midstream.lab.ring_settings import MOST_NODES, RATE, WAYS, WINDOW, costs
+from midstream.lab.tidy import cases
+from midstream.ring.cost import RingLoad, length
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+TIME, FULLEST = "time (s)", "fullest / mean node (rows)"
+OFF, SMOOTHED, RELOCATED = "off", "slices by count", "slices by count, length"
+ADAPTATIONS = {OFF: Adaptation(), SMOOTHED: Adaptation(1.0), RELOCATED: Adaptation(1.0, MOST_NODES)}
+
+STEADY = 3.0
+"""Seconds before the rate changes."""
+
+TIMES_OVER = (
+    "The ring tuple at a time on a virtual cluster: three streams of 5 rows a second each (a tenth of the paper's), "
+    "windows of 10 s, full at the beginning, Poisson arrivals and random predicates; after 3 s so many times as many. "
+    "The ring begins with the length for its load. Adapted once a second between two rows: slices of equal rows "
+    "(§14.1, the bounds set by what is kept), and with that the length for the present load, rows sent to their new "
+    "nodes at once while the ring waits (§14.2). Quick: 12 s after the change, otherwise 30 s. "
+    "Response time is the mean over the results of a second, from the reading in of the row."
+)
+
+
+class OverTime(OfRing, ABC):
+    """A figure of this family: one join and selectivity, and how many times the rate becomes in each panel."""
+
+    join: ClassVar[str]
+    selectivity: ClassVar[float]
+    panels: ClassVar[dict[str, float]]
+    claim: ClassVar[Claim]
+    spreadings: ClassVar[frozenset[str]] = frozenset({"psp"})
+
+    @override
+    def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
+        after = WINDOW * scale.pick(quick=1.2, full=3.0)
+        begin = length(RingLoad.alike(WAYS, RATE * WINDOW, self.selectivity), costs(self.join), MOST_NODES)
+        for panel, factor in self.panels.items():
+            paces = [(RATE, WINDOW + STEADY), (RATE * factor, after)]
+            rows = RingArrivals.paced(WAYS, paces, self.selectivity, seed=16)
+            for case, adaptation in ADAPTATIONS.items():
+                ring = AdaptiveRing(rows, WINDOW, begin, costs(self.join), begin=WINDOW, selectivity=self.selectivity,
+                                    adaptation=adaptation)  # fmt: skip
+                yield from _by_second(panel, case, ring)
+
+    @override
+    def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
+        responses, fullest, lengths = (curves(data, name) for name in (RESPONSE, FULLEST, NODES))
+        steady = int(STEADY)
+        grown = {at: float(curve[-steady:].mean() / curve[:steady].mean()) for at, curve in responses.items()}
+        return (
+            self.claim.judged(
+                all(grown[panel, RELOCATED] < grown[panel, OFF] for panel in cases(data, PANEL)),
+                "; ".join(
+                    f"{panel}: "
+                    + ", ".join(
+                        f"{case}: response time {grown[panel, case]:.2f} times that before, "
+                        f"fullest node at most {float(fullest[panel, case].max()):.2f} times the mean, "
+                        f"{int(lengths[panel, case][0])} to {int(lengths[panel, case][-1])} nodes"
+                        for case in cases(data, CASE)
+                    )
+                    for panel in cases(data, PANEL)
+                ),
+                "the ring is as fast without",
+            ),
+        )
+
+    @override
+    def draw(self, data: pa.Table, canvas: Canvas) -> None:
+        for _, _, axes in draw_rows(canvas, data, TIME, (RESPONSE, FULLEST)):
+            axes.set_ylim(bottom=0)
+            mark(axes, STEADY, "the rate")
+
+
+def _by_second(panel: str, case: str, ring: AdaptiveRing) -> Iterator[dict[str, Any]]:
+    """A run as an observation for each second from the beginning on."""
+    counts = ring.run()
+    came = np.array([ring.arrivals.times[rows[0][0]][rows[0][1]] for rows in counts.results]) - WINDOW
+    latencies = np.array(counts.latencies)
+    for second in range(int(came.max())):
+        now = [moment for moment in ring.course if second <= moment.time - WINDOW < second + 1]
+        here = latencies[(came >= second) & (came < second + 1)]
+        yield {
+            PANEL: panel,
+            CASE: case,
+            TIME: second,
+            RESPONSE: float(here.mean()) * 1e3 if len(here) else 0.0,
+            FULLEST: float(np.mean([moment.fullest for moment in now])) if now else 1.0,
+            NODES: now[-1].nodes if now else ring.nodes,
+            "rows moved": sum(moment.moved for moment in now),
+        }

@@ -1,0 +1,70 @@
+"""Wang's claims on Figs. 16.4 to 16.7, judged on made-up data: each verdict can be either."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from midstream.lab.drawing import PANEL
+from midstream.lab.figures.wang_16_04 import Wang1604
+from midstream.lab.figures.wang_16_05 import ATR, PSP, Wang1605
+from midstream.lab.figures.wang_16_06 import Wang1606
+from midstream.lab.figures.wang_16_07 import Wang1607
+from midstream.lab.ring_figures import CASE, NODES, RESPONSE, ROWS
+from midstream.lab.ring_over_time import FULLEST, OFF, RELOCATED, STEADY, TIME
+from midstream.lab.tidy import table
+
+
+def over_nodes(found: dict[str, list[tuple[float, float]]]) -> pa.Table:
+    """Response time and rows of cases at 4, 7, ... nodes."""
+    return table(
+        {PANEL: "small join", CASE: case, NODES: 4 + 3 * place, RESPONSE: response, ROWS: rows}
+        for case, curve in found.items()
+        for place, (response, rows) in enumerate(curve)
+    )
+
+
+@pytest.mark.parametrize(
+    ("curve", "expected"),
+    [
+        ([(2.0, 100.0), (2.0, 150.0)], (True, True)),
+        ([(2.0, 100.0), (1.8, 150.0)], (False, True)),
+        ([(2.0, 100.0), (2.0, 100.0)], (True, False)),
+    ],
+)
+def test_atr_is_no_faster_and_keeps_more(curve: list[tuple[float, float]], expected: tuple[bool, ...]) -> None:
+    data = over_nodes({"segments of 10 s": curve})
+    assert tuple(verdict.holds for verdict in Wang1604().judge(data)) == expected
+
+
+ONE, TWO = "ctr, 1 copy", "ctr, 2 copies"
+GOOD = {ONE: [(2.0, 100.0), (1.5, 100.0)], TWO: [(2.2, 200.0), (1.8, 200.0)], ATR: [(3.0, 150.0)], PSP: [(1.0, 90.0)]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        ({}, (True, True, True, True)),
+        ({ONE: [(1.5, 100.0), (1.6, 100.0)]}, (False, True, True, True)),
+        ({TWO: [(1.7, 200.0), (1.4, 200.0)]}, (True, False, True, True)),
+        ({TWO: [(2.2, 200.0), (1.8, 230.0)]}, (True, True, False, True)),
+        ({TWO: [(2.2, 90.0), (1.8, 90.0)]}, (True, True, False, True)),
+        ({ATR: [(0.9, 150.0)]}, (True, True, True, False)),
+    ],
+)
+def test_ctr_and_its_rivals(changed: dict[str, list[tuple[float, float]]], expected: tuple[bool, ...]) -> None:
+    """Faster with nodes, slower with copies, stable state that grows with copies, PSP best."""
+    assert tuple(verdict.holds for verdict in Wang1605().judge(over_nodes({**GOOD, **changed}))) == expected
+
+
+@pytest.mark.parametrize(("adapted", "expected"), [(3.0, True), (5.0, False)])
+@pytest.mark.parametrize("figure", [Wang1606(), Wang1607()], ids=lambda figure: figure.name)
+def test_adaptation(figure: Wang1606 | Wang1607, adapted: float, expected: bool) -> None:
+    seconds = 2 * int(STEADY)
+    data = table(
+        {PANEL: panel, CASE: case, TIME: second, RESPONSE: last if second >= STEADY else 1.0, FULLEST: 1.2, NODES: 4}
+        for panel in figure.panels
+        for case, last in ((OFF, 4.0), (RELOCATED, adapted))
+        for second in range(seconds)
+    )
+    assert [verdict.holds for verdict in figure.judge(data)] == [expected]
