@@ -39,6 +39,11 @@ class FixedPlans:
     best: str
     worst: str
 
+    @property
+    def trees(self) -> tuple[str, ...]:
+        """Those of the plans that are trees."""
+        return tuple(plan for plan in self.plans if not plan.startswith("["))
+
 
 @dataclass(frozen=True)
 class Look:

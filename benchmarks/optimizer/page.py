@@ -18,9 +18,10 @@ hashes.
 *Work* is what the engine counted (rows that probe, comparisons, rows made, inserted, moved and routed), migrations
 included, in milliseconds by the optimizer's units: it is the same on every machine. *Regret* is that over the work of
 the best schedule, or of the best plan kept where that took less. Reviews are in no counter; *with reviews* they have
-the share in the work that they have in the processor's time, looks between reviews included. All settings are the
-default ones but for the mode and the time between reviews. *Seconds* is the wall clock of all steps; *gap* the longest
-time between two outputs where rows come by their event time. *Reviews* are how many, and the processor's time for one.
+the share in the work that they have in the processor's time (on Spark in the wall clock of the steps), looks between
+reviews included. All settings are the default ones but for the mode and the time between reviews. *Seconds* is the wall
+clock of all steps; *gap* the longest time between two outputs where rows come by their event time. *Reviews* are how
+many, and the processor's time for one.
 
 The plans kept are all trees of three streams; of more streams the cheapest tree of each phase, the cheapest ones over
 all phases together, and the dearest; and the cheapest probing orders of each phase. *best_schedule* is reckoned from

@@ -113,6 +113,11 @@ class Report:
         ordered = tuple(record for name in order for record in rows.get(name, ()))
         return replace(self, records=ordered, machine=machine())
 
+    def with_rows_on_disk(self, folder: Path) -> Report:
+        """The same with the rows that `save` wrote before, if they were measured at the same load."""
+        before = Report.load_from(folder, self.host)
+        return self if before is None or before.load != self.load else replace(self, records=before.records)
+
     def save(self, folder: Path) -> None:
         """Write the report under its host's name."""
         host_report.save(path_of(folder, self.host), self)

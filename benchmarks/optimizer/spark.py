@@ -25,12 +25,11 @@ LANES, PATIENCE, POLL = 2, 120.0, 0.005
 
 
 def run(course: Course, contestant: Contestant, spark: SparkSession, folder: Path) -> Trace:
-    """Run a contestant; of the processor's time the driver's is counted, the workers' is not."""
+    """Run a contestant; the wall clock of its steps stands for processor time, most of which is that of workers."""
     inbox, given = Inbox(folder / "in"), 0
     inbox.put({stream: table.slice(0, 0) for stream, table in course.rows.tables.items()})
     live = _job(course, contestant, spark, folder).start()
     waiting, seconds, done, made = dict(contestant.changes), list[float](), [0.0], [0]
-    processor = time.process_time()
     try:
         with review_time() as reviewing:
             for number, tables in enumerate(course.steps()):
@@ -43,7 +42,6 @@ def run(course: Course, contestant: Contestant, spark: SparkSession, folder: Pat
                 seconds.append(time.perf_counter() - begun)
                 done.append(work_of(Counters(**live.status()["counters"])))
                 made.append(sum(sum(event.rows_out.values()) for event in _steps(live)))
-        busy = time.process_time() - processor
     finally:
         live.stop()
     work = tuple(after - before for before, after in pairwise(done))
@@ -51,8 +49,8 @@ def run(course: Course, contestant: Contestant, spark: SparkSession, folder: Pat
     answers.keep(_answer(folder / "answers" / name, list(course.rows.tables)) for name in course.sqls)
     results = tuple(after - before for before, after in pairwise(made))
     return Trace(
-        work, tuple(seconds), results, busy, reviewing.seconds, reviews_in(live.events), switches_in(live.events),
-        live.status()["queries"][LEAD]["plan"], answers.mark,
+        work, tuple(seconds), results, sum(seconds), reviewing.seconds, reviews_in(live.events),
+        switches_in(live.events), live.status()["queries"][LEAD]["plan"], answers.mark,
     )  # fmt: skip
 
 

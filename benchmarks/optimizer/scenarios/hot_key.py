@@ -5,7 +5,7 @@ from __future__ import annotations
 from benchmarks.optimizer.scenario import Scenario, turns
 from benchmarks.plan_change.scenario import Feed, always
 
-HOT = turns((0, 0.0), (15, 0.03))
+HOT = turns((0, 0.0), (15, 0.01))
 
 HOT_KEY = Scenario(
     name="hot_key",
@@ -20,6 +20,6 @@ HOT_KEY = Scenario(
     where="A.x = B.x AND B.y = C.y",
     looks=(4.0, 19.0),
     length=30.0,
-    scale=3.0,
+    scale=1.0,
     seed=4,
 )

@@ -109,6 +109,15 @@ def test_a_report_survives_the_disk(tmp_path: Path) -> None:
     assert Report.load_from(tmp_path, "spark") is None
 
 
+def test_a_scenario_goes_beside_what_was_measured_at_the_same_load_only(tmp_path: Path) -> None:
+    found = report("steady", 100.0)
+    found.save(tmp_path)
+    assert Report("embedded", found.load).with_rows_on_disk(tmp_path).records == found.records
+    other = Report("embedded", replace(found.load, rate=1.0))
+    assert other.with_rows_on_disk(tmp_path) is other
+    assert Report("spark", found.load).with_rows_on_disk(tmp_path).records == ()
+
+
 def test_a_scenario_measured_by_itself_takes_the_place_of_its_rows() -> None:
     found = report("steady", 100.0).with_rows("selectivity_flip", report("selectivity_flip", 90.0).records, SCENARIOS)
     again = found.with_rows("steady", report("steady", 55.0).records[-1:], SCENARIOS)
