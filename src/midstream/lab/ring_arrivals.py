@@ -83,4 +83,4 @@ class RingArrivals:
         """Which rows of a neighbouring stream, by number, match a row."""
         of, number = row
         found = self.matches[of][number, low:high] if of < stream else self.matches[stream][low:high, number]
-        return np.flatnonzero(found) + low
+        return found.nonzero()[0] + low

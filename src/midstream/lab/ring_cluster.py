@@ -82,6 +82,8 @@ class RingCluster:
         self.queued = queued
         self.ends = [window * (at + 1) / nodes for at in range(nodes)]
         self.counts = RingCounts()
+        self._orders = [arrivals.order(stream) for stream in range(arrivals.ways)]
+        self._spans: dict[tuple[int, int, int], tuple[int, int]] = {}
         self._waiting = sorted(
             (time, stream, number)
             for stream, times in enumerate(arrivals.times)
@@ -182,8 +184,11 @@ class RingCluster:
     def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
         """Probe the slice of the next stream in the order."""
         at, (row, _) = self._at[node], self._read[message.cycle]
-        stream, _ = self.arrivals.order(row[0])[len(message.rows) - 1]
-        low, high = self._slice(node, stream, self.arrivals.times[row[0]][row[1]])
+        stream, _ = self._orders[row[0]][len(message.rows) - 1]
+        place = message.cycle, node, stream
+        if place not in self._spans:
+            self._spans[place] = self._slice(node, stream, self.arrivals.times[row[0]][row[1]])
+        low, high = self._spans[place]
         if low < high and not (at.low[stream] <= low and high <= at.high[stream]):
             self.counts.violations.append("Lemma 7")
         if not self.concurrent and (at.high[stream] - at.low[stream]) != high - low:
@@ -192,11 +197,12 @@ class RingCluster:
 
     def _compared(self, at: ClusterNode, message: Message, span: tuple[int, int]) -> list[tuple[Row, ...]]:
         """Compare with rows of the next stream, by number, and give the matches."""
-        stream, by = self.arrivals.order(message.rows[0][0])[len(message.rows) - 1]
+        stream, by = self._orders[message.rows[0][0]][len(message.rows) - 1]
         self.counts.compared[message.cycle] += span[1] - span[0]
         at.free += self.costs.join * (span[1] - span[0])
         decisive = next(found for found in message.rows if found[0] == by)
-        return [(*message.rows, (stream, int(number))) for number in self.arrivals.matching(decisive, stream, *span)]
+        numbers = self.arrivals.matching(decisive, stream, *span).tolist()
+        return [(*message.rows, (stream, number)) for number in numbers]
 
     def _slice(self, node: int, stream: int, time: float) -> tuple[int, int]:
         """The rows whose age lies within the node's slice at this time."""

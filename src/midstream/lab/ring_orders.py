@@ -79,7 +79,7 @@ class OrderedRing(RingCluster):
     def _found(self, node: int, message: Message) -> list[tuple[Row, ...]]:
         """Probe all that the node keeps of the next stream; nothing else keeps what is out of the window apart."""
         at = self._at[node]
-        stream = self.arrivals.order(message.rows[0][0])[len(message.rows) - 1][0]
+        stream, _ = self._orders[message.rows[0][0]][len(message.rows) - 1]
         times = [float(self.arrivals.times[of][number]) for of, number in message.rows]
         return [
             rows

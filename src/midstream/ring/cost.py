@@ -58,6 +58,15 @@ class RingLoad:
         """Streams of equal rate, window and selectivity, as Eq. 13.2 assumes."""
         return RingLoad((ProbingStep(rows, selectivity),) * (ways - 1))
 
+    def selected(self, shares: Sequence[float]) -> RingLoad:
+        """The load where selections pushed into the ring keep only these shares of the states (Eq. 21.1).
+
+        >>> RingLoad((ProbingStep(50, 0.1), ProbingStep(50, 0.1))).selected([1.0, 0.5]).compared
+        175.0
+        """
+        kept = zip(self.steps, shares, strict=True)
+        return RingLoad(tuple(ProbingStep(step.rows * share, step.selectivity) for step, share in kept))
+
     @property
     def ways(self) -> int:
         """M, the streams that are joined."""

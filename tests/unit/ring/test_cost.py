@@ -85,6 +85,21 @@ def test_a_step_is_charged_for_the_pairs_it_compares() -> None:
     assert ring_workload(load, costs, 2) == 607.0 + 5.0 * 2 * 11
 
 
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(load=Loads, costs=Costs, share=st.floats(0.1, 1))
+def test_selections_pushed_in_make_states_smaller_and_rings_shorter(
+    load: RingLoad, costs: RingCosts, share: float
+) -> None:
+    """Eq. 21.1: every product has the selectivities of the selections so far."""
+    shared = load.selected([share] * len(load.steps))
+    expected, partials = 0.0, 1.0
+    for step in load.steps:
+        expected += partials * step.rows * share
+        partials *= step.rows * share * step.selectivity
+    assert shared.compared == approx(expected)
+    assert length(shared, costs, most=10**9) <= length(load, costs, most=10**9)
+
+
 def test_a_network_without_latency_has_no_best_length() -> None:
     with pytest.raises(PlanError, match="T_n"):
         length(RingLoad.alike(3, 50, 0.1), RingCosts(join=1.0), most=8)
