@@ -16,7 +16,7 @@ from midstream.language.parse import parse_query
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
-from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest
+from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
@@ -105,8 +105,8 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         found.append(change)
     if declared.operator != running.operator and (last is None or last.get("operator") != declared.operator):
         found.append(Migrate(name, "", OPERATOR_STRATEGY, {}, declared.operator))
-    if last is not None and _spread(declared) != {name: last[name] for name in last.keys() & {SPREAD}}:
-        found.append(Spread(name, declared.spread or OFF, declared.nodes, declared.spread_options))
+    if last is not None and _spread(declared).get(SPREAD) != last.get(SPREAD):
+        found += _respread(running, declared)
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return tuple(found)
     query = parse_query(declared.sql, manifest.streams)
@@ -143,6 +143,13 @@ def _spread(query: AddQuery) -> dict[str, Any]:
     if query.spread is None:
         return {}
     return {SPREAD: {"scheme": query.spread, "nodes": query.nodes, "options": query.spread_options}}
+
+
+def _respread(running: QueryEntry, declared: AddQuery) -> list[Command]:
+    """The command that spreads a query as it is declared now; none where it is in lanes already, and shall be."""
+    if declared.spread is None:
+        return [] if running.nodes is None else [Spread(declared.query, OFF)]
+    return [Spread(declared.query, declared.spread, declared.nodes, declared.spread_options)]
 
 
 def _last(manifest: Manifest) -> Mapping[str, Any]:

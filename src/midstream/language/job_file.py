@@ -141,6 +141,8 @@ def _query(table: _Table) -> QuerySpec:
     nodes = table.get("nodes", int, "a whole number", None)
     spread_options = table.get("spread_options", dict, "a table", None)
     table.close()
+    if spread is None and (nodes is not None or spread_options is not None):
+        raise table.error("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
     if sink is None:
         raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
     return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)

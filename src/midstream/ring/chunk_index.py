@@ -79,7 +79,9 @@ def codes_of(on: JoinCondition, key: Sequence[Expression], read: Columns, count:
     return key_codes(values) if on.index == "hash" else band_codes(values[0])
 
 
-_MADE: dict[int, tuple[weakref.ref[pa.RecordBatch], dict[object, Any]]] = {}
+Made = dict[int, tuple[weakref.ref[pa.RecordBatch], dict[object, Any]]]
+
+_MADE: Made = {}
 """What was made of batches that are in use, by identity and by what it is."""
 
 
@@ -87,13 +89,14 @@ def made_once(batch: pa.RecordBatch, what: object, make: Callable[[], Found]) ->
     """What `make` makes of a batch: made once while the batch lives."""
     known = _MADE.get(id(batch))
     if known is None or known[0]() is not batch:
-        known = _MADE[id(batch)] = weakref.ref(batch, partial(_forget, id(batch))), {}
+        known = _MADE[id(batch)] = weakref.ref(batch, partial(_forget, _MADE, id(batch))), {}
     if what not in known[1]:
         known[1][what] = make()
     found: Found = known[1][what]
     return found
 
 
-def _forget(key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
-    if (known := _MADE.get(key)) is not None and known[0] is gone:
-        del _MADE[key]
+def _forget(made: Made, key: int, gone: weakref.ref[pa.RecordBatch]) -> None:
+    # As the process ends, the module's names are gone before its batches are.
+    if (known := made.get(key)) is not None and known[0] is gone:
+        del made[key]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,13 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
+from midstream.language.job_file import parse_job
 from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
+from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
+from midstream.step.commands.spread import Spread
 from tests.unit.engine.test_spread import (
     ONE_KEY,
     PLAN,
@@ -204,3 +210,47 @@ def test_a_checkpoint_is_taken_up_with_other_nodes_and_by_the_command_line(
     assert "name 1 to 1024" in capsys.readouterr().err
     assert main(["spread", str(path), "q", "atr", "--option", "master=Z"]) == 2
     assert "use one of: A, B, C" in capsys.readouterr().err
+
+
+def test_a_script_that_declares_another_spread_changes_it_and_one_that_does_not_leaves_it(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint"
+
+    def opened(**asked: Any) -> NodeSpread | None:
+        with engine(path) as made:
+            made.add_query("q", THETA, **asked)
+            made.push({})
+            return made.manifest.queries["q"].nodes
+
+    first = opened(spread="psp_d", nodes=3)
+    assert first is not None
+    with engine(path) as made:
+        made.spread("q", "hash_hops", nodes=2)
+        made.push({})
+    commanded = opened(spread="psp_d", nodes=3)
+    assert commanded is not None
+    assert (commanded.scheme, commanded.nodes) == ("hash_hops", 2)
+    anew = opened(spread="psp_d", nodes=4)
+    assert anew is not None
+    assert (anew.scheme, anew.nodes) == ("psp_d", 4)
+    assert opened() is None
+    assert opened() is None
+
+
+def test_a_job_on_spark_is_told_that_it_has_no_nodes_yet() -> None:
+    manifest = replace(engine().manifest, job="a job of Spark's")
+    with pytest.raises(ms.QueryError, match="embedded engine only"):
+        taken(manifest, AddQuery("q", THETA, spread="psp"))
+    with_query = taken(manifest, AddQuery("q", THETA))
+    with pytest.raises(ms.QueryError, match="embedded engine only"):
+        taken(with_query, Spread("q", "auto"))
+
+
+def test_a_job_file_says_how_its_queries_are_spread() -> None:
+    text = (
+        'checkpoint = "c"\n[streams.A]\nformat = "json"\ntimestamp = "ts"\n'
+        '[queries.q]\nsql = "SELECT 1"\nsink = { format = "json", path = "out" }\n'
+    )
+    asked = parse_job(f'{text}spread = "ctr"\nnodes = 3\nspread_options = {{ copies = 3 }}').queries["q"]
+    assert (asked.spread, asked.nodes, asked.spread_options) == ("ctr", 3, {"copies": 3})
+    with pytest.raises(ms.LanguageError, match="spread is missing"):
+        parse_job(f"{text}nodes = 3")

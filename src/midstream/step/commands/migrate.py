@@ -57,7 +57,8 @@ class Migrate(StepCommand):
             detail = {"predicted": predicted, "considered": considered}
         plan = check_migration(draft.manifest, entry, start)
         check_whole(draft.manifest, self.query)
-        detail = {**foreseen(draft.manifest, start), **detail}
+        # Nodes keep base rows only: nothing is carried, and nothing to be foreseen.
+        detail = {**(foreseen(draft.manifest, start) if entry.nodes is None else {}), **detail}
         begun = _begun(draft.manifest, entry, start, plan, detail)
         mates = [mate for mate in members(draft.manifest, entry.unit(self.query)) if mate != self.query]
         if entry.shares and mates and not self.together:
