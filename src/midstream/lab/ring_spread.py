@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,10 +32,26 @@ class SpreadStreams:
     @staticmethod
     def drawn(labels: str, rows: int, selectivity: float, window: int, steps: int, seed: int) -> SpreadStreams:
         """So many rows of each stream in a window, for so many steps of a tenth of a window."""
+        return SpreadStreams.paced(labels, [(rows, steps)], selectivity, window, seed)
+
+    @staticmethod
+    def paced(
+        labels: str, paces: Sequence[tuple[int, int]], selectivity: float, window: int, seed: int
+    ) -> SpreadStreams:
+        """The same with a rate that changes: so many rows in a window for so many steps, one after another."""
         rng = np.random.default_rng(seed)
         step = window // 10
-        count = rows * steps // 10
-        times = {label: np.sort(rng.integers(0, step * steps, count)) for label in labels}
+        begins = np.cumsum([0, *(steps for _, steps in paces)]) * step
+        times = {
+            label: np.concatenate(
+                [
+                    np.sort(rng.integers(begin, begin + step * steps, rows * steps // 10))
+                    for begin, (rows, steps) in zip(begins.tolist(), paces, strict=False)
+                ]
+            )
+            for label in labels
+        }
+        count = sum(rows * steps // 10 for rows, steps in paces)
         return SpreadStreams(
             times, {label: rng.random((count, count)) < selectivity for label in labels[1:]}, window, step
         )
@@ -85,7 +101,8 @@ class SpreadCounts:
     """What a spreading did.
 
     `copies` and `busiest` are means over steps: copies of a row, and the busiest node's pairs compared over the mean
-    node's. `twice` are the pairs that meet more than once where the bounds of visits do not forbid it.
+    node's; `course` has the latter step by step. `twice` are the pairs that meet more than once where the bounds of
+    visits do not forbid it.
     """
 
     copies: float = 0.0
@@ -94,13 +111,14 @@ class SpreadCounts:
     sent: int = 0
     twice: int = 0
     results: int = 0
+    course: list[float] = field(default_factory=list)
 
 
 class _Run:
     """One spreading over the streams; nodes compare a partial result with every row of the stream that they keep."""
 
-    def __init__(self, spreading: Spreading, streams: SpreadStreams, deployment: Deployment) -> None:
-        self.spreading, self.streams, self.deployment = spreading, streams, deployment
+    def __init__(self, spreading: Spreading, streams: SpreadStreams, deployment: Deployment, most: int | None) -> None:
+        self.spreading, self.streams, self.deployment, self.most = spreading, streams, deployment, most
         self.counts = SpreadCounts()
         self.kept: dict[str, set[tuple[int, int]]] = {label: set() for label in streams.times}
         self.work = np.zeros(deployment.nodes, np.int64)
@@ -112,7 +130,7 @@ class _Run:
         new = {label: np.flatnonzero((ts >= begin) & (ts < end)) for label, ts in times.items()}
         tables = {
             label: table.grown(times[label][new[label]], self.streams.window // self.deployment.nodes,
-                               self.deployment.nodes)
+                               self.deployment.nodes, self.most)
             for label, table in self.deployment.tables.items()
         }  # fmt: skip
         self.deployment = replace(self.deployment, moments=(begin, end), tables=tables)
@@ -169,13 +187,16 @@ class _Run:
         self.counts.twice += int((often > 1).sum())
 
 
-def spread(spreading: Spreading, streams: SpreadStreams, deployment: Deployment, steps: int) -> SpreadCounts:
+def spread(
+    spreading: Spreading, streams: SpreadStreams, deployment: Deployment, steps: int, most: int | None = None
+) -> SpreadCounts:
     """Run a spreading over so many steps; means and sums are those of the steps after the first ten, a window.
 
-    A row is sent to every node that comes to keep it, a partial result to every node it visits but its own.
+    Slices of rows that stay where they came have at most `most` of them (§14.1). A row is sent to every node that
+    comes to keep it, a partial result to every node it visits but its own.
     """
     tables = {label: SliceTable((0,), (0,)) for label in streams.times}
-    run = _Run(spreading, streams, replace(deployment, tables=tables))
+    run = _Run(spreading, streams, replace(deployment, tables=tables), most)
     means = []
     for number in range(steps):
         if number == 10:
@@ -184,4 +205,5 @@ def spread(spreading: Spreading, streams: SpreadStreams, deployment: Deployment,
         if number >= 10:
             means.append(measured)
     run.counts.copies, run.counts.busiest = (float(mean) for mean in np.mean(means, axis=0))
+    run.counts.course = [busiest for _, busiest in means]
     return run.counts

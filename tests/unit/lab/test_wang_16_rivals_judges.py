@@ -1,4 +1,4 @@
-"""Wang's claims on Figs. 16.4 to 16.7, judged on made-up data: each verdict can be either."""
+"""Wang's claims on §14.1 and Figs. 16.4 to 16.7, judged on made-up data: each verdict can be either."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import pyarrow as pa
 import pytest
 
 from midstream.lab.drawing import PANEL
+from midstream.lab.figures.wang_14_01 import BUSIEST, CASES, Wang1401
+from midstream.lab.figures.wang_14_01 import STEPS as BURST_STEPS
 from midstream.lab.figures.wang_16_04 import Wang1604
 from midstream.lab.figures.wang_16_05 import ATR, PSP, Wang1605
 from midstream.lab.figures.wang_16_06 import Wang1606
@@ -68,3 +70,16 @@ def test_adaptation(figure: Wang1606 | Wang1607, adapted: float, expected: bool)
         for second in range(seconds)
     )
     assert [verdict.holds for verdict in figure.judge(data)] == [expected]
+
+
+@pytest.mark.parametrize(("bounded", "expected"), [(1.4, True), (2.1, False)])
+def test_slices_bounded_by_count_smooth_a_burst(bounded: float, expected: bool) -> None:
+    """Before and long after the burst nothing is judged."""
+    worst = {case: bounded if case == "psp_d, bounded" else 1.2 if "half" in case else 2.0 for case in CASES}
+    begin, end = BURST_STEPS[1], BURST_STEPS[1] + BURST_STEPS[2] + 10
+    data = table(
+        {PANEL: "4 nodes", CASE: case, BUSIEST: high if begin <= step < end else 9.0}
+        for case, high in worst.items()
+        for step in range(sum(BURST_STEPS[1:]))
+    )
+    assert [verdict.holds for verdict in Wang1401().judge(data)] == [expected]
