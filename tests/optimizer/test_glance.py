@@ -169,7 +169,7 @@ def test_the_newest_paces_at_which_the_plan_was_the_right_one_are_remembered() -
     kept = Optimization(seen=0)
     for number in range(1, REMEMBERED + 3):
         kept = seen_at(kept, Counters(rows_in=number * (number + 1) // 2), number * SECOND)
-    assert [pace[0] for pace in kept.paces] == [REMEMBERED + 2 - at for at in range(REMEMBERED)]
+    assert [pace[0] for pace in kept.paces] == [REMEMBERED + 2 - at for at in range(REMEMBERED)] and REMEMBERED > 1
     assert seen_anew(kept) == replace(kept, seen=None, paces=())
 
 
