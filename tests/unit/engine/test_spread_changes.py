@@ -153,6 +153,21 @@ def test_back_in_lanes_it_can_have_any_plan_and_spreads_with_the_lanes() -> None
     assert found == still(ONE_KEY, range(5))
 
 
+def test_queries_that_come_back_one_after_the_other_keep_rows_of_their_own() -> None:
+    """The rows of one have columns that those of the other lack, though both began with the same step."""
+    other = THETA.replace("A.x AS a, B.x AS b, C.y AS c", "A.ts AS a, B.ts AS b, C.ts AS c")
+    made, alone = engine(), engine()
+    for name, sql in (("q", THETA), ("other", other)):
+        made.add_query(name, sql, spread="psp", nodes=3)
+        alone.add_query(name, sql, plan=PLAN)
+    for step in range(6):
+        if step in (2, 3):
+            made.spread("q" if step == 2 else "other", "off")
+        found, expected = made.push(rows(step)), alone.push(rows(step))
+        for name in ("q", "other"):
+            assert sorted(map(str, found[name].to_pylist())) == sorted(map(str, expected[name].to_pylist()))
+
+
 def test_orders_that_the_new_way_cannot_go_by_give_way_to_others() -> None:
     made = engine()
     made.add_query("q", THETA, plan="[A: B C | B: C A | C: B A]", spread="psp")
