@@ -186,6 +186,23 @@ def test_a_review_at_a_new_pace_that_finds_nothing_is_followed_by_another() -> N
     made.optimize("q", mode="auto", review="900 milliseconds", margin=1000, effort=0.1)
     run(made, range(FILLED, FILLED + 6), BAD_FIRST, rate=RATE)
     assert kept(made).settled and kept(made).saved > 0
-    run(made, range(FILLED + 6, FILLED + 10), BAD_FIRST, rate=4 * RATE)
+    waiting = list[tuple[bool, float]]()
+    for step in range(FILLED + 6, FILLED + 10):
+        run(made, [step], BAD_FIRST, rate=4 * RATE)
+        if step in reviewed(made, step):
+            waiting.append((kept(made).settled, kept(made).price))
     found = reviewed(made, FILLED + 6)
-    assert len(found) == 2 and found[1] == found[0] + 1 and kept(made).settled
+    assert len(found) == 2 and found[1] == found[0] + 1
+    # Neither the price of the first one nor that the plan is settled puts the second one off.
+    assert waiting[0] == (False, 0.0) and waiting[1][0] and waiting[1][1] > 0
+
+
+def test_where_nothing_is_saved_up_a_review_at_a_new_pace_is_followed_by_none() -> None:
+    made = settled()
+    made.optimize("q", mode="auto", review="900 milliseconds", margin=1000)
+    run(made, range(FILLED, FILLED + 2), BAD_FIRST, rate=RATE)
+    step = FILLED + 1
+    while not reviewed(made, FILLED + 2) and step < FILLED + 8:
+        step += 1
+        run(made, [step], BAD_FIRST, rate=4 * RATE)
+    assert reviewed(made, FILLED + 2) == [step] and kept(made).saved <= 0 and kept(made).settled
