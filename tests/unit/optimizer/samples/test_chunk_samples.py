@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from benchmarks.estimates.shapes import SHAPES
@@ -84,3 +85,27 @@ def test_no_more_rows_are_remembered_than_there_is_room_for() -> None:
     assert memory.find(first) is not None and next(iter(memory.drawn)) != first
     memory.forget_all_but(frozenset(first[0]))
     assert list(memory.drawn) == [first]
+
+
+def test_what_was_not_looked_at_for_longest_is_forgotten_first() -> None:
+    drawn = next(iter(_filled().drawn.values()))
+    memory = ChunkSamples(most=2 * len(drawn[1]))
+    first, second, third = ((name,) for name in "abc")
+    for names in (first, second):
+        memory.keep((names, "", 1), drawn)
+    assert memory.find((first, "", 1)) is drawn
+    memory.keep((third, "", 1), drawn)
+    assert [names for names, _, _ in memory.drawn] == [first, third]
+
+
+def _filled() -> ChunkSamples:
+    memory = ChunkSamples()
+    sampled(job("one key", "uniform"), 300, 0, memory)
+    return memory
+
+
+def test_where_all_keys_are_frequent_no_row_counts_twice() -> None:
+    data = {name: {**rows, "k": rows["k"] % 3} for name, rows in streams("uniform", 2000, 5).items()}
+    found = sampled(standing(SHAPES["one key"].sql, data, chunk=300), 300).rows(frozenset("AB")).value
+    counts = [np.bincount(data[name]["k"], minlength=3) for name in "AB"]
+    assert found == pytest.approx(float((counts[0] * counts[1]).sum()), rel=0.3)
