@@ -48,7 +48,7 @@ def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Perf
 def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
     before, after = figures.phases
     cold = [review for review in figures.reviews if review.step < after.first]
-    assert len(cold) > 2 and {(review.plan, review.decision) for review in cold} == {(before.plan, "stay")}
+    assert len(cold) >= 2 and {(review.plan, review.decision) for review in cold} == {(before.plan, "stay")}
 
 
 def test_the_screen_shows_what_was_proposed_and_why(

@@ -26,12 +26,13 @@ from tests.spark.test_jobs import PAIRS, feed_step, jobs, until
 
 SELF = "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 5 SECONDS"
 NOTHING = {"path": "/nowhere", "format": "parquet"}
+ELSEWHERE = {"path": "/elsewhere", "format": "parquet"}
 
 COMMANDS: list[tuple[Callable[[Run], int], Command]] = [
     (lambda run: run.add_query("r", PAIRS, sink=NOTHING), AddQuery("r", PAIRS, None, NOTHING, history=True)),
     (
-        lambda run: run.add_query("s", PAIRS, sink=NOTHING, history=False),
-        AddQuery("s", PAIRS, None, NOTHING, None, False),
+        lambda run: run.add_query("s", PAIRS, sink=ELSEWHERE, history=False),
+        AddQuery("s", PAIRS, None, ELSEWHERE, None, False),
     ),
     (lambda run: run.change_query("pairs", PAIRS), ChangeQuery("pairs", PAIRS)),
     (lambda run: run.migrate("pairs", "(B A)", "gms"), Migrate("pairs", "(B A)", "gms")),
