@@ -17,6 +17,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
+from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
@@ -30,7 +31,6 @@ from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.spread import Spread
-from midstream.step.spreading.declare import OFF
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 

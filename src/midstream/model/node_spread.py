@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+OFF = "off"
+"""No spread over nodes: in lanes, as a query runs that names none."""
+
 
 @dataclass(frozen=True)
 class SourceSlices:

@@ -18,6 +18,7 @@ from midstream.step.commands.pin import Pin, Unpin
 from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.spread import Spread
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, declare_operator("shop.operators:Median"), together=True),
@@ -33,6 +34,7 @@ COMMANDS: tuple[Command, ...] = (
     RejectLanes(4),
     Pin("q", "(A (B C))"),
     Unpin("q"),
+    Spread("q", "ctr", 4, {"copies": 3}, "[A: B C | B: A C | C: A B]"),
 )
 
 

@@ -20,6 +20,7 @@ from midstream.model.events import (
     QueryAdded,
     QueryChanged,
     QueryDropped,
+    QuerySpread,
     SharingChanged,
 )
 from midstream.model.manifest import Manifest
@@ -36,6 +37,7 @@ from midstream.step.commands.pin import Pin, Unpin
 from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.spread import Spread
 from midstream.step.draft import Draft, MigrationStart
 from tests.unit.building import schemas
 
@@ -84,6 +86,8 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (RejectLanes(2), QueryError, "lanes", "the next review proposes"),
     (Pin("q", "(A B)"), PlanError, "plan", ""),
     (Unpin("p"), QueryError, "p", "use one of: q"),
+    (Spread("p", "psp"), QueryError, "p", "use one of: q"),
+    (Spread("q", "sideways"), PlanError, "query q", "use one of: auto, atr"),
 ]  # fmt: skip
 
 
@@ -115,6 +119,7 @@ DONE: list[tuple[StepCommand, Event]] = [
     (RejectLanes(3), LanesProposalClosed(6, 3, "rejected")),
     (Pin("q"), PlanPinned(6, "q", "((A B) C)")),
     (Unpin("q"), PlanPinned(6, "q", "((A B) C)", pinned=False)),
+    (Spread("q", "psp", 3), QuerySpread(6, "q", "off", "psp", 3)),
 ]
 
 

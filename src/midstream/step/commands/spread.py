@@ -11,6 +11,7 @@ from midstream.language.parse import parsed
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import QueryEntry
+from midstream.model.node_spread import OFF
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
 from midstream.step.commands.add_query import group_for
@@ -18,7 +19,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
-from midstream.step.spreading.declare import AUTO, OFF, spread_entry
+from midstream.step.spreading.declare import AUTO, spread_entry
 
 
 @dataclass(frozen=True)

@@ -24,9 +24,6 @@ from midstream.step.spreading.deploy import begun_slices, deployment_of, windows
 AUTO = "auto"
 """The spread that suits a query best: the first in order of preference that carries it."""
 
-OFF = "off"
-"""No spread over nodes: in lanes, as a query runs that names none."""
-
 DEFAULT_NODES = 4
 """So many nodes unless the user names another number."""
 
