@@ -45,10 +45,13 @@ def test_once_it_is_hot_the_query_moves_and_saves_most_of_the_work(figures: Perf
     assert decided.foreseen[HEAT_LAST] < decided.foreseen[ACT.old_plan] and decided.real is not None
 
 
-def test_while_it_is_cold_every_review_stays(figures: Performance) -> None:
+def test_while_it_is_cold_every_review_stays(figures: Performance, weeks: int) -> None:
     before, after = figures.phases
     cold = [review for review in figures.reviews if review.step < after.first]
-    assert len(cold) >= 2 and {(review.plan, review.decision) for review in cold} == {(before.plan, "stay")}
+    # Four weeks are cold for five steps, and the first two are too few to say anything of.
+    assert len(cold) > (2 if weeks > 4 else 1) and {(review.plan, review.decision) for review in cold} == {
+        (before.plan, "stay")
+    }
 
 
 def test_the_screen_shows_what_was_proposed_and_why(
