@@ -143,6 +143,19 @@ def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> I
     legend_below(canvas, grid[0][0])
 
 
+def draw_bars(canvas: Canvas, data: pa.Table, drawn: Iterable[str], columns: int = 4) -> list[Axes]:
+    """Bars for each of `drawn` beside one another, a group for each panel; the axes, for what is to be added."""
+    names = list(drawn)
+    grid = list(canvas.subplots(1, len(names)))
+    for axes, name in zip(grid, names, strict=True):
+        bars(axes, data, PANEL, name, CASE)
+        axes.tick_params(labelsize="x-small")
+        axes.set_xlabel("")
+        axes.get_legend().remove()
+    legend_below(canvas, grid[0], columns)
+    return grid
+
+
 def legend_below(canvas: Canvas, axes: Axes, columns: int = 4) -> None:
     """One legend for all panels, that of these axes, below them."""
     handles, labels = axes.get_legend_handles_labels()

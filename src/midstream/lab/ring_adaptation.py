@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from midstream.lab.ring_arrivals import RingArrivals, Row
+from midstream.lab.ring_arrivals import Row
 from midstream.lab.ring_cluster import RingCluster
-from midstream.ring.cost import RingCosts, RingLoad, length
+from midstream.ring.cost import RingLoad, length
 
 
 @dataclass(frozen=True)
@@ -37,24 +37,18 @@ class RingMoment:
     moved: int
 
 
+@dataclass(eq=False, kw_only=True)
 class AdaptiveRing(RingCluster):
     """A ring over arrivals of this selectivity, full at `begin`; `course` has a moment for each row."""
 
-    def __init__(
-        self,
-        arrivals: RingArrivals,
-        window: float,
-        nodes: int,
-        costs: RingCosts,
-        *,
-        begin: float,
-        selectivity: float,
-        adaptation: Adaptation,
-    ) -> None:
-        super().__init__(arrivals, window, nodes, costs, begin=begin)
-        self.selectivity, self.adaptation = selectivity, adaptation
+    selectivity: float
+    adaptation: Adaptation
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.course: list[RingMoment] = []
-        self._next = begin + adaptation.every
+        self._next = self.begin + self.adaptation.every
 
     @override
     def _admit(self, now: float) -> None:
@@ -84,10 +78,10 @@ class AdaptiveRing(RingCluster):
         if self.adaptation.most:
             load = RingLoad.alike(self.arrivals.ways, rows / self.arrivals.ways, self.selectivity)
             self.nodes = length(load, self.costs, self.adaptation.most)
-        before, window = self._places(), self.ends[-1]
+        before = self._places()
         ages = [moment - times[low:high] for times, low, high in zip(self.arrivals.times, kept, come, strict=True)]
         shares = np.arange(1, self.nodes) / self.nodes
-        self.ends = [*np.quantile(np.concatenate(ages), shares).tolist(), window]
+        self.ends = [*np.quantile(np.concatenate(ages), shares).tolist(), self.window]
         self._at = self._sliced(moment, come)
         after = self._places()
         hops = np.array([abs(after[row] - node) for row, node in before.items() if row in after])

@@ -57,6 +57,15 @@ class RingArrivals:
         """The same rows, so much later."""
         return replace(self, times=tuple(times + seconds for times in self.times))
 
+    def since(self, begin: float) -> list[tuple[float, int, int]]:
+        """The rows that come from `begin` on, in that order: when, of which stream, of which number."""
+        return sorted(
+            (time, stream, number)
+            for stream, times in enumerate(self.times)
+            for number, time in enumerate(times)
+            if time >= begin
+        )
+
     def processed(self, orders: Sequence[Words]) -> RingArrivals:
         """The same rows, numbered in each stream as they are processed: the i-th is that of number `orders[...][i]`."""
         times = tuple(found[order] for found, order in zip(self.times, orders, strict=True))

@@ -9,7 +9,7 @@ Differs in that an END tuple carries no result: it follows the last one, and so 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from heapq import heappop, heappush
 
 import numpy as np
@@ -59,6 +59,7 @@ class RingCounts:
     finished: float = 0.0
 
 
+@dataclass(eq=False)
 class RingCluster:
     """A ring of so many nodes over arrivals; windows are equal, in seconds, and strict as in the dissertation.
 
@@ -67,30 +68,23 @@ class RingCluster:
     or, where they are `queued`, as soon as the head is free: it is never idle then, as Eq. 13.4 has it.
     """
 
-    def __init__(
-        self,
-        arrivals: RingArrivals,
-        window: float,
-        nodes: int,
-        costs: RingCosts,
-        *,
-        begin: float = 0.0,
-        concurrent: int = 0,
-        queued: bool = False,
-    ) -> None:
-        self.arrivals, self.nodes, self.costs, self.concurrent = arrivals, nodes, costs, concurrent
-        self.queued = queued
-        self.ends = [window * (at + 1) / nodes for at in range(nodes)]
+    arrivals: RingArrivals
+    window: float
+    nodes: int
+    costs: RingCosts
+    _: KW_ONLY
+    begin: float = 0.0
+    concurrent: int = 0
+    queued: bool = False
+
+    def __post_init__(self) -> None:
+        times, begin = self.arrivals.times, self.begin
+        self.ends = [self.window * (at + 1) / self.nodes for at in range(self.nodes)]
         self.counts = RingCounts()
-        self._orders = [arrivals.order(stream) for stream in range(arrivals.ways)]
+        self._orders = [self.arrivals.order(stream) for stream in range(self.arrivals.ways)]
         self._spans: dict[tuple[int, int, int], tuple[int, int]] = {}
-        self._waiting = sorted(
-            (time, stream, number)
-            for stream, times in enumerate(arrivals.times)
-            for number, time in enumerate(times)
-            if time >= begin
-        )[::-1]
-        self._at = self._sliced(begin, [int(np.searchsorted(times, begin, "left")) for times in arrivals.times])
+        self._waiting = self.arrivals.since(begin)[::-1]
+        self._at = self._sliced(begin, [int(np.searchsorted(found, begin, "left")) for found in times])
         self._events: list[tuple[float, int, int, Message]] = []
         self._sequence = 0
         self._read: dict[int, tuple[Row, float]] = {}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 CASE, NODES, RESPONSE, ROWS = "case", "nodes", "response time (ms)", "state (rows)"
+PAIRS, SENT, RESULTS = "pairs compared", "sent", "results"
 
 Curves = Mapping[tuple[str, str], npt.NDArray[Any]]
 """A column of each panel and case."""
@@ -57,6 +58,11 @@ class OverNodes(OfRing):
         return
 
 
+def steps_of_spread(scale: Scale) -> int:
+    """The steps of a spreading over generated streams: a window that fills, then 5 or 30, ten steps each."""
+    return 10 + scale.pick(quick=50, full=300)
+
+
 def observed(panel: str, case: str, nodes: int, counts: RingCounts) -> dict[str, Any]:
     """A run as an observation: the mean response time of results, the mean state at the ends of cycles."""
     return {
@@ -78,6 +84,15 @@ def curves(data: pa.Table, name: str) -> Curves:
     }
 
 
+def values(data: pa.Table, name: str) -> dict[tuple[str, str], float]:
+    """What a column has first for each panel and case: the figure itself, where they have one row each.
+
+    >>> values(table([{PANEL: "small", CASE: "psp", ROWS: 3}, {PANEL: "small", CASE: "atr", ROWS: 5}]), ROWS)
+    {('small', 'psp'): 3.0, ('small', 'atr'): 5.0}
+    """
+    return {at: float(found[0]) for at, found in curves(data, name).items()}
+
+
 def lengths(data: pa.Table, at: tuple[str, str]) -> list[int]:
     """The numbers of nodes of a curve."""
     panel, case = at
@@ -87,6 +102,18 @@ def lengths(data: pa.Table, at: tuple[str, str]) -> list[int]:
 def best_lengths(data: pa.Table) -> dict[tuple[str, str], int]:
     """For each curve the number of nodes with the least response time."""
     return {at: lengths(data, at)[int(np.argmin(curve))] for at, curve in curves(data, RESPONSE).items()}
+
+
+def by_panel(told: Mapping[tuple[str, str], str]) -> str:
+    """What is told of each panel and case, panel by panel.
+
+    >>> by_panel({("small", "psp"): "2 ms", ("small", "atr"): "3 ms", ("large", "psp"): "4 ms"})
+    'small: 2 ms, 3 ms; large: 4 ms'
+    """
+    panels: dict[str, list[str]] = {}
+    for (panel, _), text in told.items():
+        panels.setdefault(panel, []).append(text)
+    return "; ".join(f"{panel}: {', '.join(texts)}" for panel, texts in panels.items())
 
 
 def listed(figures: Iterable[tuple[str, float]]) -> str:

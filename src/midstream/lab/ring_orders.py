@@ -8,6 +8,7 @@ have outgrown it; without, once any has, as where the order is total.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -15,7 +16,6 @@ from typing_extensions import override
 
 from midstream.lab.ring_arrivals import RingArrivals, Row
 from midstream.lab.ring_cluster import Message, RingCluster
-from midstream.ring.cost import RingCosts
 
 
 class Execution(Enum):
@@ -42,23 +42,21 @@ class Execution(Enum):
         return arrivals, order
 
 
+@dataclass(eq=False, kw_only=True)
 class OrderedRing(RingCluster):
     """A ring that processes rows in a given order, one after another, from empty slices on."""
 
-    def __init__(
-        self,
-        arrivals: RingArrivals,
-        order: Sequence[Row],
-        window: float,
-        nodes: int,
-        costs: RingCosts,
-        *,
-        lazy: bool,
-    ) -> None:
-        super().__init__(arrivals, window, nodes, costs, begin=-np.inf, queued=True)
-        self.window, self.lazy = window, lazy
-        self._waiting = [(float(arrivals.times[stream][number]), stream, number) for stream, number in order][::-1]
-        self._newest = [[-np.inf] * arrivals.ways for _ in range(nodes)]
+    order: Sequence[Row]
+    lazy: bool
+    begin: float = -np.inf
+    queued: bool = True
+
+    @override
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        times = self.arrivals.times
+        self._waiting = [(float(times[stream][number]), stream, number) for stream, number in self.order][::-1]
+        self._newest = [[-np.inf] * self.arrivals.ways for _ in range(self.nodes)]
 
     @override
     def _purge(self, node: int, cycle: int) -> None:

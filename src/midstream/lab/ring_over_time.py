@@ -14,7 +14,7 @@ from midstream.lab.drawing import PANEL, draw_rows, mark
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_adaptation import Adaptation, AdaptiveRing
 from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_figures import CASE, NODES, RESPONSE, OfRing, curves
+from midstream.lab.ring_figures import CASE, NODES, RESPONSE, OfRing, by_panel, curves
 from midstream.lab.ring_settings import MOST_NODES, RATE, WAYS, WINDOW, costs
 from midstream.lab.tidy import cases
 from midstream.ring.cost import RingLoad, length
@@ -68,15 +68,13 @@ class OverTime(OfRing, ABC):
         return (
             self.claim.judged(
                 all(grown[panel, RELOCATED] < grown[panel, OFF] for panel in cases(data, PANEL)),
-                "; ".join(
-                    f"{panel}: "
-                    + ", ".join(
-                        f"{case}: response time {grown[panel, case]:.2f} times that before, "
-                        f"fullest node at most {float(fullest[panel, case].max()):.2f} times the mean, "
-                        f"{int(lengths[panel, case][0])} to {int(lengths[panel, case][-1])} nodes"
-                        for case in cases(data, CASE)
-                    )
-                    for panel in cases(data, PANEL)
+                by_panel(
+                    {
+                        at: f"{at[1]}: response time {found:.2f} times that before, "
+                        f"fullest node at most {float(fullest[at].max()):.2f} times the mean, "
+                        f"{int(lengths[at][0])} to {int(lengths[at][-1])} nodes"
+                        for at, found in grown.items()
+                    }
                 ),
                 "the ring is as fast without",
             ),

@@ -52,12 +52,7 @@ class RoutedCluster:
         self._free = [0.0] * deployment.nodes
         self._events: list[tuple[float, int, int, _Probe]] = []
         self._sequence = 0
-        self._coming = sorted(
-            (time, stream, number)
-            for stream, times in enumerate(arrivals.times)
-            for number, time in enumerate(times)
-            if time >= begin
-        )
+        self._coming = arrivals.since(begin)
 
     def run(self) -> RingCounts:
         """Process every arrival, one after another, and say what was done."""

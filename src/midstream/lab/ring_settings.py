@@ -50,13 +50,18 @@ def arrivals(selectivity: float, scale: Scale, *, ways: int = WAYS, draw: int = 
     return RingArrivals.drawn(ways, RATE, selectivity, seconds, seed=16 + draw)
 
 
+def draws(selectivity: float, scale: Scale, count: int = 4) -> list[RingArrivals]:
+    """Such rows so many times, other ones each time."""
+    return [arrivals(selectivity, scale, draw=draw) for draw in range(count)]
+
+
 def run(rows: RingArrivals, join: str, nodes: int, *, concurrent: int = 0, queued: bool = False) -> RingCounts:
     """A ring of so many nodes over rows, from full windows on."""
     ring = RingCluster(rows, WINDOW, nodes, costs(join), begin=WINDOW, concurrent=concurrent, queued=queued)
     return ring.run()
 
 
-def routed(name: str, join: str, nodes: int, draws: Sequence[RingArrivals], **deployed: Any) -> RingCounts:
+def routed(name: str, join: str, nodes: int, drawn: Sequence[RingArrivals], **deployed: Any) -> RingCounts:
     """A spreading whose rows are never moved, over rows, from full windows on; the middle stream is the master.
 
     The n-th draw comes n quarters of the longest segment later, for segments begin at fixed times.
@@ -64,10 +69,10 @@ def routed(name: str, join: str, nodes: int, draws: Sequence[RingArrivals], **de
     windows = dict.fromkeys(LABELS[:WAYS], round(WINDOW * MICROSECONDS))
     deployment = Deployment(windows, nodes, master=LABELS[WAYS // 2], **deployed)
     spreading = spreadings()[name]
-    spreading.check(deployment, [[LABELS[at] for at in order] for order in draws[0].orders()])
+    spreading.check(deployment, [[LABELS[at] for at in order] for order in drawn[0].orders()])
     found = []
-    for number, rows in enumerate(draws):
-        later = number * LONGEST_SEGMENT / len(draws)
+    for number, rows in enumerate(drawn):
+        later = number * LONGEST_SEGMENT / len(drawn)
         found.append(RoutedCluster(spreading, deployment, rows.later(later), costs(join), begin=WINDOW + later).run())
     return merged(found)
 

@@ -171,25 +171,22 @@ def _before_a_result(load: RingLoad, costs: RingCosts) -> float:
     return costs.insert + costs.purge + costs.join * (sum(work) - work[-1] / 2)
 
 
-def _partials_of_a_result(steps: Sequence[ProbingStep]) -> list[float]:
-    """With how many partial results each step begins where there is a result: its own beside those expected anyway."""
-    found = [1.0]
-    for step in steps[:-1]:
-        found.append(1 + found[-1] * step.rows * step.selectivity)
-    return found
-
-
 def _check_network(costs: RingCosts) -> None:
     if costs.hop <= 0:
         raise PlanError("the network takes no time", place="T_n", remedy="measure it: without it no ring is too long")
 
 
-def _partials(steps: Sequence[ProbingStep]) -> list[float]:
-    """With how many partial results each step begins."""
+def _partials(steps: Sequence[ProbingStep], certain: int = 0) -> list[float]:
+    """With how many partial results each step begins: those expected, and so many that are there in any case."""
     found = [1.0]
     for step in steps[:-1]:
-        found.append(found[-1] * step.rows * step.selectivity)
+        found.append(certain + found[-1] * step.rows * step.selectivity)
     return found
+
+
+def _partials_of_a_result(steps: Sequence[ProbingStep]) -> list[float]:
+    """The same where there is a result: its own beside those expected anyway."""
+    return _partials(steps, certain=1)
 
 
 def _positive_root(a: float, b: float, c: float) -> float:

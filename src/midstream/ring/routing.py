@@ -1,4 +1,7 @@
-"""Results of a shared ring to their queries, by bitmaps instead of windows (Wang ch. 20: matrix O, vector T)."""
+"""Results of a shared ring to their queries, by bitmaps instead of windows (Wang ch. 20: matrix O, vector T).
+
+Like `logical_slices` these are sets of Part III that tests alone use so far: no ring of a running job shares queries.
+"""
 
 from __future__ import annotations
 

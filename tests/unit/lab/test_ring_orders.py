@@ -26,7 +26,7 @@ rings = pytest.mark.parametrize(("ways", "nodes"), RINGS)
 def run(execution: Execution, ways: int, nodes: int, seed: int, lazy: bool = True) -> tuple[RingArrivals, RingCounts]:
     drawn = RingArrivals.drawn(ways, 2.0 if ways < 4 else 1.0, 0.4, 9.0, seed)
     arrivals, order = execution.drawn(drawn, seed)
-    return arrivals, OrderedRing(arrivals, order, WINDOW, nodes, COSTS, lazy=lazy).run()
+    return arrivals, OrderedRing(arrivals, WINDOW, nodes, COSTS, order=order, lazy=lazy).run()
 
 
 @rings

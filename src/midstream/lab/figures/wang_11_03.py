@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import PANEL, bars, legend_below
+from midstream.lab.drawing import PANEL, draw_bars
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_figures import CASE, OfRing, curves, listed
+from midstream.lab.ring_figures import CASE, PAIRS, RESULTS, SENT, OfRing, listed, steps_of_spread, values
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreadings
@@ -31,7 +31,7 @@ QUERIES = {
 }
 """The key classes of each stream, and the spreadings that carry the join."""
 
-PAIRS, BUSIEST, SENT, RESULTS = "pairs compared", "pairs at the busiest node", "sent", "results"
+BUSIEST = "pairs at the busiest node"
 
 
 class Wang1103(OfRing):
@@ -52,7 +52,7 @@ class Wang1103(OfRing):
 
     @override
     def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
-        steps = 10 + scale.pick(quick=50, full=300)
+        steps = steps_of_spread(scale)
         for panel, (classes, names) in QUERIES.items():
             streams = SpreadStreams.keyed(classes, 50, DOMAIN, WINDOW, steps, seed=11)
             placed_by = {label: keys[0] for label, keys in classes.items()}
@@ -70,10 +70,7 @@ class Wang1103(OfRing):
 
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
-        def of(name: str) -> dict[tuple[str, str], float]:
-            return {at: float(found[0]) for at, found in curves(data, name).items()}
-
-        pairs, busiest, sent, results = map(of, (PAIRS, BUSIEST, SENT, RESULTS))
+        pairs, busiest, sent, results = (values(data, name) for name in (PAIRS, BUSIEST, SENT, RESULTS))
         alone, lanes, hops = (ONE_KEY, "one_lane"), (ONE_KEY, "lanes"), (TWO_KEYS, "hash_hops")
         spread_out = [at for at in pairs if at[1] != "one_lane"]
         return (
@@ -100,10 +97,4 @@ class Wang1103(OfRing):
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
-        grid = canvas.subplots(1, 3)
-        for axes, name in zip(grid, (PAIRS, BUSIEST, SENT), strict=True):
-            bars(axes, data, PANEL, name, CASE)
-            axes.tick_params(labelsize="x-small")
-            axes.set_xlabel("")
-            axes.get_legend().remove()
-        legend_below(canvas, grid[0])
+        draw_bars(canvas, data, (PAIRS, BUSIEST, SENT))

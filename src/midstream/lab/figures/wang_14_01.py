@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from midstream.lab.drawing import PANEL, draw_rows, mark
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_figures import CASE, OfRing, curves
+from midstream.lab.ring_figures import CASE, OfRing, by_panel, curves
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import cases
 from midstream.ring.deployment import Deployment
@@ -69,7 +69,7 @@ class Wang1401(OfRing):
         return (
             SMOOTHED.judged(
                 all(found[p, case] < found[p, "psp_d"] for p in panels for case in BOUNDED),
-                "; ".join(f"{p}: " + ", ".join(f"{case} {found[p, case]:.2f}" for case in CASES) for p in panels)
+                by_panel({(p, case): f"{case} {most:.2f}" for (p, case), most in found.items()})
                 + " times the mean node at most, until the burst has left the window",
                 "slices of equal rows do not mean equal work",
             ),

@@ -9,7 +9,7 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_figures import CASE, OfRing, listed
+from midstream.lab.ring_figures import CASE, PAIRS, RESULTS, SENT, OfRing, listed, steps_of_spread
 from midstream.lab.ring_spread import SpreadStreams, spread
 from midstream.lab.tidy import column
 from midstream.ring.deployment import Deployment
@@ -29,7 +29,7 @@ LABELS, WINDOW, NODES, COPIES = "ABC", 1_000_000, 4, 2
 SEGMENT = 2 * WINDOW
 RIVALS = ("one_lane", "atr", "ctr", "psp", "psp_d")
 RINGS = ("psp", "psp_d")
-KEPT, PAIRS, TWICE, BUSIEST, SENT = "copies of a row", "pairs compared", "met twice", "busiest / mean node", "sent"
+KEPT, TWICE, BUSIEST = "copies of a row", "met twice", "busiest / mean node"
 
 
 class Wang1501(OfRing):
@@ -50,7 +50,7 @@ class Wang1501(OfRing):
 
     @override
     def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
-        steps = 10 + scale.pick(quick=50, full=300)
+        steps = steps_of_spread(scale)
         streams = SpreadStreams.drawn(LABELS, 50, 0.1, WINDOW, steps, seed=15)
         windows = dict.fromkeys(LABELS, WINDOW)
         deployment = Deployment(windows, NODES, master=LABELS[0], segment=SEGMENT, copies=COPIES)
@@ -63,7 +63,7 @@ class Wang1501(OfRing):
                 TWICE: counts.twice,
                 BUSIEST: counts.busiest,
                 SENT: counts.sent,
-                "results": counts.results,
+                RESULTS: counts.results,
             }
 
     @override

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import PANEL, bars, legend_below
+from midstream.lab.drawing import PANEL, draw_bars
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_arrivals import RingArrivals
-from midstream.lab.ring_figures import CASE, OfRing, curves, listed
+from midstream.lab.ring_figures import CASE, OfRing, listed, values
 from midstream.lab.ring_orders import Execution, OrderedRing, out_of_order
 from midstream.lab.ring_settings import costs
 from midstream.lab.tidy import cases
@@ -64,7 +64,7 @@ class Wang1502(OfRing):
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
         def of(name: str, case: str) -> dict[str, int]:
-            return {panel: int(found[0]) for (panel, at), found in curves(data, name).items() if at == case}
+            return {panel: int(found) for (panel, at), found in values(data, name).items() if at == case}
 
         lazy, eager, total = "semi-ordered, lazy", "semi-ordered, eager", "totally ordered, eager"
         results, missing, twice = of(RESULTS, total), of(MISSING, lazy), of(TWICE, lazy)
@@ -96,24 +96,18 @@ class Wang1502(OfRing):
 
     @override
     def draw(self, data: pa.Table, canvas: Canvas) -> None:
-        grid = canvas.subplots(1, 2)
-        for axes, name in zip(grid, (MISSING, MISORDERED), strict=True):
-            bars(axes, data, PANEL, name, CASE)
+        for axes in draw_bars(canvas, data, (MISSING, MISORDERED), columns=3):
             axes.set_yscale("symlog")
             axes.set_xticks(range(len(RINGS)), [panel.replace(", ", "\n") for panel in cases(data, PANEL)])
-            axes.tick_params(labelsize="x-small")
-            axes.set_xlabel("")
-            axes.get_legend().remove()
-        legend_below(canvas, grid[0], columns=3)
 
 
 def _run(ways: int, nodes: int, execution: Execution, purge: str, seed: int) -> dict[str, int]:
     """What an order and a purge bring about on one draw of rows."""
     drawn = RingArrivals.drawn(ways, RATE, SELECTIVITY, 10.0, seed)
     arrivals, order = execution.drawn(drawn, seed)
-    counts = OrderedRing(arrivals, order, WINDOW, nodes, costs("small join"), lazy=PURGES[purge]).run()
+    counts = OrderedRing(arrivals, WINDOW, nodes, costs("small join"), order=order, lazy=PURGES[purge]).run()
     _, by_time = Execution.TOTAL.drawn(drawn, seed)
-    join = OrderedRing(drawn, by_time, WINDOW, 1, costs("small join"), lazy=False).run().results
+    join = OrderedRing(drawn, WINDOW, 1, costs("small join"), order=by_time, lazy=False).run().results
     by_node = [[rows for rows, at in zip(counts.results, counts.nodes, strict=True) if at == n] for n in range(nodes)]
     return {
         RESULTS: len(join),

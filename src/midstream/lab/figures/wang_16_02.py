@@ -18,11 +18,13 @@ from midstream.lab.ring_figures import (
     ROWS,
     OverNodes,
     best_lengths,
+    by_panel,
     curves,
     lengths,
     observed,
+    values,
 )
-from midstream.lab.ring_settings import JOINS, MOST_NODES, SELECTIVITIES, SETTING, WAYS, arrivals, costs, merged, run
+from midstream.lab.ring_settings import JOINS, MOST_NODES, SELECTIVITIES, SETTING, WAYS, costs, draws, merged, run
 from midstream.lab.tidy import cases, column
 from midstream.ring.cost import RingLoad, length, theorem_9
 
@@ -64,10 +66,10 @@ class Wang1602(OverNodes):
     @override
     def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
         for selectivity in SELECTIVITIES:
-            draws = [arrivals(selectivity, scale, draw=draw) for draw in range(DRAWS[selectivity])]
+            drawn = draws(selectivity, scale, DRAWS[selectivity])
             for join in JOINS:
                 for nodes in range(1, MOST_NODES + 1):
-                    counts = merged(run(rows, join, nodes) for rows in draws)
+                    counts = merged(run(rows, join, nodes) for rows in drawn)
                     load = RingLoad.alike(WAYS, float(np.mean(counts.state_rows)) / WAYS, selectivity)
                     yield {
                         **observed(join, f"S {selectivity:g}", nodes, counts),
@@ -89,7 +91,7 @@ class Wang1602(OverNodes):
         ]
         falling = [best[p, a] > best[p, b] for p in panels for a, b in pairwise(names)]
         over = [float(curve[-1] / curve.min()) for curve in measured.values()]
-        optima = "; ".join(f"{p}: " + ", ".join(f"{best[p, c]} at {c}" for c in names) for p in panels)
+        optima = by_panel({(p, c): f"{count} at {c}" for (p, c), count in best.items()})
         return (
             STATE.judged(
                 float(state.max() / state.min()) < 1.1,
@@ -98,7 +100,7 @@ class Wang1602(OverNodes):
             ),
             LARGER.judged(
                 not level,
-                "; ".join(f"{p}: " + ", ".join(f"{measured[p, c].min():.2f} ms at {c}" for c in names) for p in panels)
+                by_panel({(p, c): f"{curve.min():.2f} ms at {c}" for (p, c), curve in measured.items()})
                 + ", each at its best length"
                 + (f"; no increase with {'; '.join(level)}" if level else ""),
                 "where a round of the network takes longer than the work of a node, the response time is that of the "
@@ -137,7 +139,7 @@ class Wang1602(OverNodes):
 def _within_one(claim: Claim, data: pa.Table, by: str, reason: str) -> Verdict:
     """Whether what a model foresees is nowhere further than one node from what was measured to be best."""
     best, measured = best_lengths(data), curves(data, RESPONSE)
-    named = {at: int(found[0]) for at, found in curves(data, by).items()}
+    named = {at: int(found) for at, found in values(data, by).items()}
     off = {at: named[at] - best[at] for at in best}
     lost = max(float(measured[at][lengths(data, at).index(named[at])] / measured[at].min()) for at in best) - 1
     return claim.judged(

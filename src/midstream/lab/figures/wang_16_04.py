@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.lab.figure import Claim, Scale, Verdict
 from midstream.lab.ring_figures import CASE, RESPONSE, ROWS, OverNodes, curves, lengths, listed, observed
 from midstream.lab.ring_routed import MICROSECONDS
-from midstream.lab.ring_settings import LENGTHS, SETTING, arrivals, routed
+from midstream.lab.ring_settings import LENGTHS, SETTING, draws, routed
 from midstream.lab.tidy import cases
 
 SOURCE = "Wang §16.4, Fig. 16.4"
@@ -39,11 +39,11 @@ class Wang1604(OverNodes):
 
     @override
     def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
-        draws = [arrivals(SELECTIVITY, scale, draw=draw) for draw in range(4)]
+        drawn = draws(SELECTIVITY, scale)
         for join in PANELS:
             for seconds in SEGMENTS:
                 for nodes in LENGTHS:
-                    counts = routed("atr", join, nodes, draws, segment=round(seconds * MICROSECONDS))
+                    counts = routed("atr", join, nodes, drawn, segment=round(seconds * MICROSECONDS))
                     yield observed(join, f"segments of {seconds} s", nodes, counts)
 
     @override

@@ -11,9 +11,9 @@ from typing_extensions import override
 
 from midstream.lab.drawing import PANEL
 from midstream.lab.figure import Claim, Scale, Verdict
-from midstream.lab.ring_figures import RESPONSE, ROWS, OverNodes, curves, lengths, observed
+from midstream.lab.ring_figures import RESPONSE, ROWS, OverNodes, by_panel, curves, lengths, observed
 from midstream.lab.ring_routed import MICROSECONDS
-from midstream.lab.ring_settings import LENGTHS, SETTING, WINDOW, arrivals, merged, routed, run
+from midstream.lab.ring_settings import LENGTHS, SETTING, WINDOW, draws, merged, routed, run
 from midstream.lab.tidy import cases
 
 SOURCE = "Wang §16.4, Fig. 16.5"
@@ -43,14 +43,14 @@ class Wang1605(OverNodes):
 
     @override
     def runs(self, scale: Scale) -> Iterator[dict[str, Any]]:
-        draws = [arrivals(SELECTIVITY, scale, draw=draw) for draw in range(4)]
+        drawn = draws(SELECTIVITY, scale)
         for join in PANELS:
             for nodes in LENGTHS:
                 for copies in (count for count in COPIES if 2 * count <= nodes):
-                    counts = routed("ctr", join, nodes, draws, segment=TWO_WINDOWS // 2, copies=copies)
+                    counts = routed("ctr", join, nodes, drawn, segment=TWO_WINDOWS // 2, copies=copies)
                     yield observed(join, _copies(copies), nodes, counts)
-                yield observed(join, ATR, nodes, routed("atr", join, nodes, draws, segment=TWO_WINDOWS))
-                yield observed(join, PSP, nodes, merged(run(rows, join, nodes) for rows in draws))
+                yield observed(join, ATR, nodes, routed("atr", join, nodes, drawn, segment=TWO_WINDOWS))
+                yield observed(join, PSP, nodes, merged(run(rows, join, nodes) for rows in drawn))
 
     @override
     def judge(self, data: pa.Table) -> tuple[Verdict, ...]:
@@ -88,7 +88,7 @@ class Wang1605(OverNodes):
             ),
             OVERALL.judged(
                 min(margins) > 1,
-                ", ".join(f"{p}: " + ", ".join(f"{n} {best[p, n]:.2f} ms" for q, n in best if q == p) for p in panels)
+                by_panel({(p, n): f"{n} {found:.2f} ms" for (p, n), found in best.items()})
                 + ", each at its best length",
                 "a rival is faster",
             ),
