@@ -38,6 +38,8 @@ class Course:
     unsure: frozenset[str] = frozenset()
     step_length: float = 1.0
     elapsed: float = 1.0
+    shown: int | None = None
+    """So many other plans are shown, the cheapest; what else is asked for is weighed."""
 
     def run(self, reviews: int, **options: float) -> Course:
         memory: object = {}
@@ -56,7 +58,7 @@ class Course:
         review = Review(
             query="q",
             running=now,
-            alternatives=tuple(sorted(weighed.values(), key=lambda one: (one.cost, one.plan))),
+            alternatives=tuple(sorted(weighed.values(), key=lambda one: (one.cost, one.plan))[: self.shown]),
             sure_gain=lambda plan: 0.0 if plan in self.unsure else now.low - weighed[plan].high,
             predict=lambda plan: None if plan in self.refused else SwitchCost("moving_state", self.price),
             time=number * SECOND,
@@ -65,6 +67,7 @@ class Course:
             statistics=Statistics({}, step=self.step_length),
             options=options,
             memory=memory,  # type: ignore[arg-type]
+            weigh=plans.get,
         )
         self.cost += now.cost
         self.decision = Adaptive().decide(review)
@@ -180,6 +183,22 @@ def test_what_paid_raises_no_bar_however_late_the_next_review_comes(window: floa
     assert course.decision is not None and course.switches == 1
     ledger = decode(Ledger, dict(course.decision.memory))
     assert (ledger.bars, ledger.switch) == ((), None)
+
+
+def test_a_switch_has_paid_also_where_so_many_plans_are_better_by_then_that_the_old_one_is_not_shown() -> None:
+    course = Course(lambda n: (100.0, 50.0, 60.0), shown=1).run(3)
+    assert (course.running, course.switches) == ("B", 1)
+    course = Course(lambda n: (100.0, 50.0, 60.0), shown=1).run(30)
+    assert course.decision is not None and course.switches == 1
+    ledger = decode(Ledger, dict(course.decision.memory))
+    assert (ledger.bars, ledger.switch) == ((), None)
+
+
+def test_a_plan_that_is_not_shown_but_costs_little_more_is_as_good_as_before() -> None:
+    """How long plans stay the best is not told by which of many good ones is in front."""
+    course = Course(lambda n: (100.0, 50.0 + n % 2, 50.5, 51 - n % 2), shown=1).run(40)
+    assert course.decision is not None
+    assert decode(Ledger, dict(course.decision.memory)).lifetime == 0
 
 
 def test_a_switch_that_has_paid_is_judged_when_its_rest_is_over_and_one_that_has_not_yet_gets_more_time() -> None:

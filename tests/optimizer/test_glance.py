@@ -12,6 +12,7 @@ from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
 from midstream.step.reviewing.affordable import SAVED, SHORT, work
+from midstream.step.reviewing.carry_out import _is_changing
 from midstream.step.reviewing.glance import REMEMBERED, glance, has_moved, is_new, seen_anew, seen_at
 from midstream.step.reviewing.plan_group import plan_group
 from tests.optimizer.drifting import BAD_FIRST, GOOD_FIRST, SECOND, engine, reviews, rows, run
@@ -195,6 +196,14 @@ def test_a_review_at_a_new_pace_that_finds_nothing_is_followed_by_another() -> N
     assert len(found) == 2 and found[1] == found[0] + 1
     # Neither the price of the first one nor that the plan is settled puts the second one off.
     assert waiting[0] == (False, 0.0) and waiting[1][0] and waiting[1][1] > 0
+
+
+def test_a_review_that_is_made_because_a_rest_is_over_is_followed_by_none_however_new_the_pace(job: Manifest) -> None:
+    """It was not the streams that have called for it, so there is nothing of which it has seen but a part."""
+    entry = replace(job.queries["q"], counters=Counters(rows_in=3_000, comparisons=30_000, rows_out=1_500))
+    for until, followed in ((None, True), (SECOND, False), (SECOND + 1, True)):
+        before = Optimization(seen=0, paces=(PACE,), settled_until=until)
+        assert _is_changing(before, entry, SECOND) is followed
 
 
 def test_where_nothing_is_saved_up_a_review_at_a_new_pace_is_followed_by_none() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import midstream as ms
+from midstream.model.codec import decode
+from midstream.optimizer.policies.adaptive import Ledger
 from midstream.plan.enumerate import bushy_trees
 from midstream.step.reviewing.plan_group import plan_group
 from midstream.step.reviewing.review import Reviewing
@@ -34,3 +36,15 @@ def test_after_three_reviews_at_most_it_stands_on_one_within_a_tenth_of_the_best
     decided = [event.decision for event in reviews(made.events)]
     assert "switch" in decided[:3] and decided.count("switch") <= 2
     assert done <= 1.1 * best < worst
+
+
+def test_that_leaving_the_worst_plan_has_paid_is_known_though_so_many_others_are_better() -> None:
+    """A review looks for the best plans, and the one that was left is none of them; it is weighed all the same."""
+    made = engine("ABCDE", "((((A B) C) E) D)")
+    made.optimize("q", review="2 seconds", horizon="10 minutes", effort=1.0)
+    run(made, range(STEPS), KEYS, rate=30)
+    seen = reviews(made.events)
+    left = [event.plan for event in seen if event.decision == "switch"]
+    assert len(left) == 1 and left[0] not in [one["plan"] for one in seen[-1].plans]
+    ledger = decode(Ledger, dict(made.manifest.optimizations["q"].memory))
+    assert ledger.switch is not None and ledger.switch.balance > 0

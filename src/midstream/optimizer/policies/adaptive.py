@@ -157,16 +157,16 @@ class Adaptive(Policy):
         if ledger.plan and ledger.plan != plan:
             last = ledger.switch
             back = last is not None and last.old == plan and last.balance < 0
-            old = review.weighed(ledger.plan)
-            saved = 0.0 if old is None else (old.cost - review.running.cost) * review.elapsed
+            old = review.cost_of(ledger.plan)
+            saved = 0.0 if old is None else (old - review.running.cost) * review.elapsed
             begun = review.time - round(review.elapsed * SECOND)
             made = SwitchMade(ledger.plan, plan, begun, ledger.gain, saved - ledger.price, review.elapsed, back)
             # Of a move that was made by hand neither the price nor what it was for is known.
             own = made if plan == ledger.decided else None
             return replace(self._judged(ledger), plan=plan, switch=own, beaten=0, decided="", price=0.0, gain=0.0)
-        if ledger.switch is not None and (old := review.weighed(ledger.switch.old)) is not None:
+        if ledger.switch is not None and (old := review.cost_of(ledger.switch.old)) is not None:
             real = review.running.cost if review.real is None else review.real
-            saved = ledger.switch.balance + (old.cost - real) * review.elapsed
+            saved = ledger.switch.balance + (old - real) * review.elapsed
             seconds = ledger.switch.seconds + review.elapsed
             return replace(ledger, switch=replace(ledger.switch, balance=saved, seconds=seconds))
         return replace(ledger, plan=plan)
@@ -201,9 +201,10 @@ class Adaptive(Policy):
     def _timed(self, review: Review, ledger: Ledger, best: WeighedPlan) -> Ledger:
         """The ledger with a lifetime ended if another plan is the best one now, by more than the margin."""
         first = min((review.running, best), key=lambda one: one.cost)
-        known = review.weighed(ledger.best)
-        margin = self.option(review, "margin")
-        if ledger.best == first.plan or (known is not None and known.cost <= first.cost * (1 + margin)):
+        if ledger.best == first.plan:
+            return ledger
+        known, margin = review.cost_of(ledger.best), self.option(review, "margin")
+        if known is not None and known <= first.cost * (1 + margin):
             return ledger
         if not ledger.best:
             return replace(ledger, best=first.plan, since=review.time)

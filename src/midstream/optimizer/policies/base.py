@@ -51,7 +51,8 @@ class Review:
     it. `real` is what the running plan has cost since the last review, None where a migration was under way or nothing
     is known. `elapsed` is the time since then, `window` the longest window, `horizon` the time for which a gain counts,
     None where the policy is to know. `memory` is what it decided to remember last, empty at first. `at_rates` is what
-    plans would cost at other rates and selectivities, None where that is not known.
+    plans would cost at other rates and selectivities, None where that is not known; `weigh` is what a plan would cost
+    that is not among those shown.
     """
 
     query: str
@@ -70,10 +71,17 @@ class Review:
     options: Mapping[str, float] = field(default_factory=dict)
     memory: Mapping[str, Any] = field(default_factory=dict)
     at_rates: Callable[[Sequence[str]], CostAtRates] | None = None
+    weigh: Callable[[str], float | None] | None = None
 
     def weighed(self, plan: str) -> WeighedPlan | None:
         """A plan by its notation, if it was weighed."""
         return next((one for one in (self.running, *self.alternatives) if one.plan == plan), None)
+
+    def cost_of(self, plan: str) -> float | None:
+        """What a plan would cost, shown or not; None where it is no plan of the query, or that is not known."""
+        if (shown := self.weighed(plan)) is not None:
+            return shown.cost
+        return self.weigh(plan) if plan and self.weigh is not None else None
 
 
 @dataclass(frozen=True)

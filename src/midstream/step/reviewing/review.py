@@ -93,6 +93,7 @@ class Reviewing:
             options=self.one.settings.options,
             memory=kept.memory if kept.policy == self.one.settings.policy else {},
             at_rates=self.at_rates,
+            weigh=self.weigh,
         )
 
     @property
@@ -142,6 +143,14 @@ class Reviewing:
         """What plans would cost at other rates and selectivities."""
         trees = [parse_plan(plan, self.query) for plan in plans]
         return CostAtRates.of(trees, self.estimate, self.plans.model)
+
+    def weigh(self, plan: str) -> float | None:
+        """What any plan would cost; None where it is no plan of the query."""
+        try:
+            tree = parse_plan(plan, self.query)
+        except MidstreamError:
+            return None
+        return self.plans.model.of(tree, self.plans.sizes, self.plans.kept).value
 
     def sure_gain(self, plan: str) -> float:
         """What a plan saves even where the figures are wrong."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from benchmarks.estimates.shapes import SHAPES
 from benchmarks.estimates.standing import Standing, standing
 from benchmarks.estimates.streams import streams
+from midstream.language.expression import Column
 from midstream.model.manifest import ChunkRef
+from midstream.model.window import EVENT_TIME
 from midstream.optimizer.samples.drawn import ChunkSamples
-from midstream.optimizer.samples.living import SMALL, neighbours
+from midstream.optimizer.samples.living import SMALL, Living, neighbours
 from midstream.optimizer.samples.reading import samples_of
 from midstream.optimizer.samples.samples import Samples
 
@@ -43,6 +46,23 @@ def test_whether_chunks_are_read_together_changes_no_figure(shape: str, monkeypa
         samples = sampled(made, 300)
         found.append([samples.rows(subset) for subset in EVERY_SET])
     assert found[0] == found[1] == found[2]
+
+
+def test_which_rows_of_a_key_are_kept_is_independent_of_the_uniform_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of one half of the rows are in another half, whether chunks are read as a whole or not; it is the same."""
+    made, kept = job("one key", "uniform"), list[list[int]]()
+    (lane, state), *_ = made.manifest.lane_states.items()
+    spec = made.observed.rows[made.observed.labels["A"]]
+    key = Column(pa.int64(), "A", "k")
+    for rows in (0, SMALL):
+        read_together_up_to(rows, monkeypatch)
+        source = Living(
+            "A", spec, [(str(lane), state.states[spec.id])], {"k": key}, (), {}, None, made.store, 0, ChunkSamples()
+        )
+        uniform, keyed = (drawn.valid_from[EVENT_TIME] for drawn in (source.rows(0.5), source.keyed([1.0], 0.5)))
+        assert len(np.intersect1d(uniform, keyed)) / len(uniform) == pytest.approx(0.5, abs=0.05)
+        kept.append(keyed.tolist())
+    assert kept[0] == kept[1]
 
 
 def test_small_chunks_that_follow_one_another_are_read_together() -> None:
