@@ -255,7 +255,7 @@ def importers(packages: set[str], rooms: set[str]) -> list[str]:
 def test_the_package_and_the_command_line_load_without_pyspark() -> None:
     program = (
         "import sys, midstream, midstream.cli.main; "
-        "loaded = sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'duckdb'}); "
+        "loaded = sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'duckdb', 'pandas'}); "
         "assert not loaded, loaded"
     )
     subprocess.run([sys.executable, "-c", program], check=True, env=_environment())

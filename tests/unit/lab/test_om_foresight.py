@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from midstream.lab.om_foresight import foreseen
 from midstream.lab.om_rounds import ADAPTIVE, AHEAD, BOUND, Q1, Q2, OmQuery, Rounds
-from midstream.lab.om_streams import Traffic, real_joined, real_single, urnd
+from midstream.lab.om_streams import Traffic, _filtered, real_joined, real_single, urnd
 
 ROUNDS = 300
 
@@ -38,10 +40,57 @@ def test_an_estimate_knows_nothing_of_its_own_round_and_those_after(rounds: Roun
     assert (foreseen(other, rounds.estimated)[201] != rounds.foreseen[201]).all()
 
 
+CONSTANT, FAR = np.full((6, 1), 10.0), np.full((6, 1), 1000.0)
+
+
+@pytest.mark.parametrize(
+    ("seen", "means", "expected"),
+    [
+        pytest.param([40, 30, 10, 8], FAR, 5, id="what falls steeply is expected to be half of what it was"),
+        pytest.param([10, 20, 10, 5, 5], CONSTANT, 10, id="the errors of all rounds count and not of the last alone"),
+        pytest.param([10, 12, 14, 16], CONSTANT, 16, id="what rises goes on to rise"),
+        pytest.param([10, 12, 10, 12], CONSTANT, 10, id="what comes and goes does not"),
+    ],
+)
+def test_the_next_round_by_those_before(seen: list[float], means: np.ndarray, expected: float) -> None:
+    observed = np.array(seen, float)[:, None]
+    assert foreseen(observed, means[: len(seen)])[-1].tolist() == [expected]
+
+
+def test_each_column_is_foreseen_in_its_own_way() -> None:
+    rises, comes_and_goes = [10.0, 12.0, 14.0, 16.0, 18.0], [10.0, 12.0, 10.0, 12.0, 10.0]
+    means = np.full((5, 2), 11.0)
+    found = foreseen(np.array([rises, comes_and_goes]).T, means)
+    assert found[-1].tolist() == [18.0, 11.0]
+
+
+def test_many_drawings_are_surer_than_any_one() -> None:
+    rounds = Rounds(Q2, real_joined(ROUNDS, 0.21, seed=1))
+
+    def share(chosen: Sequence[str]) -> float:
+        return float(np.mean([plan == best for plan, best in zip(chosen, rounds.best, strict=True)]))
+
+    def once(seed: int) -> list[str]:
+        points = rounds.query.points(drawn_again(rounds.traffic, seed))
+        return [rounds.query.plans[place] for place in rounds.query.costs(points).argmin(axis=1)]
+
+    assert share(rounds.surest) > max(share(once(seed)) for seed in range(8))
+
+
+def test_the_newest_second_is_the_one_that_no_round_before_has() -> None:
+    """Averaging twice over w seconds, differenced twice, leaves the seconds that come in: one new, two that leave."""
+    found = _filtered(np.random.default_rng(5), ROUNDS, np.array([300.0, 200.0]), 0.21)
+    new, w = found.newest, found.width
+    assert w > 2
+    came = new[2 * w :] - 2 * new[w:-w] + new[: -2 * w]
+    assert np.allclose(np.diff(found.averaged, 2, axis=0)[2 * w - 2 :], came)
+
+
 def test_rounds_drawn_again_differ_by_their_newest_second_only(rounds: Rounds) -> None:
     again = drawn_again(rounds.traffic, seed=1)
     moved = np.abs(again.rates / rounds.traffic.rates - 1)
     assert 0 < np.median(moved) < 0.03
+    assert abs(again.rates.mean() / rounds.traffic.rates.mean() - 1) < np.median(moved) / 4
     assert (drawn_again(rounds.traffic, seed=1).rates == again.rates).all()
     assert (drawn_again(rounds.traffic, seed=2).rates != again.rates).all()
 

@@ -29,7 +29,8 @@ _ARROW: dict[str, Callable[[Datum, Datum], Datum]] = {
     "ge": pc.greater_equal,
 }
 COMPARISONS = frozenset(_NUMPY)
-FALSE, TRUE = pa.scalar(False), pa.scalar(True)
+# Out of bytes, for Arrow loads pandas to look at a Python value, and that is a quarter of what an import takes.
+FALSE = pa.Array.from_buffers(pa.bool_(), 1, [None, pa.py_buffer(bytes(1))])[0]
 
 
 def compare_numbers(operator: str, left: Datum, right: Datum) -> Mask:
