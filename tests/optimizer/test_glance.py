@@ -13,7 +13,8 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
 from midstream.step.reviewing.affordable import SAVED, SHORT, work
 from midstream.step.reviewing.carry_out import _is_changing
-from midstream.step.reviewing.glance import REMEMBERED, glance, has_moved, is_new, seen_anew, seen_at
+from midstream.step.reviewing.glance import REMEMBERED, Units, glance, is_new, seen_anew, seen_at
+from midstream.step.reviewing.paces import Done, has_moved, lost
 from midstream.step.reviewing.plan_group import plan_group
 from tests.optimizer.drifting import BAD_FIRST, GOOD_FIRST, SECOND, engine, reviews, rows, run
 
@@ -109,7 +110,7 @@ def looked_at(job: Manifest, pace: tuple[float, ...] = PACE, **kept: object) -> 
     later = replace(job, progress=progress, queries={"q": replace(entry, counters=counted)})
     known = replace(
         job.optimizations["q"], reviewed=before, seen=before, settled=True, settled_until=None, counted=Counters(),
-        paces=(PACE,), price=3 * SHORT, saved=1.0, work=work(later, plan_group(later, "q")),
+        made=made(job), paces=(PACE,), price=3 * SHORT, saved=1.0, work=work(later, plan_group(later, "q")),
     )  # fmt: skip
     known = replace(known, **kept)  # type: ignore[arg-type]
     return known, glance(replace(later, optimizations={"q": known})).optimizations["q"]
@@ -119,6 +120,78 @@ def test_a_look_that_finds_nothing_is_what_the_next_one_is_compared_with(job: Ma
     known, seen = looked_at(job)
     counted = Counters(rows_in=10_000, comparisons=100_000, rows_out=5_000)
     assert seen == replace(known, seen=(known.seen or 0) + LONG * SECOND, counted=counted)
+
+
+def made(job: Manifest) -> tuple[int, ...]:
+    """The rows that B and C, which are joined first, have made together."""
+    return Units(job).done(plan_group(job, "q")).made
+
+
+def looked_at_join(job: Manifest, pace: float, before: float, **kept: object) -> tuple[Optimization, Optimization]:
+    """As `looked_at`, where the join of B and C has made so many rows a second, and before it did so many."""
+    had = made(job)[0] - round(LONG * pace)
+    return looked_at(job, made=(had,), paces=((*PACE, before),), **kept)
+
+
+def test_the_rows_that_an_inner_join_makes_are_counted(job: Manifest) -> None:
+    """What no step shows of all that came out: they are as many as a query over these two has as results."""
+    both = engine("BC")
+    for step in range(FILLED):
+        found = rows(step, BAD_FIRST, rate=RATE)
+        both.push({name: found[name] for name in "BC"})
+    assert made(job) == (both.manifest.queries["q"].counters.rows_out,)
+    assert Units(both.manifest).done(plan_group(both.manifest, "q")).made == ()
+
+
+@pytest.mark.parametrize(("before", "pace", "stays"), [(5e3, 6e3, True), (5e3, 15e3, False), (15e3, 5e3, False)])
+def test_an_inner_join_that_makes_more_or_less_has_the_plan_reviewed(
+    job: Manifest, before: float, pace: float, stays: bool
+) -> None:
+    """Though the plan as a whole does what it did: the sum does not tell which of its joins finds many."""
+    assert looked_at_join(job, pace, before)[1].settled is stays
+
+
+def test_a_join_that_makes_little_does_not_matter() -> None:
+    assert not has_moved((*PACE, 10.0), (*PACE, 300.0), LONG)
+    assert has_moved((*PACE, 10.0, 9e3), (*PACE, 9e3, 10.0), LONG)
+
+
+def test_what_is_lost_since_a_review_leads_to_the_next_once_it_is_worth_that(job: Manifest) -> None:
+    """The join makes a third more than then: no threshold is passed, and yet another plan may be the better one."""
+    before, pace = 15e3, 20e3
+    loss = LONG * lost((*PACE, before), (*PACE, pace), 0.0)
+    assert 0 < loss < 3 * SHORT
+    known, seen = looked_at_join(job, pace, before, ahead=0.0)
+    assert seen.settled and seen.lost == pytest.approx(loss) and seen.paces == known.paces
+    # What it was ahead by must be made up for first; what it is ahead now makes up for what was lost.
+    assert looked_at_join(job, pace, before, ahead=1e5)[1].lost == pytest.approx(loss - LONG * 1e5)
+    assert looked_at_join(job, pace, before, ahead=1e9, lost=loss)[1].lost == 0.0
+    assert looked_at_join(job, pace, before, ahead=-1e9)[1].lost == pytest.approx(loss)
+    enough = 3 * SHORT - loss + 1.0
+    assert not looked_at_join(job, pace, before, ahead=0.0, lost=enough)[1].settled
+    assert looked_at_join(job, pace, before, ahead=0.0, lost=enough - 2.0)[1].settled
+    assert looked_at_join(job, pace, before, ahead=0.0, lost=enough, saved=-1.0)[1].settled
+    assert looked_at_join(job, pace, before, ahead=None)[1].lost == 0.0
+
+
+def test_where_other_joins_are_made_than_before_or_an_older_version_counted_none_they_are_not_compared(
+    job: Manifest,
+) -> None:
+    for had in ((), (1, 2), (1 << 40,)):
+        _, seen = looked_at(job, made=had, paces=((*PACE, 1.0),), ahead=0.0)
+        assert seen.settled and seen.lost == 0.0 and seen.made == made(job)
+
+
+def test_after_a_review_nothing_is_lost_and_it_is_known_by_what_the_plan_is_ahead() -> None:
+    made_of = settled()
+    event = reviews(made_of.events)[-1]
+    costs = sorted(one["cost"] for one in event.plans if one["plan"] != BEST)
+    own = next(one["cost"] for one in event.plans if one["plan"] == BEST)
+    assert kept(made_of).ahead == pytest.approx(costs[0] - own, abs=0.001 * own) and kept(made_of).lost == 0.0
+    assert seen_at(replace(kept(made_of), lost=5.0), Done(Counters()), 1 << 60).lost == 0.0
+    made_of.optimize("q", mode="auto", review="1 second", effort=0.03, objective="memory")
+    run(made_of, range(FILLED, FILLED + 3), BAD_FIRST, rate=RATE)
+    assert kept(made_of).ahead is None
 
 
 @pytest.mark.parametrize("times", [0.3, 3.0])
@@ -139,7 +212,7 @@ def test_a_pace_like_one_of_those_that_are_known_is_left_alone(job: Manifest) ->
 
 def test_where_no_pace_is_known_the_first_one_is_learnt(job: Manifest) -> None:
     seen = looked_at(job, OTHER, paces=())[1]
-    assert seen.settled and seen.paces == (OTHER,)
+    assert seen.settled and seen.paces == ((*OTHER, 0.0),)
 
 
 def test_where_counting_began_anew_or_nothing_was_seen_yet_nothing_is_compared(job: Manifest) -> None:
@@ -169,16 +242,16 @@ def test_what_is_worth_a_review_anyway_is_not_looked_at(job: Manifest) -> None:
 def test_the_newest_paces_at_which_the_plan_was_the_right_one_are_remembered() -> None:
     kept = Optimization(seen=0)
     for number in range(1, REMEMBERED + 3):
-        kept = seen_at(kept, Counters(rows_in=number * (number + 1) // 2), number * SECOND)
+        kept = seen_at(kept, Done(Counters(rows_in=number * (number + 1) // 2)), number * SECOND)
     assert [pace[0] for pace in kept.paces] == [REMEMBERED + 2 - at for at in range(REMEMBERED)] and REMEMBERED > 1
     assert seen_anew(kept) == replace(kept, seen=None, paces=())
 
 
 def test_only_a_pace_unlike_all_that_are_known_is_new() -> None:
-    kept, counted = Optimization(seen=0, paces=(PACE, OTHER)), Counters(rows_in=1_000, comparisons=10_000, rows_out=500)
-    assert not is_new(kept, counted, SECOND)
-    assert is_new(replace(kept, paces=(OTHER,)), counted, SECOND)
-    assert not is_new(replace(kept, paces=()), counted, SECOND)
+    kept, done = Optimization(seen=0, paces=(PACE, OTHER)), Done(Counters(1_000, 10_000, rows_out=500))
+    assert not is_new(kept, done, SECOND)
+    assert is_new(replace(kept, paces=(OTHER,)), done, SECOND)
+    assert not is_new(replace(kept, paces=()), done, SECOND)
 
 
 def test_a_review_at_a_new_pace_that_finds_nothing_is_followed_by_another() -> None:
@@ -198,12 +271,12 @@ def test_a_review_at_a_new_pace_that_finds_nothing_is_followed_by_another() -> N
     assert waiting[0] == (False, 0.0) and waiting[1][0] and waiting[1][1] > 0
 
 
-def test_a_review_that_is_made_because_a_rest_is_over_is_followed_by_none_however_new_the_pace(job: Manifest) -> None:
+def test_a_review_that_is_made_because_a_rest_is_over_is_followed_by_none_however_new_the_pace() -> None:
     """It was not the streams that have called for it, so there is nothing of which it has seen but a part."""
-    entry = replace(job.queries["q"], counters=Counters(rows_in=3_000, comparisons=30_000, rows_out=1_500))
+    done = Done(Counters(rows_in=3_000, comparisons=30_000, rows_out=1_500))
     for until, followed in ((None, True), (SECOND, False), (SECOND + 1, True)):
         before = Optimization(seen=0, paces=(PACE,), settled_until=until)
-        assert _is_changing(before, entry, SECOND) is followed
+        assert _is_changing(before, done, SECOND) is followed
 
 
 def test_where_nothing_is_saved_up_a_review_at_a_new_pace_is_followed_by_none() -> None:

@@ -95,9 +95,11 @@ class Optimization:
     queries had done by then and `price` what the review took, both foreseen in nanoseconds; the price is 0 where the
     next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
     `settled`: the policy has nothing to decide while the streams stay as they are, though not after `settled_until`.
-    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, and by the `paces` at the
-    last reviews, in a second: rows that probed, comparisons, rows made. `saved` is what was not spent on reviews.
-    `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last review.
+    Whether they do is seen by what was `counted` at the last look, at the event time `seen`, in all and `made` by each
+    inner join, and by the `paces` at the last reviews, in a second. By the last review the plan was `ahead` of the best
+    other one by so many nanoseconds a second; what seems to be `lost` since then leads to the next. `saved` is what was
+    not spent on reviews. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last
+    review.
     """
 
     settings: OptimizerSettings | None = None
@@ -120,4 +122,7 @@ class Optimization:
     seen: int | None = None
     counted: Counters = field(default_factory=Counters)
     paces: tuple[tuple[float, ...], ...] = ()
+    made: tuple[int, ...] = ()
+    ahead: float | None = None
+    lost: float = 0.0
     saved: float = 0.0

@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from typing_extensions import override
 
+from midstream.model.ids import OperatorId
 from midstream.plan.tree import Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
@@ -69,6 +71,13 @@ class PlanBox(Box):
     @property
     def results(self) -> tuple[Operator, ...]:
         return self.roots
+
+    @cached_property
+    def inner_joins(self) -> tuple[tuple[OperatorId, ...], ...]:
+        """The ids that the counters of each join bear whose output is joined again, children first."""
+        roots = {root.id for root in self.roots}
+        below = {op.id: op for root in self.roots for op in root.walk() if len(op.labels) > 1}
+        return tuple(op.counted for id, op in below.items() if id not in roots)
 
     @override
     def operators(self) -> tuple[Operator, ...]:

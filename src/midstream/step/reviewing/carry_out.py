@@ -9,7 +9,7 @@ from typing import Any
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
 from midstream.optimizer.policies.base import Decision, SwitchCost
 from midstream.runtime import checks
@@ -17,7 +17,8 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.commands.migrate import Migrate
 from midstream.step.draft import Draft
 from midstream.step.reviewing.affordable import saved_after, work
-from midstream.step.reviewing.glance import glance, is_new, seen_anew, seen_at
+from midstream.step.reviewing.glance import Units, glance, is_new, seen_anew, seen_at
+from midstream.step.reviewing.paces import Done
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
@@ -91,7 +92,8 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
     entry = draft.manifest.queries[one.lead]
     decided = "stay" if decision.plan is None else DECIDED[one.settings.mode]
     saved = saved_after(draft.manifest, one, reviewing.price, worthwhile=decided == "switch")
-    again = decided == "stay" and decision.settled and saved > 0 and _is_changing(one.kept, entry, reviewing.now)
+    done = Units(draft.manifest).done(one)
+    again = decided == "stay" and decision.settled and saved > 0 and _is_changing(one.kept, done, reviewing.now)
     kept = replace(
         one.kept,
         reviewed=reviewing.now,
@@ -109,19 +111,27 @@ def _review(draft: Draft, reviewing: Reviewing) -> None:
         reason=decision.reason,
         foreseen=reviewing.running.cost,
         real=shown_to.real,
+        ahead=_ahead(reviewing) if decided == "stay" else None,
     )
     draft.events.append(_event(reviewing, decision, decided, cost))
     anew = decided == "switch" or not one.kept.decision
-    kept = seen_anew(kept) if anew else seen_at(kept, entry.counters, reviewing.now)
+    kept = seen_anew(kept) if anew else seen_at(kept, done, reviewing.now)
     keep(draft, one.lead, _proposed(draft, reviewing, kept, decision, cost))
     if decided == "switch" and decision.plan is not None and cost is not None:
         Migrate(one.lead, decision.plan, cost.strategy, {}, None, together=True).apply(draft)
 
 
-def _is_changing(kept: Optimization, entry: QueryEntry, now: int) -> bool:
+def _ahead(reviewing: Reviewing) -> float | None:
+    """By what the running plan costs less than the best other one, where nothing but time counts."""
+    if not reviewing.alternatives or not reviewing.one.settings.counts_time_alone:
+        return None
+    return reviewing.alternatives[0].cost - reviewing.running.cost
+
+
+def _is_changing(kept: Optimization, done: Done, now: int) -> bool:
     """Whether a plan is reviewed because its streams have moved, and not because its rest is over."""
     rested = kept.settled_until is not None and now >= kept.settled_until
-    return not rested and is_new(kept, entry.counters, now)
+    return not rested and is_new(kept, done, now)
 
 
 def _unless_rejected(one: PlanGroup, decision: Decision, reviewing: Reviewing) -> Decision:

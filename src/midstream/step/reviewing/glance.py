@@ -2,40 +2,36 @@
 
 OM (002 §4.3) estimates the selectivity of a join anew only once what it is made of has moved past a threshold. Here the
 threshold is on what the running plan does in a second, which is counted anyway, so that a stream which stays as it is
-costs a comparison of three numbers, and no sample is drawn of it.
+costs a comparison of some numbers, and no sample is drawn of it. What moves slowly passes no threshold: there a review
+is made once as much seems to be lost for want of it as it takes, so that no more than twice that is (ski rental).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from math import sqrt
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from midstream.model.counters import Counters
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
+from midstream.step.program import compile_program
 from midstream.step.reviewing.affordable import is_affordable, is_saved_for
+from midstream.step.reviewing.paces import Done, Pace, has_moved, lost, pace_of
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.turns import timely
+from midstream.step.unit import Unit
 
 SECOND = 1_000_000
-
-MOVED = 0.5
-"""OM's threshold: by a greater share of the greater one two paces differ."""
-
-CHANCE = 3.0
-"""So many standard deviations of what is counted are left to chance."""
 
 REMEMBERED = 8
 """So many paces are compared with: a stream that bursts now and then is reviewed at its first bursts only."""
 
-Pace = tuple[float, ...]
-"""Rows that probed, comparisons, and rows made, in a second of event time."""
-
 
 def glance(manifest: Manifest) -> Manifest:
     """The manifest after a look at the settled queries whose time it is; those whose figures moved are not settled."""
-    seen = {one.lead: _after(manifest, one, now) for one, now in _settled(manifest)}
+    units, seen = Units(manifest), dict[str, Optimization]()
+    for one, now in timely(manifest):
+        if one.kept.settled:
+            seen[one.lead] = _after(manifest, one, now, units)
     return replace(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest
 
 
@@ -45,52 +41,66 @@ def unsettled(manifest: Manifest) -> Manifest:
     return replace(manifest, optimizations={**manifest.optimizations, **found}) if found else manifest
 
 
-def seen_at(kept: Optimization, counted: Counters, now: int) -> Optimization:
+def seen_at(kept: Optimization, done: Done, now: int) -> Optimization:
     """What is kept after a review: the pace since the last look is one that the next ones are compared with."""
-    return replace(kept, seen=now, counted=counted, paces=_known(kept, _pace(kept, counted, now)))
+    return _looked(kept, done, now, _known(kept, pace_of(kept, done, now)), 0.0)
 
 
 def seen_anew(kept: Optimization) -> Optimization:
     """What is kept where a query is new, or moves to another plan: its pace is learnt from the next look on."""
-    return replace(kept, seen=None, paces=())
+    return replace(kept, seen=None, paces=(), lost=0.0)
 
 
-def is_new(kept: Optimization, counted: Counters, now: int) -> bool:
+def is_new(kept: Optimization, done: Done, now: int) -> bool:
     """Whether the pace since the last look differs from all at which the plan was found to be the right one.
 
     As long as rows of before are alive, a review tells but half of what has changed: the next look is one, too.
     """
-    pace = _pace(kept, counted, now)
+    pace = pace_of(kept, done, now)
     return pace is not None and _is_new(kept, pace, now)
 
 
-def has_moved(before: Pace, pace: Pace, seconds: float) -> bool:
-    """Whether what was counted in so many seconds differs by more than the threshold and chance.
+@dataclass
+class Units:
+    """What runs the queries of a manifest, looked up once for all of a lane group."""
 
-    >>> has_moved((100, 1000, 50), (100, 1200, 50), 10), has_moved((100, 1000, 50), (100, 3000, 50), 10)
-    (False, True)
-    """
-    pairs = ((one * seconds, other * seconds) for one, other in zip(before, pace, strict=True))
-    return any(abs(one - other) > MOVED * (most := max(one, other)) + CHANCE * sqrt(most) for one, other in pairs)
+    manifest: Manifest
+    _of_group: dict[str, Mapping[str, Unit]] = field(default_factory=dict)
+
+    def done(self, one: PlanGroup) -> Done:
+        """What the queries of a group have done that move together."""
+        entry = self.manifest.queries[one.lead]
+        if entry.group not in self._of_group:
+            units = compile_program(self.manifest, entry.group, {}).units
+            self._of_group[entry.group] = {unit.name: unit for unit in units}
+        return Done.by(self.manifest, one.lead, self._of_group[entry.group][entry.unit(one.lead)])
 
 
-def _settled(manifest: Manifest) -> Iterator[tuple[PlanGroup, int]]:
-    return ((one, now) for one, now in timely(manifest) if one.kept.settled)
-
-
-def _after(manifest: Manifest, one: PlanGroup, now: int) -> Optimization:
-    kept, entry = one.kept, manifest.queries[one.lead]
-    until = kept.settled_until
-    if until is not None and now >= until:
+def _after(manifest: Manifest, one: PlanGroup, now: int, units: Units) -> Optimization:
+    kept = one.kept
+    if kept.settled_until is not None and now >= kept.settled_until:
         return replace(kept, settled=False, price=0.0)
     if is_affordable(manifest, one):
         return kept
-    pace = _pace(kept, entry.counters, now)
+    done = units.done(one)
+    pace = pace_of(kept, done, now)
     if pace is None:
-        return replace(kept, seen=now, counted=entry.counters)
-    if _is_new(kept, pace, now) and is_saved_for(manifest, one):
+        return _looked(kept, done, now, kept.paces, kept.lost)
+    loss = _lost(kept, pace, now)
+    if (_is_new(kept, pace, now) or loss > kept.price) and is_saved_for(manifest, one):
         return replace(kept, settled=False, price=0.0)
-    return replace(kept, seen=now, counted=entry.counters, paces=kept.paces or (pace,))
+    return _looked(kept, done, now, kept.paces or (pace,), loss)
+
+
+def _looked(kept: Optimization, done: Done, now: int, paces: tuple[Pace, ...], loss: float) -> Optimization:
+    return replace(kept, seen=now, counted=done.counted, made=done.made, paces=paces, lost=loss)
+
+
+def _lost(kept: Optimization, pace: Pace, now: int) -> float:
+    """What seems to be lost since the last review; what was not lost meanwhile makes up for it."""
+    if kept.ahead is None or not kept.paces or len(kept.paces[0]) != len(pace):
+        return kept.lost
+    return max(kept.lost + lost(kept.paces[0], pace, kept.ahead) * (now - (kept.seen or 0)) / SECOND, 0.0)
 
 
 def _is_new(kept: Optimization, pace: Pace, now: int) -> bool:
@@ -101,16 +111,3 @@ def _is_new(kept: Optimization, pace: Pace, now: int) -> bool:
 def _known(kept: Optimization, pace: Pace | None) -> tuple[Pace, ...]:
     """The paces at which the plan was found to be the right one, the newest first: those need no other look."""
     return kept.paces if pace is None else (pace, *kept.paces)[:REMEMBERED]
-
-
-def _pace(kept: Optimization, counted: Counters, now: int) -> Pace | None:
-    """What was done in a second since the last look; None where that was no time, or counting began anew."""
-    before, begun = kept.counted, kept.seen
-    if begun is None or now <= begun or counted.rows_in < before.rows_in:
-        return None
-    seconds = (now - begun) / SECOND
-    return (
-        (counted.rows_in - before.rows_in) / seconds,
-        (counted.comparisons - before.comparisons) / seconds,
-        (counted.rows_out - before.rows_out) / seconds,
-    )
