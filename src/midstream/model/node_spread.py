@@ -36,7 +36,8 @@ class NodeSpread:
     """A query spread over so many `nodes` by a `scheme`, since a step.
 
     `master` (an alias), `segment` (microseconds) and `copies` are those of the schemes that replicate; `slices` are by
-    label those of a scheme whose rows stay where they came. `moment` is the newest event time that a step has seen.
+    label those of a scheme whose rows stay where they came. `moment` is the newest event time that a step has seen,
+    `span` by how much it went on with each moment in flight of the last step.
     `work` is what each node did, `sent` has for each hop the visits of partial results to nodes, `moved` counts rows
     that were listed at another node.
     """
@@ -48,6 +49,7 @@ class NodeSpread:
     segment: int = 0
     copies: int = 2
     moment: int | None = None
+    span: int = 0
     slices: Mapping[str, SourceSlices] = field(default_factory=dict)
     work: tuple[NodeWork, ...] = ()
     sent: tuple[int, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from midstream.model.errors import PlanError
+from midstream.model.words import span_text
 from midstream.ring.columns import Words
 from midstream.ring.deployment import Deployment
 
@@ -12,9 +13,9 @@ def check_segment(deployment: Deployment) -> None:
     widest = max(deployment.windows.values())
     if deployment.segment < max(widest, 1):
         raise PlanError(
-            f"a segment of {deployment.segment} us is shorter than the widest window, {widest} us",
+            f"a segment of {span_text(deployment.segment)} is shorter than the widest window, {span_text(widest)}",
             place="segment",
-            remedy=f"name at least {max(widest, 1)}",
+            remedy=f"name at least {span_text(max(widest, 1))}",
         )
 
 

@@ -200,6 +200,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (THETA, {"spread": "psp", "nodes": "4"}, "'4' nodes are not possible"),
     (THETA, {"spread": "atr", "spread_options": {"master": "Z"}}, "use one of: A, B, C"),
     (THETA, {"spread": "atr", "spread_options": {"segment": "5 seconds"}}, "shorter than the widest window"),
+    (THETA, {"spread": "ctr", "spread_options": {"segment": "5 seconds"}}, "a segment of 5 s is shorter"),
+    (THETA, {"spread": "ctr", "spread_options": {"segment": "5 seconds"}}, "name at least 20 s"),
     (THETA, {"spread": "atr", "plan": "[A: B C | B: C A | C: A B]"}, "do not visit the master first"),
     (THETA, {"spread": "ctr", "nodes": 2, "spread_options": {"copies": 3}}, "3 copies on 2 nodes"),
     (THETA, {"spread": "ctr", "spread_options": {"copies": "two"}}, "'two' copies are not possible"),

@@ -2,6 +2,9 @@
 
 [GYW07] as Wang §15.1 has it: L copies of each segment on nodes drawn at random (§16.1), and a least set cover for every
 hop. One node answers for each segment, which is what removes duplicates here.
+
+Differs in how nodes are drawn: of N segments that follow each other every node has the same number. Drawn by itself for
+every segment, which is random as well, the busiest of 16 nodes had 2.5 times the mean after 17 windows.
 """
 
 from __future__ import annotations
@@ -70,8 +73,23 @@ def least_cover(holders: Sequence[Sequence[int]]) -> tuple[int, ...]:
 
 
 def _holders(deployment: Deployment, label: str, segments: Words) -> Words:
-    """The nodes that hold each segment, one row for each: those with the least hashes."""
-    salts = [salt(deployment.seed, label, str(node)) for node in range(deployment.nodes)]
-    drawn = np.stack([hashes(segments, salted) for salted in salts], axis=1)
-    found: Words = np.argsort(drawn, axis=1, kind="stable")[:, : deployment.copies]
+    """The nodes that hold each segment, one row for each.
+
+    N segments make a round. Nodes and distances are shuffled for each: the first copy of a round's i-th segment is at
+    the i-th node, the others are at their distances from there.
+    """
+    rounds, place = np.divmod(segments, deployment.nodes)
+    distinct, at = np.unique(rounds, return_inverse=True)
+    nodes = _shuffled(deployment, distinct, label, "node", range(deployment.nodes))
+    distances = _shuffled(deployment, distinct, label, "distance", range(1, deployment.nodes))
+    distances = np.concatenate([np.zeros((len(distinct), 1), np.int64), 1 + distances], axis=1)
+    found: Words = nodes[at[:, None], (place[:, None] + distances[at, : deployment.copies]) % deployment.nodes]
     return found
+
+
+def _shuffled(deployment: Deployment, rounds: Words, label: str, what: str, things: range) -> Words:
+    """For each round the places of these things in the order of their hashes."""
+    drawn = [hashes(rounds, salt(deployment.seed, label, what, str(thing))) for thing in things]
+    if not drawn:
+        return np.zeros((len(rounds), 0), np.int64)
+    return np.argsort(np.stack(drawn, axis=1), axis=1, kind="stable").astype(np.int64)

@@ -12,6 +12,7 @@ from midstream.model.node_spread import NodeSpread, SourceSlices
 from midstream.ring.columns import Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreading
+from midstream.ring.even_ages import even_ages
 from midstream.ring.joined_rows import Keys
 from midstream.ring.placement import placement
 from midstream.ring.slice_table import SliceTable
@@ -28,6 +29,7 @@ def deployment_of(query: Query, spread: NodeSpread, seed: int = 0, moments: tupl
         spread.nodes,
         moments,
         placed_by={label: key.text() for label, key in placement(query).items()},
+        ages=_ages(query, spread),
         tables={label: _table(slices) for label, slices in spread.slices.items()},
         master=spread.master,
         segment=spread.segment,
@@ -46,11 +48,15 @@ def keys_of(query: Query) -> Keys:
     return {key.text(): key for key in placement(query).values()}
 
 
-def grown(query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> NodeSpread:
-    """The spread once these rows have come, where rows stay where they came: a slice is 1/N of the window long.
+def grown(
+    query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int, moments: tuple[int, ...]
+) -> NodeSpread:
+    """The spread once these rows have come, with these moments in flight.
 
-    Slices whose rows have all ended before `bound` are left out.
+    Where rows stay where they came, a slice is 1/N of the window long, and slices whose rows have all ended before
+    `bound` are left out.
     """
+    spread = replace(spread, moment=moments[-1], span=_span(spread.moment, arrivals, moments))
     if not spreading(spread.scheme).keeps_slices:
         return spread
     slices, windows = {}, windows_of(query)
@@ -77,6 +83,20 @@ def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | No
     newest = [int(part[-1]) for part in parts]
     moments = tuple(one if before is None else max(before, one) for one in newest) or (before or 0,)
     return moments, np.array([part[0] for part in parts[1:]], np.int64)
+
+
+def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
+    """Where slices end, where rows go from node to node as they grow older."""
+    if not spreading(spread.scheme).ages:
+        return {}
+    return {label: even_ages(window, spread.nodes, spread.span) for label, window in windows_of(query).items()}
+
+
+def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int, ...]) -> int:
+    """By how much event time goes on with each moment in flight."""
+    if before is None:
+        before = min((int(ts.min()) for ts in arrivals.values() if len(ts)), default=moments[-1])
+    return (moments[-1] - before) // len(moments)
 
 
 def _grown(slices: SourceSlices | None, ts: Words, length: int, nodes: int) -> SourceSlices:

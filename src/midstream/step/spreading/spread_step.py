@@ -163,7 +163,7 @@ class SpreadStep:
         known = [spread.moment, *(int(ts.max()) for ts in come.values() if len(ts))]
         newest = max((one for one in known if one is not None), default=None) if self._begun else spread.moment
         moments, self._parts = rounds_of(self._spreading, new, newest)
-        self._spread = replace(grown(unit.query, spread, come, self._bound), moment=moments[-1])
+        self._spread = grown(unit.query, spread, come, self._bound, moments)
         self._deployment = deployment_of(unit.query, self._labelled(self._spread), self._manifest.seed, moments)
 
     def _labelled(self, spread: NodeSpread) -> NodeSpread:

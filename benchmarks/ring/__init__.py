@@ -1,0 +1,1 @@
+"""What it costs to spread a join over nodes, and how even the work is."""

@@ -1,0 +1,84 @@
+"""How even the work of nodes is on steady streams: `python -m benchmarks.ring.balance`.
+
+Three streams with rows at random times and a window of 16 seconds. The first window is not counted: while windows fill,
+nodes wait for their first rows. Prints for each spread and number of nodes the comparisons of the busiest node against
+the mean, over all that is counted and on average over steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+import midstream as ms
+
+STREAMS, SECOND, WINDOW = "ABC", 1_000_000, 16
+CONDITIONS = {
+    "any condition": "(A.x + B.y) % 41 < 1 AND (B.x + C.y) % 41 < 1",
+    "two keys": "A.x = B.x AND B.y = C.y",
+}
+KEYS = 1_000
+
+Compared = npt.NDArray[np.float64]
+"""Pairs compared: steps down, nodes across."""
+
+
+def engine_for(scheme: str, nodes: int, conditions: str) -> ms.Engine:
+    """An engine with one query, spread so."""
+    engine = ms.Engine(seed=3)
+    for name in STREAMS:
+        engine.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts")
+    sql = f"SELECT A.x FROM A, B, C WHERE {conditions} WINDOW {WINDOW} SECONDS"
+    engine.add_query("q", sql, spread=scheme, nodes=nodes)
+    return engine
+
+
+def compared(engine: ms.Engine, rates: list[float], step: float, seed: int = 1) -> Compared:
+    """What each node compares in each step of so many seconds, with so many rows a second of each stream in each."""
+    random, found = np.random.default_rng(seed), []
+    for number, rate in enumerate(rates):
+        begin, end = int(number * step * SECOND), int((number + 1) * step * SECOND)
+        engine.push({name: rows(random, random.poisson(rate * step), begin, end) for name in STREAMS})
+        spread = engine.manifest.queries["q"].nodes
+        assert spread is not None
+        found.append([node.comparisons for node in spread.work])
+    return np.diff(np.array(found, np.float64), axis=0, prepend=0.0)
+
+
+def rows(random: np.random.Generator, count: int, begin: int, end: int) -> pa.Table:
+    """So many rows at random times."""
+    times = pa.array(np.sort(random.integers(begin, end, count)), pa.timestamp("us"))
+    return pa.table({"x": random.integers(0, KEYS, count), "y": random.integers(0, KEYS, count), "ts": times})
+
+
+def busiest(work: Compared) -> tuple[float, float]:
+    """The busiest node against the mean: in all, and on average over steps."""
+    whole = work.sum(axis=0)
+    each = work[work.sum(axis=1) > 0]
+    return float(whole.max() / whole.mean()), float((each.max(axis=1) / each.mean(axis=1)).mean())
+
+
+def main() -> None:
+    """Measure and print."""
+    asked = argparse.ArgumentParser(description=__doc__)
+    asked.add_argument("--schemes", default="psp,psp_i,psp_d")
+    asked.add_argument("--nodes", default="2,4,8,16")
+    asked.add_argument("--conditions", default="any condition", choices=CONDITIONS)
+    asked.add_argument("--rate", type=float, default=40)
+    asked.add_argument("--step", type=float, default=0.5)
+    asked.add_argument("--windows", type=int, default=2, help="how many windows are counted")
+    said = asked.parse_args()
+    for scheme in said.schemes.split(","):
+        for nodes in map(int, said.nodes.split(",")):
+            engine = engine_for(scheme, nodes, CONDITIONS[said.conditions])
+            filling = int(WINDOW / said.step)
+            work = compared(engine, [said.rate] * (filling * (1 + said.windows)), said.step)[filling:]
+            whole, by_step = busiest(work)
+            print(f"{scheme:10} {nodes:3} nodes: {whole:.3f} in all, {by_step:.3f} by step; {work.sum():,.0f} pairs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""The work of the nodes of a ring is even: where slices end, and which nodes have which segments."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import midstream as ms
+from benchmarks.ring.balance import busiest, compared
+from midstream.ring.columns import StreamRows
+from midstream.ring.deployment import Deployment
+from midstream.ring.even_ages import even_ages
+from midstream.ring.spreadings.ctr import Ctr
+from midstream.ring.spreadings.psp import slice_of
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5, 16])
+@pytest.mark.parametrize("span", [0, 1, 50, 300, 1_000, 4_000])
+def test_every_slice_is_met_equally_often(nodes: int, span: int) -> None:
+    """Counted pair by pair: a step of one row a moment, on top of older ones; of two of the step's own, one probes."""
+    window = 1_000
+    deployment = Deployment({"A": window}, nodes, ages={"A": even_ages(window, nodes, span)})
+    probes, ages = np.arange(span or 1), np.arange(window + span)
+    near = np.abs(ages[None, :] - probes[:, None]) <= window
+    older = ages[None, :] >= span
+    pairs = (near & older).sum(axis=0) + (near & ~older).sum(axis=0) / 2
+    work = np.bincount(slice_of(deployment, "A", ages), weights=pairs, minlength=nodes)
+    assert work.max() <= 1.04 * work.mean()
+
+
+@pytest.mark.parametrize("scheme", ["psp", "psp_i", "psp_d"])
+def test_nodes_of_a_ring_compare_alike_on_steady_streams(scheme: str) -> None:
+    """Steps as long as half a slice; with slices of equal length the tail has 1.25 times the mean under psp."""
+    engine = ms.Engine(seed=3)
+    for name in "ABC":
+        engine.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", "SELECT A.x FROM A, B WHERE A.x <> B.x WINDOW 16 SECONDS", spread=scheme, nodes=8)
+    work = compared(engine, [100.0] * 64, 1.0)[16:]
+    assert busiest(work)[0] <= 1.1
+
+
+def test_of_n_segments_in_a_row_every_node_has_equally_many() -> None:
+    segments = np.arange(-10, 15)
+    for nodes, copies in ((1, 1), (5, 1), (5, 2), (5, 5)):
+        deployment = Deployment({"A": 10}, nodes, segment=10, copies=copies, seed=7)
+        found = Ctr().home(deployment, "A", StreamRows(segments * 10, {}))
+        assert len(set(zip(found.row.tolist(), found.node.tolist(), strict=True))) == len(segments) * copies
+        for begin in range(-10, 15, nodes):
+            here = (segments[found.row] >= begin) & (segments[found.row] < begin + nodes)
+            assert np.bincount(found.node[here], minlength=nodes).tolist() == [copies] * nodes
