@@ -25,27 +25,34 @@ from midstream.state.keys import Codes, band_codes, stable_sort
 MOST_PAIRS = 1 << 18
 """Pairs that are looked at in one join."""
 
-MOST_ROWS = 1 << 14
+MOST_ROWS = 1 << 13
 """Combinations that are kept of one subset."""
+
+ENOUGH_PAIRS = 4 * MOST_ROWS
+"""Pairs of equal keys that are looked at where no other condition is left: most of them are combinations."""
 
 
 @dataclass(frozen=True)
 class Combined:
     """Combinations of sampled rows: the place of each source's row, and for how many combinations each stands.
 
-    `kept` is the share of all combinations of the samples that these are.
+    `kept` is the share of all combinations of the samples that these are. On each clock that matters, `lives` says from
+    when until when all rows of a combination are within their windows.
     """
 
     places: Mapping[str, Words]
     weights: Numbers
     kept: float = 1.0
+    lives: tuple[tuple[Words, Words], ...] = ()
 
     def __len__(self) -> int:
         return len(self.weights)
 
     def take(self, at: Words | Mask) -> Combined:
         """The combinations at these places."""
-        return replace(self, places={a: places[at] for a, places in self.places.items()}, weights=self.weights[at])
+        places = {alias: places[at] for alias, places in self.places.items()}
+        lives = tuple([(begin[at], end[at]) for begin, end in self.lives])
+        return replace(self, places=places, weights=self.weights[at], lives=lives)
 
     def thinned(self, most: float, seed: int) -> Combined:
         """About so many of them at most, each standing for more."""
@@ -67,8 +74,9 @@ class Expansion:
 
     def of(self, alias: str) -> Combined:
         """The rows of one source."""
-        weights = self.strata.sources[alias].weights
-        return Combined({alias: np.arange(len(weights))}, weights)
+        source = self.strata.sources[alias]
+        lives = [(begin, source.valid_to[clock]) for clock, begin in source.valid_from.items() if self.windows]
+        return Combined({alias: np.arange(len(source.weights))}, source.weights, lives=tuple(lives))
 
     def joined(self, left: Combined, alias: str) -> Combined:
         """What is there already, joined with one more source."""
@@ -89,8 +97,9 @@ class Expansion:
         left, keys = _ascending(left, *self._keys(left, alias))
         right, others = _ascending(right, *self._keys(right, *left.places))
         expected = int((np.searchsorted(others, keys, "right") - np.searchsorted(others, keys, "left")).sum())
-        if expected > MOST_PAIRS:
-            left, keys = _thinned(left, keys, len(left) * MOST_PAIRS / expected, self.seed)
+        most = MOST_PAIRS if on.residual else ENOUGH_PAIRS
+        if expected > most:
+            left, keys = _thinned(left, keys, len(left) * most / expected, self.seed)
         return self._kept(left, right, equal_pairs(keys, others), on.residual)
 
     def size(self, found: Combined) -> Bounded:
@@ -118,26 +127,21 @@ class Expansion:
         self, left: Combined, right: Combined, blocks: Iterable[tuple[Words, Words]], residual: Sequence[Expression]
     ) -> Combined:
         pairs = list(blocks)
-        at = [np.concatenate([p[side] for p in pairs]) if pairs else np.zeros(0, np.int64) for side in (0, 1)]
-        places = {alias: found[at[0]] for alias, found in left.places.items()}
-        places.update({alias: found[at[1]] for alias, found in right.places.items()})
-        found = Combined(places, left.weights[at[0]] * right.weights[at[1]], left.kept * right.kept)
-        if self.windows:
-            found = found.take(self._within(found))
+        one, other = (np.concatenate([p[side] for p in pairs]) if pairs else np.zeros(0, np.int64) for side in (0, 1))
+        lives = [
+            (np.maximum(mine[0][one], theirs[0][other]), np.minimum(mine[1][one], theirs[1][other]))
+            for mine, theirs in zip(left.lives, right.lives, strict=True)
+        ]
+        for at in range(len(lives)):
+            within = np.flatnonzero(lives[at][0] <= lives[at][1])
+            one, other, lives = one[within], other[within], [(begin[within], end[within]) for begin, end in lives]
+        places = {alias: found[one] for alias, found in left.places.items()}
+        places.update({alias: found[other] for alias, found in right.places.items()})
+        found = Combined(places, left.weights[one] * right.weights[other], left.kept * right.kept, tuple(lives))
         for condition in residual:
             if len(found):
                 found = found.take(holds(condition, reader(self.strata.sources, found.places), len(found)))
         return found.thinned(MOST_ROWS, self.seed)
-
-    def _within(self, found: Combined) -> Mask:
-        """Which combinations are within their windows, on every clock."""
-        mask = np.ones(len(found), np.bool_)
-        samples = self.strata.sources
-        for clock in next(iter(samples.values())).valid_from:
-            begins = [samples[alias].valid_from[clock][at] for alias, at in found.places.items()]
-            ends = [samples[alias].valid_to[clock][at] for alias, at in found.places.items()]
-            mask &= np.maximum.reduce(begins) <= np.minimum.reduce(ends)
-        return mask
 
     def _keys(self, side: Combined, *others: str) -> tuple[Words, Mask]:
         """The keys of the classes that a side has in common with other sources, as one number, and where none is NULL.

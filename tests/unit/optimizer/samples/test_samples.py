@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
@@ -16,9 +16,11 @@ from benchmarks.estimates.shapes import SHAPES
 from benchmarks.estimates.standing import Standing, standing
 from benchmarks.estimates.streams import KINDS, streams
 from benchmarks.estimates.truth import Truth
+from midstream.operators.candidates import equal_pairs
 from midstream.optimizer.bounded import Origin
 from midstream.optimizer.estimate import Estimate
 from midstream.optimizer.observe import statistics
+from midstream.optimizer.samples.expansion import ENOUGH_PAIRS
 from midstream.optimizer.samples.reading import samples_of
 from midstream.optimizer.samples.samples import Samples
 from midstream.step.program import observed
@@ -151,6 +153,24 @@ def test_rows_behind_which_a_stream_has_fallen_are_in_no_window_with_new_ones() 
     found = living(made, "q")
     assert found.windows
     assert found.rows(frozenset("AB")).value == 11 + 12
+
+
+def test_where_a_stream_is_behind_no_more_pairs_are_made_than_are_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key has 200 rows of each stream: of 400,000 pairs 300,000 are in one window, which a part of them tells."""
+    made, looked_at = engine("AB"), list[int]()
+    made.add_query("q", "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 100 SECONDS")
+    some = {"k": [number % 10 for number in range(2000)]}
+    made.push({"A": table([0.1 * number for number in range(2000)], **some), "B": table([50.0] * 2000, **some)})
+
+    def counted(*sides: Any) -> Iterator[tuple[Any, Any]]:
+        for one, other in equal_pairs(*sides):
+            looked_at.append(len(one))
+            yield one, other
+
+    monkeypatch.setattr("midstream.optimizer.samples.expansion.equal_pairs", counted)
+    found = living(made, "q")
+    assert found.windows and found.rows(frozenset("AB")).value == pytest.approx(1500 * 200, rel=0.1)
+    assert 0.8 * ENOUGH_PAIRS < sum(looked_at) < 1.2 * ENOUGH_PAIRS < 100_000
 
 
 def test_windows_that_count_rows_end_by_arrivals() -> None:
