@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from hashlib import sha256
 from pathlib import Path
@@ -14,10 +17,13 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.sinks import as_sink
+from midstream.model.errors import WriteError
+from midstream.sinks import as_sink, postgresql_lock
+from midstream.sinks import postgresql as postgresql_sink
 from midstream.sinks.postgresql import PostgresqlSink
+from midstream.sinks.postgresql_text import copy_text
 from midstream.testing import SinkCase, check_sink
-from tests.postgresql import Server
+from tests.postgresql import PASSWORD, Server
 from tests.sinks.steps import commit
 
 
@@ -219,6 +225,56 @@ def test_a_server_that_does_not_answer_is_not_waited_for_without_end(monkeypatch
 def test_a_server_that_is_away_is_an_error_with_a_remedy(postgresql: Server) -> None:
     with pytest.raises(ms.SinkError, match=r"refused.*table t.*Remedy: see that the server runs"):
         PostgresqlSink("t", "host=127.0.0.1 port=1 user=x dbname=y").open()
+
+
+ROW = pa.table({"k": [1]})
+
+
+@pytest.mark.parametrize("amid", ["the rows", "the transaction"])
+def test_who_goes_on_does_not_wait_for_one_that_was_suspended(
+    postgresql: Server, sink: PostgresqlSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, amid: str
+) -> None:
+    """A suspended program's session stays, with all its locks, for its machine goes on to answer the server."""
+    monkeypatch.setattr(postgresql_lock, "PATIENCE", 1)
+    reached, woken = threading.Event(), threading.Event()
+
+    def suspended(table: pa.Table) -> Iterator[bytes]:
+        yield from copy_text(table)
+        hang()
+
+    def hang(*_: Any) -> None:
+        reached.set()
+        assert woken.wait(60)
+
+    with ThreadPoolExecutor(1) as pool, monkeypatch.context() as patch:
+        if amid == "the rows":
+            patch.setattr(postgresql_sink, "copy_text", suspended)
+        else:
+            patch.setattr(PostgresqlSink, "_newest", hang)
+        first = pool.submit(commit, sink, tmp_path / "first", 0, ROW)
+        try:
+            assert reached.wait(60)
+            patch.undo()
+            commit(sink, tmp_path / "second", 0, ROW)
+        finally:
+            woken.set()
+        with pytest.raises(WriteError, match="PostgreSQL"):
+            first.result()
+    assert rows(postgresql, sink.table, "k") == [{"k": 1}]
+
+
+def test_a_lock_of_another_user_s_is_said_to_be_in_the_way(
+    postgresql: Server, sink: PostgresqlSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgresql_lock, "PATIENCE", 1)
+    postgresql.execute(f"CREATE ROLE stranger LOGIN PASSWORD '{PASSWORD}'")
+    with psycopg.connect(postgresql.dsn, user="stranger") as other:
+        other.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", (postgresql_sink.STEPS,))
+        with pytest.raises(WriteError, match=r"lock timeout.*pg_stat_activity"):
+            commit(sink, tmp_path, 0, ROW)
+        other.execute("SELECT 1")
+    commit(sink, tmp_path, 0, ROW)
+    assert rows(postgresql, sink.table, "k") == [{"k": 1}]
 
 
 @pytest.mark.parametrize("table", ["", "a.b.c", ".a", "a."])

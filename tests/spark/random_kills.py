@@ -140,7 +140,10 @@ class Round:
             )
         self.drivers.append(driver)
         assert driver.stdout is not None
+        hangs = threading.Timer(HANGS, driver.kill)
+        hangs.start()
         said = driver.stdout.readline()
+        hangs.cancel()
         assert said == b"started\n", f"no driver starts: {(self.root / 'log').read_text()[-3000:]}"
         return driver
 

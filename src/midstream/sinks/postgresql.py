@@ -19,6 +19,7 @@ from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, holds_a_password
+from midstream.sinks.postgresql_lock import lock
 from midstream.sinks.postgresql_text import column_type, copy_text
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
 STEPS = "midstream_steps"
 STEP_COLUMN = "_step_id"
 
-PASSING = ("08", "28", "53", "57", "58")
+PASSING = ("08", "28", "53", "55", "57", "58")
 """Classes of SQLSTATE that can be mended without another table or other results: connection, authorization, resources,
-an operator's intervention, the server's system. An error without a SQLSTATE is one of connection.
+what is in use, an operator's intervention, the server's system. An error without a SQLSTATE is one of connection.
 """
 
 CONNECTING: Mapping[str, int] = {
@@ -54,7 +55,6 @@ _INSERT_STEP = """
     INSERT INTO {} (target, query, step, job, epoch, rows) VALUES (%s, %s, %s, %s, %s, %s)
     RETURNING id"""
 _NEWEST = "SELECT job, epoch, step FROM {} WHERE target = %s AND query = %s ORDER BY step DESC LIMIT 1"
-_LOCK = "SELECT pg_advisory_xact_lock(hashtext(%s))"
 _LATER = "DELETE FROM {} WHERE target = %s AND query = %s AND step > %s RETURNING id, rows"
 
 
@@ -99,9 +99,8 @@ class PostgresqlSink(Sink):
         """Append the rows and note the step, in one transaction; nothing where it is noted already."""
         rows = staged.table()
         with self._transaction() as connection:
-            # Who comes second waits here for the transaction of the first.
-            connection.execute(_LOCK, (f"{STEPS} {self.table} {staged.name}",))
             self._create(connection, rows.schema)
+            lock(connection, f"{STEPS} {self.table} {staged.name}")
             while (newest := self._newest(connection, staged.name)) is not None and staged.line.gave_up(newest):
                 self._take_back(connection, staged.name, newest.step - 1)
             if not staged.follows(newest, self._place):
@@ -156,13 +155,16 @@ class PostgresqlSink(Sink):
         return None if found is None else Stamp(*found)
 
     def _create(self, connection: Connection[Any], schema: pa.Schema) -> None:
-        if not self._has_steps(connection) or not self._is_there(connection):
+        """Create the tables that a transaction does not see, in one of their own: that of the rows may take long."""
+        if self._has_steps(connection) and self._is_there(connection):
+            return
+        with self._transaction() as creating:
             # Two sessions that create one table at once fail, whatever IF NOT EXISTS says.
-            connection.execute(_LOCK, (STEPS,))
-            connection.execute(_composed(_CREATE_STEPS, self._steps))
+            lock(creating, STEPS)
+            creating.execute(_composed(_CREATE_STEPS, self._steps))
             columns = {field.name: column_type(field) for field in schema}
             columns |= {STEP_COLUMN: "bigint"} if self.step_column else {}
-            connection.execute(_composed("CREATE TABLE IF NOT EXISTS {} ({})", self._table, _typed(columns)))
+            creating.execute(_composed("CREATE TABLE IF NOT EXISTS {} ({})", self._table, _typed(columns)))
 
     def _is_there(self, connection: Connection[Any]) -> bool:
         return _exists(connection, self._table)
@@ -258,6 +260,7 @@ def _failed(error: Error, place: str) -> SinkError:
         "28": "set PGPASSWORD, or use ~/.pgpass or a service file",
         "42": "alter the table so that it has the results' columns and this user may write it, or name another table",
         "53": "give the server more room, then start again",
+        "55": "see in pg_locks and pg_stat_activity whose session holds the lock, and end it",
     }
     remedy = remedies.get(
         (error.sqlstate or "")[:2], "see that the server runs and lets this user in, then start again"
