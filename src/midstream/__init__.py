@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from midstream import sinks
 from midstream.engine import Engine
 from midstream.job.opened import OpenCheckpoint
+from midstream.language.declare_predicate import predicate
 from midstream.migration.discovery import strategies
 from midstream.model import events
 from midstream.model.allowed_operators import allow_operators
@@ -56,6 +57,7 @@ __all__ = [
     "allow_sources",
     "events",
     "open",
+    "predicate",
     "results_stream",
     "sinks",
     "strategies",

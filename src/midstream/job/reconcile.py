@@ -12,10 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.language.parse import parse_query
+from midstream.language.parse import checked, parse_query
+from midstream.language.query import Query
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, MidstreamError
+from midstream.model.errors import CheckpointError, LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
@@ -193,8 +194,8 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
     """
     refuse_other_streams(manifest.streams, streams, place)
     read: dict[str, set[str]] = {name: set() for name in streams}
-    for entry in manifest.queries.values():
-        query = parse_query(entry.sql, manifest.streams)
+    for query_name, entry in manifest.queries.items():
+        query = _taken_up(manifest, query_name, entry.sql)
         for source in query.sources:
             read[source.stream] |= set(query.columns_of(source.alias))
     for name, old in manifest.streams.items():
@@ -209,6 +210,15 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
         for name, one in manifest.progress.items()
     }
     return replace(manifest, streams={name: streams[name] for name in manifest.streams}, progress=progress)
+
+
+def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:
+    """A running query's text; it is known to be right, but may ask a predicate that this program does not have."""
+    try:
+        return checked(manifest, sql)
+    except LanguageError as error:
+        message = f"the checkpoint has a query that cannot be taken up: {error.message}"
+        raise CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy) from error
 
 
 def refuse_other_streams(known: Collection[str], declared: Collection[str], place: str) -> None:

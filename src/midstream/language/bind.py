@@ -12,11 +12,12 @@ from sqlglot import exp
 from midstream.language.coerce import cast, literal, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Expression, Literal
-from midstream.language.functions import call
+from midstream.language.functions import CATALOGUE, call
 from midstream.language.kernels.cast import PARTS
 from midstream.language.place import place_of
 from midstream.language.scope import Scope
-from midstream.language.types import DURATION, family, from_sql
+from midstream.language.types import BOOLEAN, DURATION, family, from_sql
+from midstream.language.user_predicates import registering, user_predicate
 from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
@@ -217,7 +218,15 @@ class Binder:
         return call(f"log{base}", self.bind(node.expression or node.this))
 
     def _named(self, node: exp.Expr) -> Expression:
-        raise LanguageError(f"unknown function {node.name.upper()!r}", remedy=f"the language has {_WORDS}")
+        name = node.name.lower()
+        # No name of the catalogue stands for itself in a query, and none can be a user's.
+        if name in CATALOGUE or (self.scope.registered and user_predicate(name) is None):
+            remedy = (
+                f"the language has {_WORDS}; a predicate of your own must be registered before: {registering(name)}"
+            )
+            raise LanguageError(f"unknown function {node.name.upper()!r}", remedy=remedy)
+        arguments = tuple(self.bind(argument) for argument in node.expressions)
+        return call(name, *arguments) if self.scope.registered else Call(BOOLEAN, name, arguments)
 
     _HANDLERS: ClassVar[dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expression]]] = {
         exp.Column: _column,

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from midstream.language.coerce import scalar
 from midstream.language.expression import Call, Column, Expression, Literal
-from midstream.language.functions import CATALOGUE
+from midstream.language.functions import asks_user, function_of
 from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, valid
 from midstream.language.kernels.logic import COMPARISONS, compare_numbers
 from midstream.language.types import family
@@ -51,9 +51,17 @@ def holds(expression: Expression, column: Columns, rows: int) -> Mask:
 def all_hold(conditions: Iterable[Expression], batch: pa.RecordBatch) -> Mask:
     """Where every condition on the columns of a batch is true; everywhere if there is none."""
     mask = np.ones(batch.num_rows, np.bool_)
-    for condition in conditions:
-        mask &= holds(condition, lambda c: batch.column(c.name), batch.num_rows)
+    for condition in sorted(conditions, key=asks_user):
+        if asks_user(condition):
+            left = batch if mask.all() else batch.filter(pa.array(mask))
+            mask[mask] = _in_batch(condition, left)
+        else:
+            mask &= _in_batch(condition, batch)
     return mask
+
+
+def _in_batch(condition: Expression, batch: pa.RecordBatch) -> Mask:
+    return holds(condition, lambda c: batch.column(c.name), batch.num_rows)
 
 
 def _datum(expression: Expression, column: Columns) -> Datum:
@@ -63,7 +71,7 @@ def _datum(expression: Expression, column: Columns) -> Datum:
     if isinstance(expression, Literal):
         return scalar(expression)
     assert isinstance(expression, Call)
-    return CATALOGUE[expression.function].kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
+    return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
 
 
 def _holds(expression: Expression, column: Columns) -> Mask:

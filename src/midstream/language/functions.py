@@ -15,7 +15,8 @@ from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
-from midstream.model.errors import LanguageError
+from midstream.language.user_predicates import registering, user_predicate
+from midstream.model.errors import LanguageError, QueryError
 
 MANY = 10_000
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
@@ -92,6 +93,31 @@ CATALOGUE: dict[str, Function] = {
 """Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates only."""
 
 
+def function_of(name: str) -> Function:
+    """The function of a name: of the catalogue, or a user's predicate; raises a `QueryError` where it is unknown."""
+    known = CATALOGUE.get(name)
+    if known is not None:
+        return known
+    own = user_predicate(name)
+    if own is None:
+        raise QueryError(
+            f"the predicate {name!r} is not registered here",
+            place=f"predicate {name}",
+            remedy=f"register it before the first step: {registering(name)}",
+        )
+    return Function(own.rule, own.kernel)
+
+
+def asks_user(expression: Expression) -> bool:
+    """Whether a user's predicate must be asked: that may take long, and may raise.
+
+    >>> from midstream.language.coerce import literal
+    >>> asks_user(call("not", literal(True)))
+    False
+    """
+    return any(isinstance(part, Call) and part.function not in CATALOGUE for part in expression.walk())
+
+
 def call(name: str, *arguments: Expression) -> Expression:
     """A function applied to arguments, typed, with casts put in; computed at once where all are literals.
 
@@ -101,7 +127,7 @@ def call(name: str, *arguments: Expression) -> Expression:
     >>> call("add", literal(2), literal(3))
     Literal(type=DataType(int32), value=5)
     """
-    function = CATALOGUE[name]
+    function = function_of(name)
     try:
         type, fitted = function.rule(arguments)
     except LanguageError as error:
@@ -129,6 +155,6 @@ def constant(expression: Expression) -> object:
 
 def _scalar(expression: Expression) -> Datum:
     if isinstance(expression, Call):
-        return CATALOGUE[expression.function].kernel(expression.type, *(_scalar(a) for a in expression.arguments))
+        return function_of(expression.function).kernel(expression.type, *(_scalar(a) for a in expression.arguments))
     assert isinstance(expression, Literal)
     return scalar(expression)

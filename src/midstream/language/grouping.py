@@ -57,7 +57,7 @@ def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Outpu
 class _Grouping:
     def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
         self.text, self.tree, self.scope = found.text, tree, scope
-        self.inner = Binder(found.text, Scope(scope.sources), self.nested)
+        self.inner = Binder(found.text, Scope(scope.sources, registered=scope.registered), self.nested)
         self.outer = Binder(found.text, scope, self.aggregate)
         self.calls: list[AggregateCall] = []
         self.types: list[pa.DataType] = []

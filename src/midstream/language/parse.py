@@ -11,7 +11,7 @@ from midstream.language.bind import Binder
 from midstream.language.coerce import cast, name
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import Expression, Literal
-from midstream.language.functions import always, call
+from midstream.language.functions import always, asks_user, call
 from midstream.language.grouping import grouped
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
@@ -27,10 +27,11 @@ from midstream.model.schema import StreamSchema
 Streams = tuple[StreamSchema, ...]
 
 
-def parse_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
+def parse_query(text: str, streams: Mapping[str, StreamSchema], *, registered: bool = True) -> Query:
     """The query of a CQL text over known streams, typed and classified.
 
-    Raises LanguageError, which names the place in the text and what to do.
+    Raises LanguageError, which names the place in the text and what to do. Predicates of users must be `registered`,
+    and fit their arguments; without that their names suffice, as for a checkpoint that is only read.
 
     >>> import pyarrow as pa
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
@@ -39,7 +40,7 @@ def parse_query(text: str, streams: Mapping[str, StreamSchema]) -> Query:
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return _parse(text, streams)
+        return _parse(text, streams, registered)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -49,17 +50,23 @@ def parsed(manifest: Manifest, sql: str) -> Query:
     return parsed_over(tuple(manifest.streams.values()), sql)
 
 
+def checked(manifest: Manifest, sql: str) -> Query:
+    """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
+    query = parsed(manifest, sql)
+    return parse_query(sql, manifest.streams) if any(map(asks_user, query.expressions())) else query
+
+
 @lru_cache(maxsize=1 << 14)
 def parsed_over(streams: Streams, sql: str) -> Query:
-    """A query's text over these streams, parsed once."""
-    return parse_query(sql, {stream.name: stream for stream in streams})
+    """A query's text over these streams, parsed once; predicates of users need not be registered here."""
+    return parse_query(sql, {stream.name: stream for stream in streams}, registered=False)
 
 
-def _parse(text: str, streams: Mapping[str, StreamSchema]) -> Query:
+def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> Query:
     found = split_cql(text)
     tree = select_of(found)
     sources, nodes = sources_of(found, tree, streams)
-    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources))
+    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered)
     binder = Binder(text, scope)
     where = tree.args.get("where")
     conditions = [_condition(binder, node) for node in (*nodes, *([where.this] if where is not None else []))]
@@ -67,7 +74,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema]) -> Query:
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
     visible = scope.sources if difference is None else scope.sources[:1]
-    selected = Scope(visible, time=True)
+    selected = Scope(visible, time=True, registered=registered)
     aggregated = grouped(found, tree, selected)
     if aggregated is None:
         return Query(text, sources, outputs_of(Binder(text, selected), tree), selections, predicates, None, difference)

@@ -114,11 +114,13 @@ class Query:
 
     def columns_of(self, alias: str) -> tuple[str, ...]:
         """The names of the columns the query reads from a source, sorted."""
-        read: set[str] = set()
+        read = {c.name for part in self.expressions() for c in part.columns() if c.alias == alias}
+        return tuple(sorted(read))
+
+    def expressions(self) -> list[Expression]:
+        """All that is evaluated for the query."""
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
         parts += [e for _, e in self.selections]
         if self.aggregate:
             parts += [*self.aggregate.groups, *(c.argument for c in self.aggregate.calls if c.argument is not None)]
-        for part in parts:
-            read |= {c.name for c in part.columns() if c.alias == alias}
-        return tuple(sorted(read))
+        return parts

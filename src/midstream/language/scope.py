@@ -37,10 +37,14 @@ def suggest(name: str, names: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Scope:
-    """The sources of a query in FROM order: alias and columns. `time` says whether `_ts` may be read."""
+    """The sources of a query in FROM order: alias and columns.
+
+    `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program.
+    """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: bool = False
+    registered: bool = True
 
     def alias(self, name: str) -> str:
         """The alias a name means; raises LanguageError, without a place."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from midstream.language.expression import Expression, conjunction, infix
+from midstream.language.functions import asks_user
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
 from midstream.plan.key_classes import key_classes
 from midstream.runtime.distribution import Distribution
@@ -52,7 +53,8 @@ def join_condition(query: Query, left: frozenset[str], right: frozenset[str]) ->
         for p in query.predicates
         if p.aliases() <= both and not p.aliases() <= left and not p.aliases() <= right
     ]
-    residual = tuple(p.expression for p in crossing if not isinstance(p, EquiPredicate))
+    # A user's predicate may take long: it is asked about the pairs that all other predicates leave.
+    residual = tuple(sorted((p.expression for p in crossing if not isinstance(p, EquiPredicate)), key=asks_user))
     shared = [c for c in key_classes(query) if c.within(left) and c.within(right)]
     if shared:
         left_key = tuple(c.within(left)[0] for c in shared)

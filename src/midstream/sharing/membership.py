@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from midstream.language.parse import parsed
+from midstream.language.parse import checked, parsed
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.sharing import ALWAYS, Chain, Demand, SharedSource
@@ -93,7 +93,7 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
     or has other columns.
     """
     entry = manifest.queries[name]
-    query = parsed(manifest, sql)
+    query = checked(manifest, sql)
     if not entry.shares:
         raise QueryError(
             f"query {name!r} runs by itself: what it keeps is of one window and filter",

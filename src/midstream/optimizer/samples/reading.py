@@ -8,6 +8,7 @@ from math import isqrt
 import numpy as np
 
 from midstream.language.expression import Expression
+from midstream.language.functions import asks_user
 from midstream.language.query import BandPredicate, EquiPredicate, Query
 from midstream.model.manifest import Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
@@ -28,6 +29,9 @@ BUDGET = 4096
 
 PAIRS = 1 << 19
 """Pairs that a predicate which is neither an equality nor a band is evaluated on."""
+
+ASKED = 1 << 14
+"""Pairs that a user's predicate is asked about: it may take long."""
 
 BEHIND = 0.02
 """The share of a source's rows that may be out of the others' windows without being told apart."""
@@ -116,7 +120,7 @@ def _budget(query: Query, alias: str, budget: int) -> int:
     """Fewer rows where every pair must be looked at."""
     for predicate in query.predicates:
         if not isinstance(predicate, EquiPredicate | BandPredicate) and alias in predicate.aliases():
-            return min(budget, isqrt(PAIRS))
+            budget = min(budget, isqrt(ASKED if asks_user(predicate.expression) else PAIRS))
     return budget
 
 

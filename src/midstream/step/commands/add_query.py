@@ -9,7 +9,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.parse import checked, parsed
 from midstream.language.query import Query
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryAdded
@@ -68,7 +68,7 @@ class AddQuery(StepCommand):
         draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
 
     def _entry(self, manifest: Manifest) -> QueryEntry:
-        query = parsed(manifest, self.sql)
+        query = checked(manifest, self.sql)
         if self.spread is not None or self.nodes is not None or self.spread_options:
             bare = QueryEntry(self.sql, self.plan or "", manifest.step, "", self.sink, operator=self.operator)
             return spread_entry(manifest, self.query, bare, self.spread, self.nodes, self.spread_options)

@@ -1,0 +1,74 @@
+"""How a user's predicate gets its name: checked, typed and registered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from midstream.language.cql_tokens import DIALECT
+from midstream.language.ddl import parse_ddl
+from midstream.language.functions import CATALOGUE
+from midstream.language.types import working_type
+from midstream.language.user_predicate import UserPredicate
+from midstream.language.user_predicates import register
+from midstream.model.errors import LanguageError, QueryError
+
+_OWN_WORDS = frozenset({"window", "every", "rows", "range", "except"})
+
+
+def predicate(name: str, function: Callable[..., Any], *types: str | pa.DataType) -> UserPredicate:
+    """Register a predicate of your own, so that queries can ask it by name wherever a condition can stand.
+
+    `types` are those of its arguments, in words of SQL (`"DOUBLE"`, `"ARRAY<FLOAT>"`) or as Arrow types. The function
+    takes an Arrow array for each and gives as many booleans: see `UserPredicate`. Over one stream it filters, over two
+    it joins, over more it decides when all of them are there.
+
+    >>> import pyarrow.compute as pc
+    >>> predicate("longer_than", lambda text, size: pc.greater(pc.utf8_length(text), size), "VARCHAR", "INT").describe()
+    'longer_than(VARCHAR, INTEGER)'
+    """
+    place = f"predicate {name}"
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) or not _is_free(name.lower()):
+        raise QueryError(
+            f"{name!r} cannot name a predicate: it is a word of SQL, or none at all",
+            place=place,
+            remedy="use letters, digits and underscores that no function of SQL is called by, such as is_similar",
+        )
+    if not callable(function):
+        raise QueryError(f"{function!r} is no function", place=place, remedy="give one that takes Arrow arrays")
+    if not types:
+        raise QueryError(
+            "the predicate takes no arguments", place=place, remedy="name the types of its arguments, such as 'DOUBLE'"
+        )
+    made = UserPredicate(name.lower(), function, tuple(_type(one, place) for one in types))
+    register(made)
+    return made
+
+
+def _is_free(name: str) -> bool:
+    """Whether a name means nothing else: no function of the language, and none that the parser knows."""
+    if name in CATALOGUE or name in _OWN_WORDS:
+        return False
+    try:
+        tree = sqlglot.parse_one(f"SELECT 1 WHERE {name}(x, y)", read=DIALECT)
+    except SqlglotError:
+        return False
+    where = tree.args.get("where")
+    return where is not None and type(where.this) is exp.Anonymous and where.this.name == name
+
+
+def _type(one: str | pa.DataType, place: str) -> pa.DataType:
+    if isinstance(one, pa.DataType):
+        return working_type(one)
+    try:
+        (field,) = parse_ddl(f"argument {one}")
+    except (LanguageError, ValueError) as error:
+        remedy = error.remedy if isinstance(error, LanguageError) else "name one type"
+        raise QueryError(f"{one!r} is no type", place=place, remedy=remedy) from error
+    return working_type(field.type)
