@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import asin, cos, radians, sin, sqrt
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -49,12 +47,6 @@ def within_km(*columns: pa.Array) -> np.ndarray:
     a, o, b, p = map(np.radians, (lat, lon, lat2, lon2))
     inner = np.sin((b - a) / 2) ** 2 + np.cos(a) * np.cos(b) * np.sin((p - o) / 2) ** 2
     return 2 * 6371 * np.arcsin(np.sqrt(inner)) <= most
-
-
-def kilometres(lat: float, lon: float, lat2: float, lon2: float) -> float:
-    """The distance along a great circle."""
-    a, o, b, p = map(radians, (lat, lon, lat2, lon2))
-    return 2 * 6371 * asin(sqrt(sin((b - a) / 2) ** 2 + cos(a) * cos(b) * sin((p - o) / 2) ** 2))
 
 
 CLOSE_BY = ms.predicate("close_by", close_by, "DOUBLE", "DOUBLE")

@@ -15,8 +15,8 @@ from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
-from midstream.language.user_predicates import registering, user_predicate
-from midstream.model.errors import LanguageError, QueryError
+from midstream.language.user_predicates import needed
+from midstream.model.errors import LanguageError
 
 MANY = 10_000
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
@@ -98,14 +98,14 @@ def function_of(name: str) -> Function:
     known = CATALOGUE.get(name)
     if known is not None:
         return known
-    own = user_predicate(name)
-    if own is None:
-        raise QueryError(
-            f"the predicate {name!r} is not registered here",
-            place=f"predicate {name}",
-            remedy=f"register it before the first step: {registering(name)}",
-        )
+    own = needed(name)
     return Function(own.rule, own.kernel)
+
+
+def predicates_asked(expression: Expression) -> frozenset[str]:
+    """The names of the users' predicates that an expression asks."""
+    called = {part.function for part in expression.walk() if isinstance(part, Call)}
+    return frozenset(called - CATALOGUE.keys())
 
 
 def asks_user(expression: Expression) -> bool:
@@ -115,7 +115,7 @@ def asks_user(expression: Expression) -> bool:
     >>> asks_user(call("not", literal(True)))
     False
     """
-    return any(isinstance(part, Call) and part.function not in CATALOGUE for part in expression.walk())
+    return bool(predicates_asked(expression))
 
 
 def call(name: str, *arguments: Expression) -> Expression:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from midstream.language.coerce import cast
 from midstream.language.expression import Call, Expression
-from midstream.language.functions import always, call
+from midstream.language.functions import always, asks_user, call
 from midstream.language.linear import EXACT, Sum, linear, widens
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate
 from midstream.language.types import DOUBLE, INT64, family
@@ -52,6 +52,10 @@ def classify(condition: Expression) -> tuple[tuple[tuple[str, Expression], ...],
 
 def predicate(conjunct: Expression) -> Predicate:
     """The predicate of a conjunct over two or more sources, of the best kind it fits."""
+    if asks_user(conjunct):
+        return Predicate(
+            conjunct
+        )  # No key and no band: rows are neither spread nor sorted by what may take long or raise.
     if isinstance(conjunct, Call) and conjunct.function == "eq":
         left, right = conjunct.arguments
         if len(left.aliases()) == len(right.aliases()) == 1 and left.aliases() != right.aliases():

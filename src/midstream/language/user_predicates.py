@@ -40,6 +40,23 @@ def user_predicate(name: str) -> UserPredicate | None:
     return _KNOWN.get(name)
 
 
+def needed(name: str) -> UserPredicate:
+    """The predicate of a name that is to be asked now; raises a `QueryError` where there is none."""
+    found = user_predicate(name)
+    if found is None:
+        raise QueryError(
+            f"the predicate {name!r} is not registered here",
+            place=f"predicate {name}",
+            remedy=f"register it before the first step: {registering(name)}",
+        )
+    return found
+
+
+def take(one: UserPredicate) -> None:
+    """Have a predicate known in the place of any other of its name: a worker asks what its driver sent last."""
+    _KNOWN[one.name] = one
+
+
 def registering(name: str) -> str:
     """How the predicate of a name is registered, for messages."""
     made = f"midstream.predicate({name!r}, function, types of its arguments)"

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from midstream.language.evaluate import evaluate
 from midstream.language.expression import Expression
+from midstream.language.functions import asks_user
 from midstream.language.query import Query
 from midstream.plan.key_classes import key_classes
 from midstream.plan.signature import digest, relabel
@@ -96,7 +97,7 @@ def _classes(query: Query) -> list[tuple[Expression, ...]]:
     """The key classes; for an aggregate over one source, its groups are classes of their own."""
     classes = [c.members for c in key_classes(query)]
     if query.aggregate and len(query.sources) == 1:
-        classes += [(group,) for group in query.aggregate.groups if len(group.aliases()) == 1]
+        classes += [(group,) for group in query.aggregate.groups if len(group.aliases()) == 1 and not asks_user(group)]
     return classes
 
 

@@ -11,6 +11,9 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation
 
 from midstream.job.outputs import OutputFile
+from midstream.language.functions import predicates_asked
+from midstream.language.parse import parsed
+from midstream.language.query import Query
 from midstream.model import errors
 from midstream.model.allowed_operators import allowed_operators
 from midstream.model.codec import decode
@@ -24,6 +27,7 @@ from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
+from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
@@ -57,6 +61,7 @@ class Setting:
     programs: Mapping[str, Program]
     counted: tuple[str, ...]
     needs_watermarks: bool
+    asked: tuple[str, ...]
 
 
 def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
@@ -71,7 +76,14 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
     programs = {group: plan.program(group) for group in plan.groups()}
     groups = tuple(_group(plan, layout, name, program, filtered) for name, program in programs.items())
     partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
-    return Setting(key, Exchange(layout, groups, partitions), programs, counted_streams(plan), plan.needs_watermarks)
+    asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
+    exchange = Exchange(layout, groups, partitions)
+    return Setting(key, exchange, programs, counted_streams(plan), plan.needs_watermarks, asked)
+
+
+def _asked(queries: Iterable[Query]) -> frozenset[str]:
+    """The users' predicates that queries ask."""
+    return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
 
 
 def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
@@ -130,6 +142,7 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) ->
         clock=clock,
         writes=writes,
         operators=_operators(plan.manifest),
+        predicates=ShippedPredicates.of(setting.asked),
     )
 
 

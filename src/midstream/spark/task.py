@@ -26,6 +26,7 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
+from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
@@ -53,7 +54,8 @@ class StepTask:
     """A step as its tasks know it; called with the batches of a partition.
 
     `lanes` are the lanes of each partition as (group number, lane). `counting` names for each stream the group whose
-    lanes count its rows and keep its late ones. `operators` are the users' operators that the driver allows.
+    lanes count its rows and keep its late ones. `operators` are the users' operators that the driver allows,
+    `predicates` the users' predicates that its queries ask.
     """
 
     plan: StepPlan
@@ -66,6 +68,7 @@ class StepTask:
     clock: StepClock
     writes: Writes
     operators: frozenset[str]
+    predicates: ShippedPredicates
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row."""
@@ -77,6 +80,7 @@ class StepTask:
         partition = context.partitionId()
         try:
             with fault_located(lambda: f"partition {partition}"):
+                self.predicates.take_up()
                 report = self._run(partition, batches)
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
             error_json = [type(error).__name__, error.message, error.place, error.remedy]
