@@ -49,8 +49,12 @@ class Course:
 
     @property
     def idle_timeout(self) -> int:
-        """A stream that is silent for so many microseconds holds nobody up."""
-        return round(self.load.window * 1e6)
+        """A stream that is silent for so many microseconds holds nobody up.
+
+        It is not taken to be silent because the files of another one, of the same step, were found first: on Spark each
+        is put in place by itself, and rows of a stream that was left out would come too late.
+        """
+        return round(max(self.load.window, 2 * self.load.tick) * 1e6)
 
     def engine(self, plan: str | None) -> ms.Engine:
         """An engine with the queries, which nobody looks after."""

@@ -14,7 +14,7 @@ from benchmarks.optimizer import embedded
 from benchmarks.optimizer.contestants import Contestant, decided_by, every_policy, kept, scheduled
 from benchmarks.optimizer.course import LEAD, Course
 from benchmarks.optimizer.fixed_plans import fixed_plans
-from benchmarks.optimizer.load import LOADS, QUICK
+from benchmarks.optimizer.load import LOADS, QUICK, Load
 from benchmarks.optimizer.page import page
 from benchmarks.optimizer.picture import draw, draw_story
 from benchmarks.optimizer.record import Record, Report, output_gap, record_of
@@ -161,3 +161,8 @@ def test_pictures_are_drawn_of_what_was_measured(tmp_path: Path) -> None:
     draw_story(found, "three_way_flip", tmp_path / "story.png")
     draw_story(found, "steady", tmp_path / "none.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["all.png", "story.png"]
+
+
+@pytest.mark.parametrize("load", [*LOADS.values(), *QUICK.values()])
+def test_no_stream_is_taken_to_be_silent_while_a_step_of_others_was_found_first(load: Load) -> None:
+    assert Course(SCENARIOS["steady"], load).idle_timeout > load.tick * 1e6
