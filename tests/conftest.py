@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,11 @@ def pytest_configure() -> None:
     os.environ.setdefault("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
     if IN_MEMORY.is_dir() and os.access(IN_MEMORY, os.W_OK) and shutil.disk_usage(IN_MEMORY).free >= ENOUGH:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+    # Whoever has no compiled code kept would have every process that a test starts compile the package anew.
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
+        os.environ.setdefault(
+            "PYTHONPYCACHEPREFIX", str(Path(tempfile.gettempdir()) / f"midstream-compiled-{os.getuid()}")
+        )
     # Before anything starts, for a JVM hands its environment on to the workers; the server begins when it is needed.
     os.environ.update(OBJECT_SERVER.environment)
     checks.turn_on()  # Every lane in the tests holds operators and strategies to their contracts.
