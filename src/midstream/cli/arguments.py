@@ -63,3 +63,18 @@ def _named(text: str, option: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except json.JSONDecodeError:
         return name, value
+
+
+Nodes = Annotated[
+    str | None, typer.Option("--nodes", metavar="N", help="Over how many nodes, or auto; 4 unless you say.")
+]
+"""A number of nodes, or that the cost model finds it."""
+
+
+def number_of(nodes: str | None) -> int | str | None:
+    """The number of nodes that an option says; what is no number is left to be judged where the spread is.
+
+    >>> number_of("6"), number_of("auto"), number_of(None)
+    (6, 'auto', None)
+    """
+    return int(nodes) if nodes is not None and nodes.isascii() and nodes.isdigit() else nodes

@@ -10,12 +10,14 @@ import typer
 from midstream.cli.arguments import (
     AsJson,
     CheckpointPath,
+    Nodes,
     Operator,
     OperatorOptions,
     QueryName,
     SqlText,
     WaitSeconds,
     named_values,
+    number_of,
     sql_text,
 )
 from midstream.cli.errors import WrongUse
@@ -43,7 +45,7 @@ def add(
     spread: Annotated[
         str | None, typer.Option("--spread", metavar="S", help="Over nodes: psp_d, ..., or auto; docs/spreading.md.")
     ] = None,
-    nodes: Annotated[int | None, typer.Option("--nodes", help="Over how many nodes; 4 unless you say.")] = None,
+    nodes: Nodes = None,
     no_history: Annotated[
         bool, typer.Option("--no-history", help="Let it see only the rows that arrive from its first step on.")
     ] = False,
@@ -62,7 +64,7 @@ def add(
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
     sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
     above = declare_operator(operator, named_values(operator_option, "--operator-option"))
-    query = AddQuery(name, sql_text(sql), plan, sink, above, not no_history, spread, nodes)
+    query = AddQuery(name, sql_text(sql), plan, sink, above, not no_history, spread, number_of(nodes))
     send(path, query, wait, as_json)
 
 
@@ -121,7 +123,7 @@ def spread(
     path: CheckpointPath,
     query: QueryName,
     scheme: Annotated[str, typer.Argument(metavar="SCHEME", help="psp_d, hash_hops, ..., auto, or off: in lanes.")],
-    nodes: Annotated[int | None, typer.Option("--nodes", help="Over how many nodes; 4 unless you say.")] = None,
+    nodes: Nodes = None,
     plan: Annotated[str | None, typer.Option("--plan", help="Probing orders; see docs/spreading.md.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment or copies.")
@@ -132,7 +134,7 @@ def spread(
     """Spread a running join over nodes, otherwise than before, or no longer; no row is lost and no answer changes."""
     from midstream.step.commands.spread import Spread
 
-    send(path, Spread(query, scheme, nodes, named_values(option, "--option"), plan or ""), wait, as_json)
+    send(path, Spread(query, scheme, number_of(nodes), named_values(option, "--option"), plan or ""), wait, as_json)
 
 
 def rescale(

@@ -146,7 +146,7 @@ class Engine(Controls[None]):
         operator_options: Mapping[str, Any] | None = None,
         history: bool = True,
         spread: str | None = None,
-        nodes: int | None = None,
+        nodes: int | str | None = None,
         spread_options: Mapping[str, Any] | None = None,
     ) -> None:
         """Begin a query with the next step: its answers are the results whose last row arrives from then on.
@@ -157,7 +157,8 @@ class Engine(Controls[None]):
         `operator_options`. On a checkpoint the results go to a `sink` as well, without one into the checkpoint; a
         function gets Arrow tables.
 
-        A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`.
+        A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`;
+        `auto` has the cost model say how many.
         """
         above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
         if self._checkpoint is None:

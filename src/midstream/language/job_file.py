@@ -49,7 +49,7 @@ class QuerySpec:
     history: bool = True
     optimizer: Mapping[str, Any] | None = None
     spread: str | None = None
-    nodes: int | None = None
+    nodes: int | str | None = None
     spread_options: Mapping[str, Any] | None = None
 
 
@@ -138,7 +138,7 @@ def _query(table: _Table) -> QuerySpec:
     history = table.get("history", bool, "true or false", True)
     optimizer = table.get("optimizer", dict, "a table", None)
     spread = table.get("spread", str, "a text such as 'psp_d'", None)
-    nodes = table.get("nodes", int, "a whole number", None)
+    nodes = table.get("nodes", int | str, "a whole number, or 'auto'", None)  # type: ignore[arg-type]
     spread_options = table.get("spread_options", dict, "a table", None)
     table.close()
     if spread is None and (nodes is not None or spread_options is not None):

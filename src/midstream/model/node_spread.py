@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+AUTO_NODES = "auto"
+"""Said in place of a number of nodes: as many as the cost model finds best."""
+
 OFF = "off"
 """No spread over nodes: in lanes, as a query runs that names none."""
 
@@ -35,8 +38,9 @@ class NodeWork:
 class NodeSpread:
     """A query spread over so many `nodes` by a `scheme`, since a step.
 
-    `master` (an alias), `segment` (microseconds) and `copies` are those of the schemes that replicate; `slices` are by
-    label those of a scheme whose rows stay where they came. `moment` is the newest event time that a step has seen,
+    With `auto` the number of nodes was left to the cost model. `master` (an alias), `segment` (microseconds) and
+    `copies` are those of the schemes that replicate; `slices` are by label those of a scheme whose rows stay where
+    they came. `moment` is the newest event time that a step has seen,
     `span` by how much it went on with each moment in flight of the last step.
     `work` is what each node did, `sent` has for each hop the visits of partial results to nodes, `moved` counts rows
     that were listed at another node.
@@ -45,6 +49,7 @@ class NodeSpread:
     scheme: str
     nodes: int
     since: int
+    auto: bool = False
     master: str = ""
     segment: int = 0
     copies: int = 2

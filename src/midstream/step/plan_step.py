@@ -26,6 +26,7 @@ from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import review
 from midstream.step.reviewing.glance import unsettled
 from midstream.step.reviewing.lane_review import review_lanes
+from midstream.step.spreading.length import lengthened
 
 
 @dataclass(frozen=True)
@@ -115,4 +116,5 @@ def plan_step(
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
+    current = lengthened(current, draft.events)
     return StepPlan(current, manifest.lanes, draft.migrations, tuple(draft.events), changed)

@@ -43,7 +43,7 @@ class AddQuery(StepCommand):
     operator: dict[str, Any] | None = None
     history: bool = True
     spread: str | None = None
-    nodes: int | None = None
+    nodes: int | str | None = None
     spread_options: dict[str, Any] = field(default_factory=dict)
 
     @override

@@ -64,11 +64,12 @@ class Controls(ABC, Generic[Receipt]):
         return self._command(DropQuery(name))
 
     def spread(
-        self, query: str, scheme: str, nodes: int | None = None, *, plan: str | None = None, **options: Any
+        self, query: str, scheme: str, nodes: int | str | None = None, *, plan: str | None = None, **options: Any
     ) -> Receipt:
         """Spread a running query over so many nodes by another scheme, beginning with the next step; no answer changes.
 
-        `off` has it run in lanes again. Its base rows are listed where they are needed then, and it keeps its probing
+        `off` has it run in lanes again; `auto` nodes are as many as the cost model finds best.
+        Its base rows are listed where they are needed then, and it keeps its probing
         orders, or gets those of a `plan`. `options` are those of the scheme: `master`, `segment` or `copies`.
         """
         return self._command(Spread(query, scheme, nodes, options, plan or ""))

@@ -11,7 +11,7 @@ from midstream.language.parse import parsed
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import QueryEntry
-from midstream.model.node_spread import OFF
+from midstream.model.node_spread import AUTO_NODES, OFF
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
 from midstream.step.commands.add_query import group_for
@@ -26,6 +26,8 @@ from midstream.step.spreading.declare import AUTO, spread_entry
 class Spread(StepCommand):
     """Run a query spread over `nodes` by a scheme from this step on; by `off` in lanes, without nodes.
 
+    By `auto` nodes there are as many as the cost model finds best.
+
     Its base rows are listed where they are needed then, and no answer is lost or comes twice; what else was kept for it
     is dropped. It leaves the queries that it shares with, and stays by itself. Without a `plan` it keeps its probing
     orders, if it has some that the scheme can go by.
@@ -33,7 +35,7 @@ class Spread(StepCommand):
 
     query: str
     scheme: str
-    nodes: int | None = None
+    nodes: int | str | None = None
     options: dict[str, Any] = field(default_factory=dict)
     plan: str = ""
 
@@ -91,4 +93,4 @@ class Spread(StepCommand):
     def is_done_by(self, event: Event) -> bool:
         if not isinstance(event, QuerySpread) or event.query != self.query:
             return False
-        return self.scheme in (AUTO, event.new) and self.nodes in (None, event.nodes)
+        return self.scheme in (AUTO, event.new) and self.nodes in (None, AUTO_NODES, event.nodes)

@@ -11,7 +11,7 @@ from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.errors import MidstreamError, PlanError, QueryError
 from midstream.model.manifest import Manifest, QueryEntry
-from midstream.model.node_spread import NodeSpread
+from midstream.model.node_spread import AUTO_NODES, NodeSpread
 from midstream.plan.notation import parse_plan
 from midstream.plan.signature import digest
 from midstream.plan.tree import MultiJoin, Plan
@@ -25,11 +25,16 @@ AUTO = "auto"
 """The spread that suits a query best: the first in order of preference that carries it."""
 
 DEFAULT_NODES = 4
-"""So many nodes unless the user names another number."""
+"""So many nodes unless the user names another number; the cost model begins with them, too."""
 
 
 def spread_entry(
-    manifest: Manifest, name: str, entry: QueryEntry, scheme: str | None, nodes: int | None, options: Mapping[str, Any]
+    manifest: Manifest,
+    name: str,
+    entry: QueryEntry,
+    scheme: str | None,
+    nodes: int | str | None,
+    options: Mapping[str, Any],
 ) -> QueryEntry:
     """The entry of a query as it is spread from this step on, in a lane group of its own.
 
@@ -65,15 +70,17 @@ def refuse_on_spark(place: str) -> NoReturn:
 
 
 def declared(
-    manifest: Manifest, query: Query, plan: MultiJoin, scheme: str, nodes: int | None, options: Mapping[str, Any],
-    place: str,
+    manifest: Manifest, query: Query, plan: MultiJoin, scheme: str, nodes: int | str | None,
+    options: Mapping[str, Any], place: str,
 ) -> NodeSpread:  # fmt: skip
     """The spread of a query by these orders, beginning with this step."""
     orders = [(alias, *order) for alias, order in plan.orders]
     found = _preferred(query, orders) if scheme == AUTO else spreading(scheme, place)
-    count = DEFAULT_NODES if nodes is None else nodes
+    count = DEFAULT_NODES if nodes in (None, AUTO_NODES) else nodes
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= MOST_NODES:
-        raise PlanError(f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}")
+        raise PlanError(
+            f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}, or {AUTO_NODES}"
+        )
     unknown = sorted(options.keys() - set(found.options))
     if unknown:
         known = ", ".join(found.options) or "it has none"
@@ -83,6 +90,7 @@ def declared(
         found.name,
         count,
         manifest.step,
+        auto=nodes == AUTO_NODES,
         master=_master(query, options, place) if "master" in found.options else "",
         segment=_segment(options, widest, place) if "segment" in found.options else 0,
         copies=_copies(options, count, place),

@@ -1,0 +1,96 @@
+"""Over how many nodes a query is spread whose user leaves it to the cost model (Wang ch. 13). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from midstream.language.parse import parsed
+from midstream.model.counters import Counters
+from midstream.model.events import Event, QuerySpread
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.node_spread import NodeSpread
+from midstream.ring.cost import RingCosts, RingLoad, length, result_latency
+from midstream.step.spreading.deploy import begun_slices
+
+MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
+"""Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
+result, and what one more node adds to a step, whatever flows.
+
+Measured by `python -m benchmarks.ring.calibrate`, which prints this line anew for the machine it runs on.
+Putting in a row takes too little beside the others to be seen; two runs on a busy machine differed by a factor of two.
+"""
+
+MOST_CHOSEN = 16
+"""So many nodes are chosen at most; a user may name more."""
+
+STEPS_BETWEEN = 16
+"""After so many steps with a number of nodes it is looked at again."""
+
+WORTH = 1.1
+"""The number changes where results come so many times as late as with the best one."""
+
+
+def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
+    """The manifest of a step about to run, with other numbers of nodes where those are better by what was counted.
+
+    Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command
+    that spreads a query: none is copied, and no answer changes.
+    """
+    for name, entry in manifest.queries.items():
+        spread = entry.nodes
+        if spread is None or not spread.auto or manifest.step == spread.since:
+            continue
+        if (manifest.step - spread.since) % STEPS_BETWEEN == 0 and (nodes := better(manifest, entry)) is not None:
+            events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, nodes))
+            manifest = manifest.with_query(name, replace(entry, nodes=_over(manifest, entry, spread, nodes)))
+    return manifest
+
+
+def better(manifest: Manifest, entry: QueryEntry) -> int | None:
+    """The number of nodes with which results come soonest, if they come much sooner; None while nothing is known."""
+    counted = _counted(manifest, entry)
+    steps = manifest.step - entry.since
+    if entry.nodes is None or steps < 1 or not counted.rows_in or not counted.comparisons:
+        return None
+    load = load_of(len(parsed(manifest, entry.sql).sources), counted)
+    # A step's rows wait for the nodes together.
+    costs = replace(MEASURED, hop=MEASURED.hop * steps / counted.rows_in)
+    best = length(load, costs, MOST_CHOSEN)
+    now, then = (result_latency(load, costs, nodes) for nodes in (entry.nodes.nodes, best))
+    return best if now > WORTH * then else None
+
+
+def load_of(ways: int, counted: Counters) -> RingLoad:
+    """What one row did along its probing order, by what all did, with streams taken to be alike as in Eq. 13.2.
+
+    A pair counts as in the state if it was compared, so that an index shows as a shorter state with more matches.
+
+    >>> load = load_of(3, Counters(rows_in=10, comparisons=3_000, rows_out=300))
+    >>> [round(step.rows, 6) for step in load.steps], load.steps[0].selectivity
+    ([50.0, 50.0], 0.1)
+    """
+    each, selectivity = counted.comparisons / counted.rows_in, counted.rows_out / counted.comparisons
+    least, most = 0.0, each
+    for _ in range(80):
+        middle = (least + most) / 2
+        if RingLoad.alike(ways, middle, selectivity).compared < each:
+            least = middle
+        else:
+            most = middle
+    return RingLoad.alike(ways, most, selectivity)
+
+
+def _counted(manifest: Manifest, entry: QueryEntry) -> Counters:
+    found = Counters()
+    for key, counters in manifest.operators.items():
+        if key.group == entry.group and key.operator.kind == "multi_join":
+            found += counters
+    return found
+
+
+def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int) -> NodeSpread:
+    """The same spread over another number of nodes, from this step on."""
+    fresh = replace(
+        spread, nodes=nodes, since=manifest.step, copies=min(spread.copies, nodes), work=(), sent=(), moved=0
+    )
+    return begun_slices(parsed(manifest, entry.sql), fresh)

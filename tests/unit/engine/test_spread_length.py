@@ -1,0 +1,95 @@
+"""How many nodes a query is spread over where its user leaves that to the cost model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+from midstream.model.counters import Counters
+from midstream.model.events import QuerySpread
+from midstream.ring.cost import RingLoad
+from midstream.step.spreading.length import STEPS_BETWEEN, load_of
+from tests.unit.building import SECOND
+
+SQL = "SELECT A.x AS a, B.x AS b FROM A, B WHERE A.x * B.x > 60 WINDOW 20 SECONDS"
+
+
+def engine() -> ms.Engine:
+    made = ms.Engine(seed=3)
+    for name in "AB":
+        made.create_stream(name, "x BIGINT, ts TIMESTAMP", timestamp="ts")
+    return made
+
+
+def rows(step: int, count: int) -> dict[str, pa.Table]:
+    rng = np.random.default_rng(step)
+    ts = pa.array(np.sort(rng.integers(8 * step, 8 * step + 8, count)) * SECOND, pa.timestamp("us"))
+    return {name: pa.table({"x": rng.integers(0, 9, count), "ts": ts}) for name in "AB"}
+
+
+def driven(made: ms.Engine, counts: list[int]) -> list[list[str]]:
+    return [sorted(map(str, made.push(rows(n, count))["q"].to_pylist())) for n, count in enumerate(counts)]
+
+
+def nodes(made: ms.Engine) -> int:
+    spread = made.manifest.queries["q"].nodes
+    assert spread is not None
+    return spread.nodes
+
+
+@pytest.mark.parametrize("scheme", ["psp_d", "psp", "ctr"])
+def test_a_query_with_little_to_do_gets_one_node_and_one_with_much_more(scheme: str) -> None:
+    """Few rows never make up for what a node costs a step; the answers are those of a query in lanes."""
+    found = {}
+    for rate in (2, 800):
+        made, plain = engine(), engine()
+        made.add_query("q", SQL, spread=scheme, nodes="auto")
+        plain.add_query("q", SQL)
+        counts = [rate] * (STEPS_BETWEEN + 3)
+        assert driven(made, counts) == driven(plain, counts)
+        found[rate] = nodes(made)
+        told = [event.nodes for event in made.events if isinstance(event, QuerySpread)]
+        assert told[-1:] == ([] if found[rate] == 4 else [found[rate]])
+    assert found[2] == 1 < found[800]
+
+
+def test_a_number_that_a_user_names_stays() -> None:
+    made = engine()
+    made.add_query("q", SQL, spread="psp_d", nodes=3)
+    driven(made, [2] * (STEPS_BETWEEN + 3))
+    assert nodes(made) == 3
+    made.spread("q", "psp", nodes="auto")
+    made.push(rows(STEPS_BETWEEN + 4, 2))
+    assert nodes(made) == 4
+    with pytest.raises(ms.PlanError, match="name 1 to 1024, or auto"):
+        made.spread("q", "psp", nodes="many")
+
+
+def test_the_load_is_the_one_that_was_counted() -> None:
+    for ways, length, selectivity in ((2, 70.0, 0.3), (3, 50.0, 0.1), (5, 8.0, 0.4)):
+        true = RingLoad.alike(ways, length, selectivity)
+        counted = Counters(
+            rows_in=1_000_000,
+            comparisons=round(1e6 * true.compared),
+            rows_out=round(1e6 * true.compared * selectivity),
+        )
+        found = load_of(ways, counted)
+        assert found.steps[0].rows == pytest.approx(length, rel=1e-3)
+        assert found.compared == pytest.approx(true.compared, rel=1e-3)
+
+
+def test_the_command_line_says_auto(tmp_path: Path) -> None:
+    from midstream.cli.main import main
+
+    made = ms.Engine(seed=3, checkpoint=tmp_path / "checkpoint")
+    with made:
+        for name in "AB":
+            made.create_stream(name, "x BIGINT, ts TIMESTAMP", timestamp="ts")
+        made.add_query("q", SQL)
+        made.push(rows(0, 2))
+    assert main(["spread", str(tmp_path / "checkpoint"), "q", "psp_d", "--nodes", "auto"]) == 0
+    assert main(["spread", str(tmp_path / "checkpoint"), "q", "psp_d", "--nodes", "many"]) == 2
