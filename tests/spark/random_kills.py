@@ -68,8 +68,10 @@ FILES, EVERY = 60, 0.8
 HARMS = ("python", "jvm", "workers", "workers", "all", "suspend")
 HARMS_ON_A_STORE = (*HARMS, "store", "store", "store and python", "machine")
 NOT_EMBEDDED = {"jvm", "workers"}
-STORE_PATIENCE = {"drivers": "30", "commands": "600"}
-"""Drivers take a step again whose store does not answer; who gives a command waits for the server to be back."""
+STORE_PATIENCE = {"drivers": "120", "commands": "600"}
+"""Seconds for which a driver waits for a store that does not answer, and who gives a command; on a busy machine its
+server is long in coming back.
+"""
 HANGS = 900
 """Seconds after which a driver that does not end is taken to hang: it may have much to do on a busy machine."""
 PLANS = ("((A B) C)", "(A (B C))", "((A C) B)", "[A: B C | B: A C | C: B A]", "eddy(A B C)", "stairs((A (B C)))")
