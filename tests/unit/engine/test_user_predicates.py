@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import midstream as ms
 from midstream.language import user_predicates
+from tests.extension import distribution
 
 SQL = "SELECT A.k AS a, B.k AS b, C.k AS c FROM A, B, C WHERE near_to(A.k, B.k) AND near_to(B.k, C.k) WINDOW 9 SECONDS"
 ONE = pa.scalar(1)
@@ -161,6 +163,37 @@ def test_a_checkpoint_holds_its_name_alone_and_is_taken_up_where_it_is_registere
     assert added.startswith("unknown function 'NEAR_TO' (at line 1, column 23). Remedy: the language has")
     for line in (pushed, added):
         assert "midstream.predicate('near_to', function, types of its arguments), or install the package" in line
+
+
+PLACES = """
+import midstream as ms
+from tests.unit.engine.test_user_predicates import near_to
+NEAR = ms.predicate("near_to", near_to, "BIGINT", "BIGINT")
+"""
+
+READING = """
+import sys
+import midstream as ms
+engine = ms.Engine.load(sys.argv[1])
+engine.report(), engine.explain("q")
+print("places" in sys.modules)
+from tests.unit.engine.test_user_predicates import STEPS
+print(engine.push(STEPS[2])["q"].num_rows, "places" in sys.modules)
+"""
+
+
+def test_an_installed_package_serves_a_checkpoint_and_is_loaded_when_it_is_asked(tmp_path: Path) -> None:
+    ms.predicate("near_to", near_to, "BIGINT", "BIGINT")
+    made = engine()
+    made.add_query("q", SQL)
+    run(made, STEPS[:2])
+    made.save(tmp_path / "saved")
+    site = distribution(tmp_path / "site", {"midstream.predicates": {"near_to": "places:NEAR"}}, places=PLACES)
+    paths = os.pathsep.join([str(site), *filter(None, sys.path)])
+    given = [sys.executable, "-c", READING, tmp_path / "saved"]
+    other = subprocess.run(given, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths})
+    assert not other.stderr
+    assert other.stdout.splitlines() == ["False", f"{made.push(STEPS[2])['q'].num_rows} True"]
 
 
 def test_other_types_at_a_restart_leave_the_states_what_they_were(tmp_path: Path) -> None:

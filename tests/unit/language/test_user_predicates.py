@@ -138,6 +138,8 @@ REFUSED = [
     ("odd(5)", "none of its arguments reads a column", "columns"),
     ("odd(*)", "cannot stand here", "the language has"),
     ("od(k)", "unknown function 'OD'", "midstream.predicate('od', function, types of its arguments)"),
+    ("os.system(s)", "cannot stand here", "the language has"),
+    ("__import__(s)", "unknown function '__IMPORT__'", "midstream.predicate"),
     ("sub(k, k)", "unknown function 'SUB'", "midstream.predicate"),
 ]
 
