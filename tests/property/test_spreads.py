@@ -33,7 +33,7 @@ from tests.property.rows import cut, draw_rows
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
-CASES = {"test": 60, "soak": 3000, "quick": 10}[PROFILE]
+CASES = {"test": 250, "soak": 3000, "quick": 10}[PROFILE]
 
 LARGEST = {2: 16, 3: 11, 4: 7}
 """The most rows of a stream, by the number of sources: the oracle is what costs."""
