@@ -51,6 +51,11 @@ def test_it_is_a_filter_a_join_condition_or_a_residual_by_the_streams_that_it_re
     assert [sorted(p.aliases()) for p in query.predicates] == [["A", "B"], ["A", "B"], ["A", "B", "C"]]
 
 
+def test_no_key_and_no_band_is_made_of_it() -> None:
+    query = parsed(f"{FROM} odd(A.k) = odd(B.k) AND CASE WHEN odd(A.k) THEN 1 ELSE 2 END <= B.k AND B.k = C.k")
+    assert [type(p) for p in query.predicates] == [Predicate, Predicate, EquiPredicate]
+
+
 def test_its_name_is_part_of_what_a_state_holds() -> None:
     query = parsed(f"{FROM} near(A.v, B.v, 2) AND alike(B.s, C.s)")
     assert "near(A.v, B.v, 2::int32)" in signature(query, {"A", "B"}, "").text()
