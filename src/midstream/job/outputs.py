@@ -131,7 +131,7 @@ class Outputs:
             if output not in self._ready:
                 sink.open()
                 if output.kind == RESULTS and output.name not in before.queries:
-                    self._check(output, sink, before)
+                    self._begin(output, sink, before)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
@@ -143,7 +143,10 @@ class Outputs:
         if added := manifest.queries.keys() - before.queries.keys():
             self._refuse_shared(manifest)
         for query in added:
-            self.check_sink(query, manifest, before)
+            output = JobOutput(RESULTS, query)
+            sink = self._sink(output, manifest)
+            sink.open()
+            self._begin(output, sink, before)
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
             if table.num_rows:
@@ -186,12 +189,24 @@ class Outputs:
         """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
         is in the sinks.
         """
-        former = {epoch.token for epoch in manifest.epochs[:-1]}
         for output, sink in self._all(manifest):
-            storage = self._staging(output, sink).storage
-            for folder in storage.names():
-                if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
-                    storage.remove_folder(folder)
+            self._clear_former(self._staging(output, sink), manifest)
+
+    def _begin(self, output: JobOutput, sink: Sink, before: Manifest) -> None:
+        """Make sure of the sink of a query that is new after a manifest.
+
+        A driver that was killed amid the query's first step has staged there, and no manifest named the query then.
+        """
+        self._check(output, sink, before)
+        if len(before.epochs) > 1:
+            self._clear_former(self._staging(output, sink), before)
+
+    @staticmethod
+    def _clear_former(staging: Staging, manifest: Manifest) -> None:
+        former = {epoch.token for epoch in manifest.epochs[:-1]}
+        for folder in staging.storage.names():
+            if folder.partition(".")[0] in former or folder.startswith("step="):  # There were no epochs then.
+                staging.storage.remove_folder(folder)
 
     def give_up_later(self, manifest: Manifest) -> None:
         """Remove what others have staged of later steps than the manifest's, with which an epoch has begun: they do not

@@ -76,3 +76,21 @@ def test_a_function_must_be_named_once_more(tmp_path: Path) -> None:
     assert taken == [0]
     changed.commit(manifest)
     assert not list(tmp_path.glob("new/step=*"))
+
+
+def test_what_a_driver_staged_that_was_killed_amid_the_first_step_of_a_query_is_removed(tmp_path: Path) -> None:
+    """No manifest named the query when the next driver began."""
+    sink = FileSink(str(tmp_path / "new"))
+    committed(tmp_path / "ckpt", sink)
+    folders = Folders(str(tmp_path / "ckpt"))
+    (left,) = tmp_path.glob("new/_staging/first/step=*")
+    before = Manifest("job", -1, epochs=(Epoch(1, "first", 0), Epoch(2, "second", 0)))
+    after = replace(before, step=0, queries={"q": QueryEntry("SELECT A.k FROM A", "A", 0, sink=sink.to_json())})
+    for begin in (
+        lambda one: one.stage(before, after),
+        lambda one: one.stage_tables(before, after, {}, "attempt1"),
+    ):
+        left.mkdir(parents=True, exist_ok=True)
+        (left / "rows").write_text("left")
+        begin(Outputs(folders, {}))
+        assert not left.exists()
