@@ -51,6 +51,8 @@ def job_of(session: Any, file: JobFile) -> Job:
             operator_options=query.operator_options,
             history=query.history,
             spread=query.spread,
+            nodes=query.nodes,
+            spread_options=query.spread_options,
         )
     for name, settings in declared_optimizer(with_unit_costs(file)).items():
         job.declare_optimizer(name, settings)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -15,49 +16,83 @@ from midstream.ring.ring_node import RingNode
 from midstream.ring.spreading import Spreading
 
 
+@dataclass(frozen=True)
+class Hops:
+    """The hops of all inputs: where partial results go next, and what they meet there; an input goes by its number.
+
+    The results of an input are those whose last new row is its own: they meet rows of the step only in sources of
+    earlier routes, so that each result is made once, whatever the order within a step.
+    """
+
+    deployment: Deployment
+    spreading: Spreading
+    keys: Keys
+    routes: Sequence[Route]
+
+    def __len__(self) -> int:
+        return len(self.routes) - 1
+
+    def label(self, start: int, hop: int) -> str:
+        """The source that an input's partial results visit at a hop."""
+        return self._hop(start, hop).state.labels[0]
+
+    def visits(self, start: int, hop: int, joined: JoinedRows) -> list[tuple[int, Visits]]:
+        """The visits of an input's partial results to each node at a hop."""
+        partials = joined.partials(self.keys)
+        return _by_node(self.spreading.visit(self.deployment, partials, self.label(start, hop)))
+
+    def met(self, start: int, hop: int, node: RingNode, joined: JoinedRows, visits: Visits) -> Iterator[JoinedRows]:
+        """What these visits find at the node."""
+        label, on = self.label(start, hop), self._hop(start, hop).on
+        return node.meet(joined, visits, label, on, new=label in self._earlier(start))
+
+    def meets_new(self, label: str, hop: int) -> bool:
+        """Whether any input meets rows of the step in this source at a hop, or at a later one."""
+        return any(
+            self.label(start, later) == label and label in self._earlier(start)
+            for start in range(len(self.routes))
+            for later in range(hop, len(self))
+        )
+
+    def _hop(self, start: int, hop: int) -> Hop:
+        return self.routes[start].hops[hop]
+
+    def _earlier(self, start: int) -> list[str]:
+        return [route.source.spec.label for route in self.routes[:start]]
+
+
 class RingCourse:
     """The hops of a step, one after the other for all inputs; a hop that has no partial result costs nothing.
 
-    The results of an input are those whose last new row is its own: they meet rows of the step only in sources of
-    earlier routes, so that each result is made once, whatever the order within a step. `empty` has for each source no
-    rows, with its columns. `sent` has the visits of each hop.
+    `empty` has for each source no rows, with its columns. `sent` has the visits of each hop.
     """
 
-    def __init__(
-        self,
-        deployment: Deployment,
-        spreading: Spreading,
-        keys: Keys,
-        routes: Sequence[Route],
-        nodes: Sequence[RingNode],
-        empty: Mapping[str, pa.RecordBatch],
-    ) -> None:
-        self._deployment, self._spreading, self._keys = deployment, spreading, keys
-        self._routes, self._nodes, self._empty = routes, nodes, empty
-        self.sent = [0] * (len(routes) - 1)
+    def __init__(self, hops: Hops, nodes: Sequence[RingNode], empty: Mapping[str, pa.RecordBatch]) -> None:
+        self._hops, self._nodes, self._empty = hops, nodes, empty
+        self.sent = [0] * len(hops)
 
     def run(self, new: Mapping[str, JoinedRows]) -> JoinedRows:
         """The step's results, from its new rows by source."""
-        labels = [route.source.spec.label for route in self._routes]
+        labels = [route.source.spec.label for route in self._hops.routes]
         under_way = [new[label] for label in labels]
-        for number in range(len(self.sent)):
-            for at, route in enumerate(self._routes):
-                if len(under_way[at]):
-                    under_way[at] = self._hop(number, under_way[at], route.hops[number], labels[:at])
+        for hop in range(len(self._hops)):
+            for start, joined in enumerate(under_way):
+                if len(joined):
+                    under_way[start] = self._hop(start, hop, joined)
         results = [found for found in under_way if len(found)]
-        return concatenated(results) if results else self._nothing(labels)
+        return concatenated(results) if results else nothing_joined(self._empty)
 
-    def _hop(self, number: int, joined: JoinedRows, hop: Hop, earlier: Sequence[str]) -> JoinedRows:
-        label = hop.state.labels[0]
-        visits = self._spreading.visit(self._deployment, joined.partials(self._keys), label)
-        self.sent[number] += len(visits)
+    def _hop(self, start: int, hop: int, joined: JoinedRows) -> JoinedRows:
         found: list[JoinedRows] = []
-        for node, here in _by_node(visits):
-            found += self._nodes[node].meet(joined, here, label, hop.on, new=label in earlier)
-        return concatenated(found) if found else self._nothing([*joined.parts, label])
+        for node, visits in self._hops.visits(start, hop, joined):
+            self.sent[hop] += len(visits)
+            found += self._hops.met(start, hop, self._nodes[node], joined, visits)
+        return concatenated(found) if found else nothing_joined(self._empty)
 
-    def _nothing(self, labels: Sequence[str]) -> JoinedRows:
-        return JoinedRows({label: self._empty[label] for label in labels}, np.zeros(0, np.int64))
+
+def nothing_joined(empty: Mapping[str, pa.RecordBatch]) -> JoinedRows:
+    """No results, with the columns of all sources."""
+    return JoinedRows(empty, np.zeros(0, np.int64))
 
 
 def _by_node(visits: Visits) -> list[tuple[int, Visits]]:

@@ -41,6 +41,7 @@ from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.conclude import conclude
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan, plan_step
+from midstream.step.spreading.nodes_done import spread_on
 
 ATTEMPTS = 3
 FILTER_FROM = 200_000
@@ -197,6 +198,7 @@ class Driver:
     def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
         with fault_located(lambda: "the conclusion"):
             after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+            after = spread_on(after, gathered.spreads)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         if any(gathered.cache):
             events = (ChunksFetched(after.step, *gathered.cache), *events)

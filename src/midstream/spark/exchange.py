@@ -30,6 +30,8 @@ from midstream.step.program import Program
 class Group:
     """A lane group as the exchange sees it: its lanes, the streams it reads, its key (None: one lane for all rows), and
     for each stream the condition that its rows must pass, in SQL.
+
+    Rows that go on to nodes are dealt out `evenly`, to as many lanes as there are tasks.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Group:
     streams: frozenset[str]
     keys: Mapping[str, Expression] | None
     filters: Mapping[str, str | None]
+    evenly: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,6 +110,8 @@ class Exchange:
         return f"CASE WHEN {STREAM} IN ({numbers}) THEN {packed} END"
 
     def _slot(self, number: int, group: Group) -> str:
+        if group.evenly:
+            return f"pmod(xxhash64({TIME}), {SLOTS}L)"
         if group.keys is None:
             return "0"
         keys = self._spark_keys(group)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F
 
 from midstream.job.outputs import OutputFile
 from midstream.language.functions import predicates_asked
@@ -20,14 +21,18 @@ from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.node_spread import NodeSpread
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
 from midstream.spark.layout import StepLayout
+from midstream.spark.node_task import NodeTask
+from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.shipped import ShippedPredicates
+from midstream.spark.spread_part import SpreadPart, spread_parts, stages_of
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
@@ -36,6 +41,9 @@ from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
+from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
+from midstream.step.spreading.spread_step import spread_unit
+from midstream.step.spreading.taken_over import returned
 
 
 class FaultInWorker(Exception):
@@ -50,6 +58,7 @@ class Gathered:
     seen: Mapping[str, Seen]
     files: tuple[OutputFile, ...]
     cache: CacheUse = NOT_USED
+    spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -69,12 +78,16 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
     pass no query's filters.
     """
     manifest = plan.manifest
-    queries = tuple((n, e.sql, e.since, e.group) for n, e in sorted(manifest.queries.items()))
+    queries = tuple((n, e.sql, e.since, e.group, _nodes(e)) for n, e in sorted(manifest.queries.items()))
     key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, filtered)
     if known is not None and known.key == key:
         return known
     programs = {group: plan.program(group) for group in plan.groups()}
-    groups = tuple(_group(plan, layout, name, program, filtered) for name, program in programs.items())
+    nodes = {entry.group: found for entry in manifest.queries.values() if (found := _nodes(entry))}
+    groups = tuple(
+        _group(plan, layout, name, program, filtered, min(nodes.get(name, 0), parallelism))
+        for name, program in programs.items()
+    )
     partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
     asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
     exchange = Exchange(layout, groups, partitions)
@@ -104,27 +117,49 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
-        spread = exchange.apply(batch, marks, setting.counted)
-        rows = spread.mapInArrow(_task(plan, setting, clock, writes), "result string").collect()
+        task = _task(before, plan, setting, clock, writes)
+        reports = _reports(exchange.apply(batch, marks, setting.counted), task)
     finally:
         if cached is not None:
             cached.unpersist()
-    reports = [json.loads(row[0]) for row in rows]
     for report in reports:
         _raise(report)
     by_tasks = _seen_by_tasks(streams, reports)
     if observation is not None:
         seen = seen_before_filters(observation.get, by_tasks, marks)
-    return _gathered(setting, reports, by_tasks if seen is None else seen)
+    return _gathered(plan, setting, task.spreads, reports, by_tasks if seen is None else seen)
 
 
-def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool) -> Group:
+def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
+    """Run the stages of a step, one shuffle each; what the tasks report."""
+    if not task.spreads:
+        return [json.loads(row[0]) for row in exchanged.mapInArrow(task, "result string").collect()]
+    frame = exchanged.mapInArrow(task, SCHEMA_SQL)
+    for stage in stages_of(task.spreads):
+        frame = frame.repartitionById(task.partitions, F.col("to")).mapInArrow(NodeTask(task, stage), SCHEMA_SQL)
+    rows = frame.where(F.col("stage") == END).select("body").collect()
+    return [unpacked_report(row[0]) for row in rows]
+
+
+def _nodes(entry: QueryEntry) -> int:
+    """How many nodes a query is spread over; 0 for none."""
+    return 0 if entry.nodes is None else entry.nodes.nodes
+
+
+def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool, dealt_to: int) -> Group:
     streams = frozenset(stream for unit in program.units for stream in unit.streams)
+    filters = row_filters(program, layout) if filtered else {}
+    if dealt_to:
+        return Group(name, dealt_to, streams, None, filters, evenly=True)
     (stage,) = program.stages
-    return Group(name, plan.lanes(name), streams, stage.lane_key, row_filters(program, layout) if filtered else {})
+    return Group(name, plan.lanes(name), streams, stage.lane_key, filters)
 
 
-def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
+def _task(before: Manifest, plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
+    names = tuple(group.name for group in setting.exchange.groups)
+    spreads = spread_parts(before, plan, names, clock, writes.store)
+    returning = returned(before, plan, writes.store)
+    writes.store.finish()
     exchange, layout = setting.exchange, setting.exchange.layout
     streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
     groups = exchange.groups
@@ -133,7 +168,7 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) ->
     }
     return StepTask(
         plan=stripped(plan),
-        groups=tuple(group.name for group in groups),
+        groups=names,
         lanes=tuple(tuple(exchange.lanes(p)) for p in range(exchange.partitions)),
         streams=streams,
         tags=exchange.tags,
@@ -143,6 +178,9 @@ def _task(plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) ->
         writes=writes,
         operators=_operators(plan.manifest),
         predicates=ShippedPredicates.of(setting.asked),
+        counts=tuple(group.lanes for group in groups),
+        spreads=spreads,
+        returning=returning,
     )
 
 
@@ -170,14 +208,30 @@ def _seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]])
     return by_tasks
 
 
-def _gathered(setting: Setting, reports: Sequence[Mapping[str, Any]], seen: Mapping[str, Seen]) -> Gathered:
+def _gathered(
+    plan: StepPlan,
+    setting: Setting,
+    spreads: Sequence[SpreadPart],
+    reports: Sequence[Mapping[str, Any]],
+    seen: Mapping[str, Seen],
+) -> Gathered:
     lanes = [one for report in reports for one in report["lanes"].items()]
     outputs = {LaneId.parse(lane): decode(LaneOutput, value) for lane, value in lanes}
+    over_nodes = {part.name: _over_nodes(plan, part, reports) for part in spreads}
+    for output in over_nodes.values():
+        outputs.update(output.lanes)
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
     if setting.exchange.has_filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
     used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
-    return Gathered(outputs, seen, files, used)
+    return Gathered(outputs, seen, files, used, {name: output.spread for name, output in over_nodes.items()})
+
+
+def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:
+    """What the nodes of a query give back, from what all tasks of all stages report of them."""
+    told = (report["nodes"][part.name] for report in reports if part.name in report.get("nodes", {}))
+    done = NodesDone.sum(decode(NodesDone, one) for one in told)
+    return spread_output(plan.manifest, spread_unit(plan, part.name), part.spread, done)
 
 
 def _with_rows_left_out(

@@ -35,10 +35,10 @@ from midstream.spark.session import ship
 from midstream.spark.sources import JobStream, job_stream
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
 from midstream.step.reviewing.settings import settings_of_values
-from midstream.step.spreading.declare import refuse_on_spark
 
 
 class Job:
@@ -123,18 +123,19 @@ class Job:
         operator_options: Mapping[str, Any] | None = None,
         history: bool = True,
         spread: str | None = None,
+        nodes: int | str | None = None,
+        spread_options: Mapping[str, Any] | None = None,
     ) -> Job:
         """Declare a query over streams declared before; without a sink its results go into the checkpoint.
 
         On a checkpoint that other queries have run on, the rows that arrive meet those they hold of the same join,
         unless `history` is False.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
-        must be importable in every worker. A `spread` over nodes is refused: the embedded engine has it, so far.
+        must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
+        RANGE windows on so many `nodes`, or with `auto` on as many as the cost model finds best.
         """
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
-        if spread is not None:
-            refuse_on_spark(f"query {name}")
         query = parse_query(sql, self._schemas())
         if plan is not None:
             parse_plan(plan, query)
@@ -142,7 +143,11 @@ class Job:
         if above is not None:
             check_operator(query, above, f"query {name}")
         self._sinks[name] = as_sink(sink, self._folders.results(name))
-        self._queries[name] = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history)
+        over = spread, nodes, dict(spread_options or {})
+        added = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history, *over)
+        if over != (None, None, {}):
+            taken(Manifest(streams=self._schemas()), added)
+        self._queries[name] = added
         return self
 
     def optimize(self, query: str | None = None, policy: str = "adaptive", mode: str = "auto", **settings: Any) -> Job:

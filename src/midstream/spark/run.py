@@ -82,17 +82,20 @@ class Run(Controls[int]):
         operator_options: Mapping[str, Any] | None = None,
         history: bool = True,
         spread: str | None = None,
+        nodes: int | str | None = None,
+        spread_options: Mapping[str, Any] | None = None,
     ) -> int:
         """Begin a query with the next step. Without a sink its results go into the checkpoint.
 
         The rows that arrive from then on meet those that running queries hold of the same join, unless `history` is
         False: then only one another. The event `QueryAdded` says what the query sees and from when it is exact. A
-        `spread` over nodes is refused: the embedded engine has it, so far.
+        `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`, or with
+        `auto` on as many as the cost model finds best.
         """
         meant = as_sink(sink, self._driver.folders.results(name))
         with self._driver.outputs.adding(name, meant):
-            above = declare_operator(operator, operator_options)
-            return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history, spread))
+            above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
+            return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history, *over))
 
     def results(self, query: str, **options: str | int) -> DataFrame:
         """A query's results as a streaming DataFrame, for another job: each row exactly once.

@@ -26,7 +26,9 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import SINGLE
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
+from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
+from midstream.spark.spread_part import SpreadPart
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
@@ -36,6 +38,8 @@ from midstream.step.admission.admit import Mask, judge
 from midstream.step.fold import state_of
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
+from midstream.step.spreading.nodes_done import NodesDone
+from midstream.step.spreading.taken_over import with_returned
 
 RESULT = pa.schema([("result", pa.string())])
 
@@ -53,9 +57,10 @@ class Writes:
 class StepTask:
     """A step as its tasks know it; called with the batches of a partition.
 
-    `lanes` are the lanes of each partition as (group number, lane). `counting` names for each stream the group whose
-    lanes count its rows and keep its late ones. `operators` are the users' operators that the driver allows,
-    `predicates` the users' predicates that its queries ask.
+    `lanes` are the lanes of each partition as (group number, lane), `counts` how many each group has. `counting` names
+    for each stream the group whose lanes count its rows and keep its late ones. `operators` are the users' operators
+    that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
+    spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes.
     """
 
     plan: StepPlan
@@ -69,9 +74,17 @@ class StepTask:
     writes: Writes
     operators: frozenset[str]
     predicates: ShippedPredicates
+    counts: tuple[int, ...] = ()
+    spreads: tuple[SpreadPart, ...] = ()
+    returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions each stage of the step has."""
+        return len(self.lanes)
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The partition's report, as one row."""
+        """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
         from pyspark import TaskContext
 
         allow_operators(*self.operators)
@@ -81,18 +94,22 @@ class StepTask:
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.predicates.take_up()
-                report = self._run(partition, batches)
+                report, parcels = self._run(partition, batches)
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
-            error_json = [type(error).__name__, error.message, error.place, error.remedy]
-            report = {"error": error_json, "traceback": traceback.format_exc()}
-        yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
+            report, parcels = failure(error), stopped(self.partitions, 1)
+        if self.spreads:
+            yield from batches_of([reported(partition, report), *parcels])
+        else:
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
-    def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> dict[str, Any]:
-        numbers = {number: self.plan.lanes(group) for number, group in enumerate(self.groups)}
+    def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Any], list[Parcel]]:
+        numbers = dict(enumerate(self.counts))
+        spreads = {part.group: part for part in self.spreads}
+        sent: list[Parcel] = []
         store = self.writes.store
         store.read_ahead(self._listed(partition))
         arrived = shares(batches, self.streams, numbers, self.tags)
-        report = TaskReport(self, secrets.token_hex(4), ChunkCache.here().use)
+        report = TaskReport(self, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -100,10 +117,13 @@ class StepTask:
                 for (g, n, s), share in arrived.items()
                 if (g, n) == (group, lane)
             }
-            report.deliver(group, lane, self._lane(group, lane, own))
+            if group in spreads:
+                sent += self._arrived(spreads[group], partition, own, report)
+            else:
+                report.deliver(group, lane, self._lane(group, lane, own))
             self.writes.crash.reach("amid_tasks", self.clock.step)
         store.finish()
-        return report.to_json()
+        return report.to_json(), sent
 
     def _listed(self, partition: int) -> Iterator[ChunkRef]:
         """The chunks of the partition's lanes."""
@@ -111,10 +131,27 @@ class StepTask:
             state = self.plan.manifest.lane_states.get(LaneId(self.groups[group], lane), LaneState())
             yield from (ref for listing in state.states.values() for ref in listing.chunks)
 
+    def _arrived(
+        self, part: SpreadPart, partition: int, own: Mapping[str, tuple[Share, Mask | None]], report: TaskReport
+    ) -> list[Parcel]:
+        """Select what a query that is spread over nodes reads, and send it on its way."""
+        batches = self._inputs(self.groups[part.group], own, slotted=False)
+        arrivals, sent = part.arrived(self.plan, self.clock, batches, partition, self.partitions)
+        done = NodesDone(counters=arrivals.counters, newest=arrivals.newest)
+        report.nodes[part.name] = report.nodes.get(part.name, NodesDone()) + done
+        return sent
+
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
-        name = self.groups[group]
-        program, lane_id, slotted = self.plan.program(name), LaneId(name, lane), name != SINGLE
-        read = {stream for unit in program.units for stream in unit.streams}
+        name, store = self.groups[group], self.writes.store
+        lane_id, batches = LaneId(name, lane), self._inputs(name, own, slotted=name != SINGLE)
+        state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
+        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store)
+
+    def _inputs(
+        self, group: str, own: Mapping[str, tuple[Share, Mask | None]], *, slotted: bool
+    ) -> dict[str, pa.RecordBatch]:
+        """The rows that enter a lane, by stream."""
+        read = {stream for unit in self.plan.program(group).units for stream in unit.streams}
         batches = {}
         for stream in self.streams:
             if stream.name in own:
@@ -122,23 +159,35 @@ class StepTask:
                 batches[stream.name] = share.inputs(entering, self.counted, slotted)
             elif stream.name in read:
                 batches[stream.name] = nothing(stream, self.counted, slotted)
-        store = self.writes.store
-        return lane_step(program, lane_id, state_of(self.plan, name, lane_id, store), batches, self.clock, store)
+        return batches
+
+
+@dataclass
+class StagedFiles:
+    """The files that a task writes for outputs; `token` keeps them apart from those of another attempt."""
+
+    writes: Writes
+    token: str
+    files: list[OutputFile] = field(default_factory=list)
+
+    def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
+        """Write a table, unless it is empty."""
+        if table.num_rows:
+            file = self.writes.staging[output].write(f"{stem}-{self.token}", table)
+            self.files.append(OutputFile(*output, file, table.num_rows))
 
 
 @dataclass
 class TaskReport:
-    """What a partition reports to the driver, as it is put together; `token` keeps its files apart from those of
-    another attempt.
-    """
+    """What a partition reports to the driver, as it is put together."""
 
     task: StepTask
-    token: str
+    staged: StagedFiles
     used_before: CacheUse
     seen: dict[str, Seen] = field(default_factory=dict)
     lanes: dict[str, Any] = field(default_factory=dict)
-    files: list[OutputFile] = field(default_factory=list)
     entered: dict[str, int] = field(default_factory=dict)
+    nodes: dict[str, NodesDone] = field(default_factory=dict)
 
     def admit(self, group: int, share: Share) -> Mask | None:
         """Which rows of a share enter; None for all. The others go to their outputs, once, however many groups got
@@ -151,29 +200,35 @@ class TaskReport:
         self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
         if task.counting[stream.name] == group:
             if judged.late is not None:
-                self._put(JobOutput(LATE, stream.name), f"rows{len(self.files)}", share.late(judged.late, watermark))
+                self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
             if judged.dead is not None:
-                self._put(JobOutput(DEAD_LETTERS, stream.name), f"rows{len(self.files)}", share.dead(judged.dead))
+                self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
         return judged.entering
+
+    def _put_apart(self, output: JobOutput, table: pa.Table) -> None:
+        self.staged.put(output, f"rows{len(self.staged.files)}", table)
 
     def deliver(self, group: int, lane: int, output: LaneOutput) -> None:
         """Write a lane's results and note its state."""
         name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
-            self._put(JobOutput(RESULTS, query), str(name), answer.table)
+            self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
         self.lanes[str(name)] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
-        return {"lanes": self.lanes, "files": self.files, "seen": seen, "entered": self.entered, "cache": cache}
+        files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
+        lanes, entered = self.lanes, self.entered
+        return {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes, "cache": cache}
 
-    def _put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
-        if table.num_rows:
-            file = self.task.writes.staging[output].write(f"{stem}-{self.token}", table)
-            self.files.append(OutputFile(*output, file, table.num_rows))
+
+def failure(error: MidstreamError) -> dict[str, Any]:
+    """What a task reports that failed; called while the error is handled."""
+    told = [type(error).__name__, error.message, error.place, error.remedy]
+    return {"error": told, "traceback": traceback.format_exc()}
 
 
 def stripped(plan: StepPlan) -> StepPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,8 @@ from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
-from midstream.step.spreading.spread_step import SpreadOutput, spread_step
+from midstream.step.spreading.nodes_done import spread_on
+from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
@@ -91,8 +92,7 @@ def step(
     for output in over_nodes.values():
         outputs.update(output.lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
-    if over_nodes:
-        concluded = _spread_on(concluded, over_nodes)
+    concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
     return StepResult(
         concluded,
         {name: _together(name, outputs) for name in concluded.queries},
@@ -110,12 +110,6 @@ def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> Lan
         return states.get(lane, LaneState())
     former = [states[name] for name in (LaneId(group, i) for i in range(old)) if name in states]
     return adopt(former, lane.number, new, store, f"{lane}/{plan.manifest.step:08d}-adopted")
-
-
-def _spread_on(manifest: Manifest, spread: Mapping[str, SpreadOutput]) -> Manifest:
-    """The manifest after the step, with how its queries are spread from then on."""
-    entries = {name: replace(manifest.queries[name], nodes=output.spread) for name, output in spread.items()}
-    return replace(manifest, queries={**manifest.queries, **entries})
 
 
 def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:

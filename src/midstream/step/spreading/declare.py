@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 from midstream.language.duration import parse_duration
 from midstream.language.parse import parsed
@@ -46,8 +46,6 @@ def spread_entry(
             "nodes and options are those of a spread, and none is named", place=place,
             remedy=f"name one of: {AUTO}, {', '.join(spreadings())}",
         )  # fmt: skip
-    if manifest.is_on_spark:
-        refuse_on_spark(place)
     if entry.operator is not None:
         raise QueryError(
             "a query with a user's operator on top cannot be spread over nodes", place=place,
@@ -58,15 +56,6 @@ def spread_entry(
     plan = probing_orders(query, entry.plan, place, _master(query, options, place) if by_master else "")
     spread = declared(manifest, query, plan, scheme, nodes, options, place)
     return replace(entry, plan=plan.notation(), group=f"nodes-{digest(name)}", nodes=spread)
-
-
-def refuse_on_spark(place: str) -> NoReturn:
-    """Raise what says that Spark has no nodes yet."""
-    raise QueryError(
-        "a spread over nodes runs in the embedded engine only, for now; this job runs on Spark",
-        place=place,
-        remedy="leave the spread out, or run the query in an Engine on a checkpoint of its own",
-    )
 
 
 def declared(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME
 from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Copies, Words
@@ -25,6 +25,9 @@ from midstream.state.store.base import ChunkStore, store_chunk
 
 Nodes = tuple[int, ...]
 """Nodes by their numbers, ascending."""
+
+Groups = Sequence[tuple[Nodes, pa.RecordBatch]]
+"""The step's rows of a source, by the nodes at which they are at home."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,10 @@ class Listed:
         """How many rows live here."""
         mask = self.mask
         return self.ref.rows if mask is None else int(mask.sum())
+
+
+AtNodes = Mapping[int, Listed]
+"""A chunk at each node where some of its rows are at home."""
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,10 @@ class Homes:
         """The last moment of each row."""
         return later(times(batch), self.deployment.windows[self.label])
 
+    def at_nodes(self, chunks: Iterable[tuple[ChunkRef, pa.RecordBatch]]) -> list[AtNodes]:
+        """Each chunk of the source at the nodes where its living rows are at home in the step; none that is dead."""
+        return [at for ref, batch in chunks if (at := self.listed(ref, batch))]
+
     def listed(self, ref: ChunkRef, batch: pa.RecordBatch) -> dict[int, Listed]:
         """A chunk at every node where one of its living rows is at home."""
         alive = self.alive(ref, batch)
@@ -96,7 +107,7 @@ class Homes:
             return {nodes[0]: Listed(ref, batch, None, alive)}
         return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
 
-    def groups(self, batch: pa.RecordBatch) -> list[tuple[Nodes, pa.RecordBatch]]:
+    def groups(self, batch: pa.RecordBatch) -> Groups:
         """The step's rows by the nodes at which they are at home: a row is in one group, however many copies it has."""
         if not batch.num_rows:
             return []
@@ -139,30 +150,20 @@ class Keeping:
     name: str
     homes: Homes
 
-    def listings(
-        self, old: Sequence[Mapping[int, Listed]], new: Sequence[tuple[Nodes, pa.RecordBatch]]
-    ) -> dict[int, StateListing]:
-        """The listing of each node, from the chunks of before at their nodes and the groups of the step's rows."""
+    def kept(self, old: Iterable[AtNodes], new: Groups) -> list[tuple[Nodes, tuple[ChunkRef, ...]]]:
+        """The chunks to be listed and at which nodes, from those of before and the groups of the step's rows."""
         settled: dict[Nodes, list[tuple[pa.RecordBatch, ChunkRef | None]]] = {}
-        refs: dict[int, list[ChunkRef]] = {}
-        live: dict[int, int] = {}
+        found: list[tuple[Nodes, tuple[ChunkRef, ...]]] = []
         for at in old:
-            for node, one in at.items():
-                live[node] = live.get(node, 0) + one.live
+            nodes = tuple(sorted(at))
             if all(one.here is None for one in at.values()):
-                settled.setdefault(tuple(sorted(at)), []).append(_unless_thin(next(iter(at.values()))))
+                settled.setdefault(nodes, []).append(_unless_thin(next(iter(at.values()))))
             else:
-                for node, one in at.items():
-                    refs.setdefault(node, []).append(one.ref)
+                found.append((nodes, (at[nodes[0]].ref,)))
         for nodes, batch in new:
             settled.setdefault(nodes, []).append((batch, None))
-            for node in nodes:
-                live[node] = live.get(node, 0) + batch.num_rows
-        for nodes, runs in sorted(settled.items()):
-            chunks = self._merged("_".join(map(str, nodes)), runs)
-            for node in nodes:
-                refs.setdefault(node, []).extend(chunks)
-        return {node: StateListing(tuple(found), live[node]) for node, found in refs.items()}
+        merged = ((nodes, self._merged("_".join(map(str, nodes)), runs)) for nodes, runs in sorted(settled.items()))
+        return [*found, *((nodes, tuple(chunks)) for nodes, chunks in merged)]
 
     def _merged(self, nodes: str, runs: list[tuple[pa.RecordBatch, ChunkRef | None]]) -> list[ChunkRef]:
         while found := choose_neighbours([batch.num_rows for batch, _ in runs]):

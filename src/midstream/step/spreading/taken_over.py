@@ -34,7 +34,7 @@ class Former:
     """What a query leaves in lanes, or at other nodes: by source its chunks, and results that were held back."""
 
     chunks: Mapping[str, Chunks]
-    held: tuple[pa.RecordBatch, ...] = ()
+    held: tuple[tuple[ChunkRef, pa.RecordBatch], ...] = ()
 
 
 def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chunk_name: str) -> Former:
@@ -55,8 +55,8 @@ def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chun
         reader = _Reader(before, name, labels[alias], old, specs_now[label], store, f"{chunk_name}-{label}")
         found[label] = dict(filter(None, (reader.read(ref) for ref in listed)))
     held = old.held_tables.get(name)
-    tables = [store.get(ref) for ref in _chunks(lanes, held)] if held is not None else []
-    return Former(found, tuple(table for table in tables if table.num_rows))
+    tables = [(ref, store.get(ref)) for ref in _chunks(lanes, held)] if held is not None else []
+    return Former(found, tuple((ref, table) for ref, table in tables if table.num_rows))
 
 
 def _chunks(lanes: Sequence[LaneState], state: StateId) -> list[ChunkRef]:

@@ -1,0 +1,196 @@
+"""What runs in a Python worker in the stages after the first, where queries are spread over nodes: one hop each."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.job.outputs import RESULTS, JobOutput
+from midstream.model.codec import encode
+from midstream.model.errors import MidstreamError, fault_located
+from midstream.ring.joined_rows import JoinedRows, concatenated
+from midstream.ring.ring_course import nothing_joined
+from midstream.spark.parcel import (
+    STOP,
+    Parcel,
+    batches_of,
+    parcels_of,
+    reported,
+    stopped,
+    unpacked,
+    unpacked_visits,
+    unpacked_words,
+)
+from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
+from midstream.spark.task import StagedFiles, StepTask, failure
+from midstream.state.rows import united
+from midstream.state.store.chunk_cache import ChunkCache
+from midstream.step.spreading.arrivals import no_rows
+from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
+from midstream.step.spreading.listed import Groups, Nodes
+from midstream.step.spreading.nodes_done import NodesDone
+from midstream.step.spreading.partition import Partition, answer_of, moment_before, read, visited
+from midstream.step.spreading.spread_step import spread_unit
+
+
+@dataclass(frozen=True)
+class NodeTask:
+    """A stage of a step: the nodes of a partition are visited, one after the other; called with parcels, gives parcels.
+
+    What a task reports goes along to the end, for the job has one result. A node's state is chunks in the store, so
+    that it matters nowhere where a stage runs, or how often.
+    """
+
+    step: StepTask
+    stage: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The partition's parcels for later stages."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None
+        partition = context.partitionId()
+        parcels = parcels_of(batches)
+        sent = [parcel for parcel in parcels if parcel.stage > self.stage]
+        mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
+        if any(parcel.kind == STOP for parcel in parcels):
+            yield from batches_of([*sent, Parcel(partition, self.stage + 1, STOP)])
+            return
+        work = _Work(self, partition)
+        try:
+            with fault_located(lambda: f"partition {partition}"):
+                self.step.predicates.take_up()
+                found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
+                self.step.writes.store.finish()
+            report = work.report()
+        except MidstreamError as error:
+            report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
+        yield from batches_of([*sent, *found, reported(partition, report)])
+
+
+def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
+    return [parcel for parcel in parcels if parcel.query == part.name]
+
+
+class _Work:
+    """What a partition does in a stage."""
+
+    def __init__(self, task: NodeTask, partition: int) -> None:
+        self._task, self._step, self._partition = task, task.step, partition
+        self._files = StagedFiles(task.step.writes, secrets.token_hex(4))
+        self._used_before = ChunkCache.here().use
+        self._done: dict[str, Any] = {}
+
+    def do(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """What is to be done for a query; what is sent on."""
+        if self._task.stage == PLACING:
+            return self._place(part, parcels) if part.is_placed else []
+        if self._task.stage > part.last:
+            return []
+        return self._hop(part, self._task.stage - FIRST_HOP, parcels)
+
+    def report(self) -> dict[str, Any]:
+        """What the partition reports of the stage."""
+        cache = list(ChunkCache.here().use.since(self._used_before))
+        return {"lanes": {}, "files": self._files.files, "seen": {}, "entered": {}, "nodes": self._done, "cache": cache}
+
+    def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """Find how the query is spread in this step, and send its rows home."""
+        step, unit = self._step, spread_unit(self._step.plan, part.name)
+        labels = [route.source.spec.label for route in join_of(unit).routes]
+        times = {
+            label: np.concatenate([
+                np.zeros(0, np.int64),
+                *(unpacked_words(one.body) for one in parcels if one.kind == TIMES and one.words == (label,)),
+            ])
+            for label in labels
+        }  # fmt: skip
+        how = step_spread(unit, part.spread, times, bound_of(unit, step.clock))
+        deployed = Deployed(unit, how, step.plan.manifest.seed, bound_of(unit, step.clock))
+        step.writes.crash.reach("amid_placing", step.clock.step)
+        self._done[part.name] = encode(NodesDone(spread=how.spread))
+        sent = [Parcel(self._partition, FIRST_HOP, SPREAD, part.name, (encode(how),))]
+        for one in parcels:
+            if one.kind == ARRIVALS:
+                sent += part.placed(deployed, {one.words[0]: unpacked(one.body)}, step.partitions)
+        return sent
+
+    def _hop(self, part: SpreadPart, hop: int, parcels: Sequence[Parcel]) -> list[Parcel]:
+        """Have the nodes of the partition visited, and send on what was found."""
+        step = self._step
+        deployed = part.deployed(step.plan, step.clock, parcels)
+        visits = [parcel for parcel in parcels if parcel.kind == VISITS]
+        partition = self._nodes(part, deployed, hop, parcels, visits)
+        nodes, found, sent = partition.nodes(), dict[int, list[JoinedRows]](), 0
+        for parcel in visits:
+            start, node, parts = parcel.words
+            joined, here = unpacked_visits(parcel.body, node, parts)
+            found.setdefault(start, []).extend(deployed.hops.met(start, hop, nodes[node], joined, here))
+            sent += len(here)
+        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=(0,) * hop + (sent,))
+        if hop == 0:
+            moment = moment_before(deployed, part.spread, step.clock.step)
+            done += partition.kept(step.writes.store, step.clock.step, moment)
+        step.writes.crash.reach(f"amid_hop_{hop + 1}", step.clock.step)
+        joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
+        if hop + 1 == part.hops:
+            done += NodesDone(rows_out=self._answer(part, deployed, partition, list(joined_by.values())))
+            going: list[Parcel] = []
+        else:
+            going = [parcel.later(FIRST_HOP + hop + 1) for parcel in parcels if _goes_on(parcel, deployed, hop + 1)]
+            for start, joined in joined_by.items():
+                going += part.sent(deployed, start, hop + 1, joined, step.partitions)
+        self._done[part.name] = encode(done)
+        return going
+
+    def _nodes(
+        self, part: SpreadPart, deployed: Deployed, hop: int, parcels: Sequence[Parcel], visits: Sequence[Parcel]
+    ) -> Partition:
+        """The nodes of the partition: in the first hop with all that they keep, later with what is visited."""
+        step, hops = self._step, deployed.hops
+        numbers = part.numbers(self._partition, step.partitions)
+        labels = [route.source.spec.label for route in hops.routes]
+        if hop:
+            seen = {hops.label(parcel.words[0], hop) for parcel in visits}
+            labels = [label for label in labels if label in seen]
+        manifest, store = step.plan.manifest, step.writes.store
+        refs = {label: part.chunks(manifest, deployed, label, numbers) for label in labels}
+        store.read_ahead(ref for own in refs.values() for ref in own)
+        old = {label: read(own, manifest, deployed.unit, label, store) for label, own in refs.items()}
+        return Partition(deployed, numbers, old, _new(parcels, labels))
+
+    def _answer(self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]) -> int:
+        """Write the results of the partition's nodes, and with the first node what was held back; how many."""
+        step, unit = self._step, deployed.unit
+        held = [step.writes.store.get(ref) for ref in part.held] if 0 in partition.numbers else []
+        if not results and not held:
+            return 0
+        empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
+        joined = concatenated(results) if results else nothing_joined(empty)
+        answer = answer_of(unit, joined, held)
+        self._files.put(JobOutput(RESULTS, part.name), str(deployed.lane(partition.numbers[0])), answer.table)
+        return len(answer.times)
+
+
+def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
+    """The step's rows at the nodes, by source, those of the same nodes together."""
+    found: dict[str, dict[Nodes, list[pa.RecordBatch]]] = {label: {} for label in labels}
+    for parcel in parcels:
+        if parcel.kind == ROWS and parcel.words[0] in found:
+            label, nodes = parcel.words
+            found[label].setdefault(tuple(nodes), []).append(unpacked(parcel.body))
+    return {
+        label: [(nodes, united(batches, batches[0].schema.names)) for nodes, batches in sorted(groups.items())]
+        for label, groups in found.items()
+    }
+
+
+def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:
+    """Whether a partition needs what it got for later hops too."""
+    return parcel.kind == SPREAD or (parcel.kind == ROWS and deployed.hops.meets_new(parcel.words[0], hop))

@@ -1,0 +1,144 @@
+"""What travels between the stages of a step whose queries are spread over nodes: few rows, each with an Arrow batch.
+
+The JVM moves the batches as they are, one binary value for each sender, receiver and kind, and never looks into them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.ring.columns import Visits, Words
+from midstream.ring.joined_rows import JoinedRows
+
+SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])
+SCHEMA_SQL = "`to` int, stage int, head string, body binary"
+
+END = 1 << 20
+"""The stage after the last one: the driver."""
+
+REPORT, STOP = "report", "stop"
+"""Kinds of parcels: what a task reports, and that a task has failed, so that no later one need begin."""
+
+_MOMENT, _LOW, _HIGH = "moment", "low", "high"
+_BATCH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """Something for a partition, to be opened in a stage: its kind, the query it is of, and further words."""
+
+    to: int
+    stage: int
+    kind: str
+    query: str = ""
+    words: tuple[Any, ...] = ()
+    body: bytes = b""
+
+    @property
+    def head(self) -> str:
+        """All but the body, as text; parcels of equal heads come from different senders."""
+        return json.dumps([self.kind, self.query, *self.words])
+
+    def later(self, stage: int) -> Parcel:
+        """The same, to be opened in a later stage."""
+        return replace(self, stage=stage)
+
+
+def batches_of(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
+    """Parcels as rows."""
+    ready: list[Parcel] = []
+    size = 0
+    for parcel in parcels:
+        if ready and size + len(parcel.body) > _BATCH_BYTES:
+            yield _batch(ready)
+            ready, size = [], 0
+        ready.append(parcel)
+        size += len(parcel.body)
+    yield _batch(ready)
+
+
+def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
+    """The parcels that came as rows, in an order that does not depend on which came first."""
+    found = []
+    for batch in batches:
+        for to, stage, head, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            kind, query, *words = json.loads(head)
+            found.append(Parcel(to, stage, kind, query, tuple(words), body))
+    return sorted(found, key=lambda parcel: (parcel.head, parcel.body))
+
+
+def packed(batch: pa.RecordBatch) -> bytes:
+    """A batch in Arrow's own form."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def unpacked(body: bytes) -> pa.RecordBatch:
+    """The batch that was packed."""
+    return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
+
+
+def packed_words(words: Words) -> bytes:
+    """Whole numbers in Arrow's own form."""
+    return packed(pa.RecordBatch.from_arrays([pa.array(words, pa.int64())], names=["words"]))
+
+
+def unpacked_words(body: bytes) -> Words:
+    """The whole numbers that were packed."""
+    return np.asarray(unpacked(body).column(0).to_numpy(), np.int64)
+
+
+def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple[str, int]]]:
+    """The partial results that visit a node, each with its visit; and the columns of each source, to be unpacked by."""
+    going = joined.take(visits.partial)
+    arrays, names, parts = [], [], []
+    for label, part in going.parts.items():
+        parts.append((label, part.num_columns))
+        arrays += part.columns
+        names += part.schema.names
+    arrays += [pa.array(words) for words in (going.moment, visits.low, visits.high)]
+    return packed(pa.RecordBatch.from_arrays(arrays, names=[*names, _MOMENT, _LOW, _HIGH])), parts
+
+
+def unpacked_visits(body: bytes, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
+    """The partial results that visit a node, and their visits."""
+    batch, found, at = unpacked(body), dict[str, pa.RecordBatch](), 0
+    for label, count in parts:
+        own = slice(at, at + count)
+        found[label] = pa.RecordBatch.from_arrays(batch.columns[own], names=batch.schema.names[own])
+        at += count
+    moment, low, high = (np.asarray(column.to_numpy(), np.int64) for column in batch.columns[at:])
+    every = np.arange(len(moment))
+    return JoinedRows(found, moment), Visits(every, np.full(len(every), node), low, high)
+
+
+def reported(partition: int, report: Mapping[str, Any]) -> Parcel:
+    """What a task reports, for the driver."""
+    return Parcel(partition, END, REPORT, body=json.dumps(report).encode())
+
+
+def stopped(partitions: int, stage: int) -> list[Parcel]:
+    """What tells all partitions that a task has failed before this stage."""
+    return [Parcel(partition, stage, STOP) for partition in range(partitions)]
+
+
+def unpacked_report(body: bytes) -> dict[str, Any]:
+    """What a task reported."""
+    found: dict[str, Any] = json.loads(bytes(body))
+    return found
+
+
+def _batch(parcels: Sequence[Parcel]) -> pa.RecordBatch:
+    columns = zip(*((one.to, one.stage, one.head, one.body) for one in parcels), strict=True)
+    values = list(columns) or [(), (), (), ()]
+    return pa.RecordBatch.from_arrays(
+        [pa.array(own, field.type) for own, field in zip(values, SCHEMA, strict=True)], schema=SCHEMA
+    )

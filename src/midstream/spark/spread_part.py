@@ -1,0 +1,154 @@
+"""A query that is spread over nodes, as the tasks of a step know it, and how its rows and partial results are sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.codec import decode
+from midstream.model.manifest import ChunkRef, Manifest
+from midstream.model.node_spread import NodeSpread
+from midstream.ring.columns import Words
+from midstream.ring.joined_rows import JoinedRows, times
+from midstream.runtime.watermark import StepClock
+from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
+from midstream.state.store.base import ChunkStore
+from midstream.step.plan_step import StepPlan
+from midstream.step.query_unit import QueryUnit
+from midstream.step.spreading.arrivals import Arrivals
+from midstream.step.spreading.deploy import grown
+from midstream.step.spreading.deployed import Deployed, StepSpread, as_before, bound_of, join_of, needs_arrivals
+from midstream.step.spreading.partition import listed
+from midstream.step.spreading.spread_step import left_elsewhere, spread_unit
+
+PLACING = 1
+"""The stage in which rows get their homes where these depend on all rows of the step; there is none otherwise."""
+
+FIRST_HOP = 2
+"""The stage of the first hop; the others follow it."""
+
+ROWS, VISITS, ARRIVALS, TIMES, SPREAD = "rows", "visits", "arrivals", "times", "spread"
+"""Kinds of parcels: rows for their homes, partial results for a node, rows that wait for their homes, the event times
+of a source, and how the query is spread in this step.
+"""
+
+
+@dataclass(frozen=True)
+class SpreadPart:
+    """A query that is spread over nodes in a step, with as many `hops`.
+
+    Where it is spread so from this step on, `taken` are the chunks that it takes over, by source, and `held` those of
+    results that were held back. `group` is its number among the groups of the exchange.
+    """
+
+    name: str
+    group: int
+    spread: NodeSpread
+    hops: int
+    taken: Mapping[str, tuple[ChunkRef, ...]] | None = None
+    held: tuple[ChunkRef, ...] = ()
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether there is a stage of its own in which rows get their homes."""
+        return needs_arrivals(self.spread)
+
+    @property
+    def last(self) -> int:
+        """Its last stage."""
+        return FIRST_HOP + self.hops - 1
+
+    def deployed(self, plan: StepPlan, clock: StepClock, parcels: Sequence[Parcel] = ()) -> Deployed:
+        """Its nodes as they lie in the step, as one of the parcels says if the step's rows matter to it."""
+        unit = spread_unit(plan, self.name)
+        said = (decode(StepSpread, parcel.words[0]) for parcel in parcels if parcel.kind == SPREAD)
+        return Deployed(unit, next(said, as_before(self.spread)), plan.manifest.seed, bound_of(unit, clock))
+
+    def numbers(self, partition: int, partitions: int) -> range:
+        """The nodes of a partition."""
+        return range(partition, self.spread.nodes, partitions)
+
+    def chunks(self, manifest: Manifest, deployed: Deployed, label: str, nodes: range) -> Sequence[ChunkRef]:
+        """The chunks of a source that may have rows at home at these nodes."""
+        if self.taken is not None:
+            return self.taken[label]
+        return listed(manifest, deployed.unit, label, None if deployed.spreading.ages else nodes)
+
+    def arrived(
+        self, plan: StepPlan, clock: StepClock, rows: Mapping[str, pa.RecordBatch], partition: int, partitions: int
+    ) -> tuple[Arrivals, list[Parcel]]:
+        """What the query reads of rows that a partition got, and what it sends of them."""
+        arrivals = Arrivals.selected(join_of(spread_unit(plan, self.name)), rows)
+        own = {label: batch for label, batch in arrivals.rows.items() if batch.num_rows}
+        if not self.is_placed:
+            return arrivals, list(self.placed(self.deployed(plan, clock), own, partitions))
+        sent = []
+        for label, batch in own.items():
+            told = packed_words(times(batch))
+            sent += [Parcel(to, PLACING, TIMES, self.name, (label,), told) for to in range(partitions)]
+            sent.append(Parcel(partition, PLACING, ARRIVALS, self.name, (label,), packed(batch)))
+        return arrivals, sent
+
+    def placed(self, deployed: Deployed, rows: Mapping[str, pa.RecordBatch], partitions: int) -> Iterator[Parcel]:
+        """The step's rows on their way home, and what they begin on its way to its first hop."""
+        for label, batch in rows.items():
+            for nodes, own in deployed.homes(label).groups(batch):
+                body = packed(own)
+                for partition in {node % partitions for node in nodes}:
+                    yield Parcel(partition, FIRST_HOP, ROWS, self.name, (label, nodes), body)
+        for start, route in enumerate(deployed.hops.routes):
+            label = route.source.spec.label
+            if label in rows:
+                yield from self.sent(deployed, start, 0, deployed.started(label, rows[label]), partitions)
+
+    def sent(self, deployed: Deployed, start: int, hop: int, joined: JoinedRows, partitions: int) -> Iterator[Parcel]:
+        """Partial results on their way to a hop."""
+        if len(joined):
+            for node, visits in deployed.hops.visits(start, hop, joined):
+                body, parts = packed_visits(joined, visits)
+                yield Parcel(node % partitions, FIRST_HOP + hop, VISITS, self.name, (start, node, parts), body)
+
+
+def spread_parts(
+    before: Manifest, plan: StepPlan, groups: Sequence[str], clock: StepClock, store: ChunkStore
+) -> tuple[SpreadPart, ...]:
+    """The queries of a step that are spread over nodes; `before` is the manifest that the step began from."""
+    return tuple(
+        _part(before, plan, name, spread, groups.index(plan.manifest.queries[name].group), clock, store)
+        for name, spread in sorted(plan.spread_queries.items())
+    )
+
+
+def stages_of(parts: Sequence[SpreadPart]) -> tuple[int, ...]:
+    """The stages of a step after the first, in order: one for each shuffle."""
+    if not parts:
+        return ()
+    hops = range(FIRST_HOP, max(part.last for part in parts) + 1)
+    return (*((PLACING,) if any(part.is_placed for part in parts) else ()), *hops)
+
+
+def _part(
+    before: Manifest, plan: StepPlan, name: str, spread: NodeSpread, group: int, clock: StepClock, store: ChunkStore
+) -> SpreadPart:
+    unit = spread_unit(plan, name)
+    part = SpreadPart(name, group, spread, len(join_of(unit).routes) - 1)
+    left = left_elsewhere(before, plan, name, store)
+    if left is None:
+        return part
+    come = {label: [times(batch) for _, batch in chunks.values()] for label, chunks in left.chunks.items()}
+    taken = {label: tuple(ref for ref, _ in chunks.values()) for label, chunks in left.chunks.items()}
+    former = {label: np.concatenate([*ts, np.zeros(0, np.int64)]) for label, ts in come.items()}
+    spread = _begun(unit, spread, former, clock)
+    return replace(part, spread=spread, taken=taken, held=tuple(ref for ref, _ in left.held))
+
+
+def _begun(unit: QueryUnit, spread: NodeSpread, former: Mapping[str, Words], clock: StepClock) -> NodeSpread:
+    """The spread with what is taken over in its slices, before the step's own rows come."""
+    known = [spread.moment, *(int(ts.max()) for ts in former.values() if len(ts))]
+    moment = max((one for one in known if one is not None), default=None)
+    if moment is None:
+        return spread
+    return grown(unit.query, spread, former, bound_of(unit, clock), (moment,))

@@ -1,0 +1,65 @@
+"""The step's rows of a query that is spread over nodes: what it reads of each source, selected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.language.evaluate import all_hold
+from midstream.model.counters import Counters
+from midstream.model.ids import OperatorId
+from midstream.model.manifest import Manifest
+from midstream.operators.multi_join import MultiJoinOperator
+from midstream.ring.columns import Words
+from midstream.ring.joined_rows import times
+from midstream.state.base_state import TIME
+from midstream.state.specs import RowsSpec
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """Rows by source, with the columns that are kept, and what selecting them counts."""
+
+    rows: Mapping[str, pa.RecordBatch]
+    counters: Mapping[OperatorId, Counters]
+
+    @staticmethod
+    def selected(join: MultiJoinOperator, rows: Mapping[str, pa.RecordBatch]) -> Arrivals:
+        """What a join reads of the admitted rows of each stream."""
+        found, counted = {}, {}
+        for route in join.routes:
+            source = route.source
+            arrived = rows[source.spec.input]
+            chosen = arrived
+            if source.selection:
+                chosen = arrived.filter(pa.array(all_hold(source.selection, arrived)))
+            tested = arrived.num_rows * source.filters
+            counted[source.id] = Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=chosen.num_rows)
+            found[source.spec.label] = chosen.select(kept_names(source.spec))
+        counted[join.id] = Counters(rows_in=sum(batch.num_rows for batch in found.values()))
+        return Arrivals(found, counted)
+
+    @property
+    def times(self) -> dict[str, Words]:
+        """The event times by source."""
+        return {label: times(batch) for label, batch in self.rows.items()}
+
+    @property
+    def newest(self) -> int | None:
+        """The greatest event time; None where no row came."""
+        return max((int(np.max(ts)) for ts in self.times.values() if len(ts)), default=None)
+
+
+def kept_names(spec: RowsSpec) -> list[str]:
+    """The names of the columns that are kept of a source, in order."""
+    return sorted({TIME, *spec.columns})
+
+
+def no_rows(spec: RowsSpec, manifest: Manifest) -> pa.RecordBatch:
+    """No rows of a source, with the columns that are kept."""
+    columns = manifest.streams[spec.stream].columns
+    kinds = [pa.int64() if name == TIME else columns.field(name).type for name in kept_names(spec)]
+    return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds], names=kept_names(spec))

@@ -1,0 +1,125 @@
+"""How the nodes of a query lie in a step, found from its rows; every node finds the same, wherever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.ids import LaneId
+from midstream.model.node_spread import NodeSpread
+from midstream.operators.multi_join import MultiJoinOperator
+from midstream.ring.columns import Words
+from midstream.ring.deployment import Deployment
+from midstream.ring.discovery import spreading
+from midstream.ring.joined_rows import JoinedRows, times
+from midstream.ring.ring_course import Hops
+from midstream.ring.spreading import Spreading
+from midstream.runtime.watermark import BEGINNING, StepClock
+from midstream.step.query_unit import QueryUnit
+from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of
+from midstream.step.spreading.listed import Homes
+
+
+@dataclass(frozen=True)
+class StepSpread:
+    """How a query is spread in a step: as it is from then on, the moments in flight, and from which event time on a
+    row is of each moment but the first.
+    """
+
+    spread: NodeSpread
+    moments: tuple[int, ...]
+    parts: tuple[int, ...] = ()
+
+
+def needs_arrivals(spread: NodeSpread) -> bool:
+    """Whether where rows are at home depends on the event times of the step's rows."""
+    chosen = spreading(spread.scheme)
+    return chosen.ages or chosen.keeps_slices or chosen.rounds > 1
+
+
+def as_before(spread: NodeSpread) -> StepSpread:
+    """The spread in a step whose rows do not matter to it."""
+    return StepSpread(spread, (spread.moment or 0,))
+
+
+def step_spread(
+    unit: QueryUnit, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int,
+    former: Mapping[str, Sequence[Words]] | None = None,
+) -> StepSpread:  # fmt: skip
+    """The spread once these rows have come: slices grow, and the moments in flight are those of the step's rows.
+
+    `former` are the event times of rows from before the step where the query is spread so from this step on.
+    """
+    come = arrivals
+    newest = spread.moment
+    if former is not None:
+        come = {label: np.concatenate([*former[label], ts]) for label, ts in arrivals.items()}
+        known = [spread.moment, *(int(ts.max()) for ts in come.values() if len(ts))]
+        newest = max((one for one in known if one is not None), default=None)
+    moments, parts = rounds_of(spreading(spread.scheme), arrivals, newest)
+    return StepSpread(grown(unit.query, spread, come, bound, moments), moments, tuple(parts.tolist()))
+
+
+def bound_of(unit: QueryUnit, clock: StepClock) -> int:
+    """The least end of a lifetime that still matters."""
+    return max(min(clock.before[stream] for stream in unit.streams), BEGINNING + 1)
+
+
+def join_of(unit: QueryUnit) -> MultiJoinOperator:
+    """The join by probing orders."""
+    (root,) = unit.box(unit.plan).roots
+    assert isinstance(root, MultiJoinOperator)
+    return root
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """The nodes of a query as they lie in a step; `bound` is the least end of a lifetime that still matters."""
+
+    unit: QueryUnit
+    how: StepSpread
+    seed: int
+    bound: int
+
+    @cached_property
+    def spreading(self) -> Spreading:
+        """The way it is spread."""
+        return spreading(self.how.spread.scheme)
+
+    @cached_property
+    def deployment(self) -> Deployment:
+        """The deployment over labels."""
+        spread = self.how.spread
+        named = replace(spread, master=self.unit.labels.get(spread.master, ""))
+        return deployment_of(self.unit.query, named, self.seed, self.how.moments)
+
+    @cached_property
+    def hops(self) -> Hops:
+        """The ways of partial results."""
+        return Hops(self.deployment, self.spreading, keys_of(self.unit.query), join_of(self.unit).routes)
+
+    def lane(self, node: int) -> LaneId:
+        """The lane that is a node."""
+        return LaneId(self.unit.group, node)
+
+    def homes(self, label: str) -> Homes:
+        """Where the rows of a source are at home."""
+        return Homes(self.spreading, self.deployment, self.hops.keys, label, self.bound, self._settled)
+
+    def started(self, label: str, batch: pa.RecordBatch) -> JoinedRows:
+        """New rows as the partial results that they begin."""
+        moments, parts = np.array(self.how.moments, np.int64), np.array(self.how.parts, np.int64)
+        return JoinedRows({label: batch}, moments[np.searchsorted(parts, times(batch), "right")])
+
+    @property
+    def _settled(self) -> str:
+        """What the home of a row depends on; empty where it is not the same in every step, on every time line."""
+        if self.spreading.ages or self.spreading.keeps_slices:
+            return ""
+        one = self.deployment
+        parts = (one.windows, one.nodes, one.placed_by, one.master, one.segment, one.copies, one.seed)
+        return f"{self.spreading.name} {parts}"

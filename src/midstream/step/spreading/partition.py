@@ -1,0 +1,133 @@
+"""Nodes of a query within one process in a step: they take in the rows that are at home there, and are visited."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.model.counters import Counters
+from midstream.model.ids import StateId
+from midstream.model.manifest import ChunkRef, Manifest, StateListing
+from midstream.model.node_spread import NodeSpread
+from midstream.ring.columns import Copies
+from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.ring_node import NodeRows, RingNode
+from midstream.runtime.result_operator import Answer, with_time
+from midstream.state.keys import Mask, stable_order
+from midstream.state.store.base import ChunkStore
+from midstream.step.held import with_held
+from midstream.step.query_unit import QueryUnit
+from midstream.step.spreading.deployed import Deployed
+from midstream.step.spreading.listed import AtNodes, Groups, Keeping
+from midstream.step.spreading.nodes_done import KeptChunks, NodeDone, NodesDone
+from midstream.step.spreading.taken_over import Chunks, kept_columns
+
+
+def listed(manifest: Manifest, unit: QueryUnit, label: str, nodes: Container[int] | None = None) -> list[ChunkRef]:
+    """The chunks of a source that are listed at these nodes, or at all, each once."""
+    state = unit.binding.rows()[label].id
+    lanes = (found for lane, found in manifest.lane_states.items()
+             if lane.group == unit.group and (nodes is None or lane.number in nodes))  # fmt: skip
+    listings = (lane.states.get(state, StateListing()) for lane in lanes)
+    return list({ref.name: ref for listing in listings for ref in listing.chunks}.values())
+
+
+def read(refs: Iterable[ChunkRef], manifest: Manifest, unit: QueryUnit, label: str, store: ChunkStore) -> Chunks:
+    """The chunks of a source as they are searched."""
+    spec = unit.binding.rows()[label]
+    types = manifest.streams[spec.stream].columns
+    return {ref.name: (ref, kept_columns(store.get(ref), spec, types)) for ref in refs}
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Some nodes of a query, by their `numbers`, in a step: all of them in one process, or those of one task.
+
+    `old` has of each source the chunks that may have rows at home at them, `new` the step's rows that have.
+    """
+
+    deployed: Deployed
+    numbers: Sequence[int]
+    old: Mapping[str, Chunks]
+    new: Mapping[str, Groups]
+
+    def nodes(self) -> dict[int, RingNode]:
+        """The nodes, ready to be visited."""
+        return {
+            number: RingNode(
+                number,
+                {label: [at[number].rows for at in chunks if number in at] for label, chunks in self._at.items()},
+                {label: [NodeRows(rows) for at, rows in groups if number in at] for label, groups in self.new.items()},
+            )
+            for number in self.numbers
+        }
+
+    def kept(self, store: ChunkStore, step: int, before: int | None) -> NodesDone:
+        """What the nodes keep after the step; `before` is the moment of the step before where rows move with it.
+
+        A chunk is seen to by the first of the nodes that have it.
+        """
+        specs, states = self.deployed.unit.binding.rows(), dict[StateId, dict[int, int]]()
+        kept, arrived, moved = list[KeptChunks](), dict[StateId, int](), 0
+        for label, old in self._at.items():
+            state, new = specs[label].id, self.new.get(label, ())
+            name = f"{self.deployed.lane(0)}/{step:08d}-{state}"
+            own_new = [(nodes, rows) for nodes, rows in new if nodes[0] in self.numbers]
+            keeping = Keeping(store, name, self.deployed.homes(label))
+            found = keeping.kept((at for at in old if min(at) in self.numbers), own_new)
+            kept += [KeptChunks(state, nodes, chunks) for nodes, chunks in found]
+            come = {n: sum(rows.num_rows for nodes, rows in new if n in nodes) for n in self.numbers}
+            states[state] = {n: come[n] + sum(at[n].live for at in old if n in at) for n in self.numbers}
+            arrived[state] = sum(come.values())
+            if before is not None:
+                moved += sum(self._moved(label, at, before) for at in old)
+        living = {n: {state: found[n] for state, found in states.items()} for n in self.numbers}
+        nodes = tuple(NodeDone(n, living=living[n]) for n in self.numbers)
+        return NodesDone(nodes, tuple(kept), arrived=arrived, moved=moved)
+
+    @cached_property
+    def _at(self) -> dict[str, list[AtNodes]]:
+        return {label: self.deployed.homes(label).at_nodes(chunks.values()) for label, chunks in self.old.items()}
+
+    def _moved(self, label: str, at: AtNodes, before: int) -> int:
+        """How many rows of a chunk are at home at a node here that they were not at before the step."""
+        was = replace(self.deployed.homes(label), deployment=replace(self.deployed.deployment, moments=(before,)))
+        found = 0
+        for node, one in at.items():
+            if node in self.numbers:
+                now = np.ones(one.batch.num_rows, np.bool_) if one.mask is None else one.mask
+                found += int((now & ~_marked(was.of(one.batch), node, one.batch.num_rows)).sum())
+        return found
+
+
+def visited(node: RingNode) -> NodeDone:
+    """What visits to a node cost."""
+    counters = Counters(
+        comparisons=node.comparisons, predicates=node.predicates, rows_out=node.rows_out, hops=node.visits
+    )
+    return NodeDone(node.number, counters)
+
+
+def moment_before(deployed: Deployed, spread: NodeSpread, step: int) -> int | None:
+    """The moment of the step before, by which rows have moved since; None where none do."""
+    return (spread.moment or 0) if deployed.spreading.ages and spread.since != step else None
+
+
+def answer_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBatch] = ()) -> Answer:
+    """The answer that results make, in order of time, with rows that were held back."""
+    found = results.newest
+    order = stable_order(found)
+    ordered, ascending = results.take(order), found[order]
+    shown = unit.result_operator
+    columns = shown.values(with_time(ordered.read, ascending), len(ordered))
+    return with_held(shown.answer(columns, ascending), held)
+
+
+def _marked(copies: Copies, node: int, rows: int) -> Mask:
+    found = np.zeros(rows, np.bool_)
+    found[copies.row[copies.node == node]] = True
+    return found
