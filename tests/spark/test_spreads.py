@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.model.manifest import Manifest
 from midstream.ring.discovery import spreadings
-from midstream.step.commands.spread import Spread
 from tests.oracle.arrival import Lifetime
+from tests.oracle.compare import assert_each_step_same
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
 from tests.property.rows import Shape, cut, draw_rows
 from tests.spark.drive import Hooks, Place, finish, job
-from tests.oracle.compare import assert_each_step_same
 
 SHAPE = Shape(seed=7, sizes=(90, 90, 90), span=24, keys=6, disorder=2, slack=1)
 STREAMS, ROWS = draw_rows(SHAPE)
@@ -48,7 +45,9 @@ def test_every_way(spark: SparkSession, tmp_path: Path, hooks: Hooks) -> None:
             place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
     made = job(spark, place, STREAMS, {}, lanes=2)
     for life in found.queries:
-        made.query(life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), spread=life.name, nodes=3)
+        made.query(
+            life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), spread=life.name, nodes=3
+        )
     finish(made)
     for name, answer in found.expected().items():
         assert_each_step_same(place.by_step(name, len(found.steps)), answer, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from midstream.language.job_file import parse_job
 from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.base import taken
-from midstream.step.commands.spread import Spread
 from tests.unit.engine.test_spread import (
     ONE_KEY,
     PLAN,
@@ -249,15 +245,6 @@ def test_a_script_that_declares_another_spread_changes_it_and_one_that_does_not_
     assert (anew.scheme, anew.nodes) == ("psp_d", 4)
     assert opened() is None
     assert opened() is None
-
-
-def test_a_job_on_spark_is_told_that_it_has_no_nodes_yet() -> None:
-    manifest = replace(engine().manifest, job="a job of Spark's")
-    with pytest.raises(ms.QueryError, match="embedded engine only"):
-        taken(manifest, AddQuery("q", THETA, spread="psp"))
-    with_query = taken(manifest, AddQuery("q", THETA))
-    with pytest.raises(ms.QueryError, match="embedded engine only"):
-        taken(with_query, Spread("q", "auto"))
 
 
 def test_a_job_file_says_how_its_queries_are_spread() -> None:
