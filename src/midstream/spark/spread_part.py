@@ -18,7 +18,7 @@ from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
-from midstream.step.spreading.arrivals import Arrivals
+from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deploy import grown
 from midstream.step.spreading.deployed import Deployed, StepSpread, as_before, bound_of, join_of, needs_arrivals
 from midstream.step.spreading.partition import listed
@@ -79,9 +79,9 @@ class SpreadPart:
 
     def arrived(
         self, plan: StepPlan, clock: StepClock, rows: Mapping[str, pa.RecordBatch], partition: int, partitions: int
-    ) -> tuple[Arrivals, list[Parcel]]:
+    ) -> tuple[StepArrivals, list[Parcel]]:
         """What the query reads of rows that a partition got, and what it sends of them."""
-        arrivals = Arrivals.selected(join_of(spread_unit(plan, self.name)), rows)
+        arrivals = StepArrivals.selected(join_of(spread_unit(plan, self.name)), rows)
         own = {label: batch for label, batch in arrivals.rows.items() if batch.num_rows}
         if not self.is_placed:
             return arrivals, list(self.placed(self.deployed(plan, clock), own, partitions))

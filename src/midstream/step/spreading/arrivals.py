@@ -20,14 +20,14 @@ from midstream.state.specs import RowsSpec
 
 
 @dataclass(frozen=True)
-class Arrivals:
+class StepArrivals:
     """Rows by source, with the columns that are kept, and what selecting them counts."""
 
     rows: Mapping[str, pa.RecordBatch]
     counters: Mapping[OperatorId, Counters]
 
     @staticmethod
-    def selected(join: MultiJoinOperator, rows: Mapping[str, pa.RecordBatch]) -> Arrivals:
+    def selected(join: MultiJoinOperator, rows: Mapping[str, pa.RecordBatch]) -> StepArrivals:
         """What a join reads of the admitted rows of each stream."""
         found, counted = {}, {}
         for route in join.routes:
@@ -40,7 +40,7 @@ class Arrivals:
             counted[source.id] = Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=chosen.num_rows)
             found[source.spec.label] = chosen.select(kept_names(source.spec))
         counted[join.id] = Counters(rows_in=sum(batch.num_rows for batch in found.values()))
-        return Arrivals(found, counted)
+        return StepArrivals(found, counted)
 
     @property
     def times(self) -> dict[str, Words]:

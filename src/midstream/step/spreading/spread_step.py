@@ -17,7 +17,7 @@ from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
-from midstream.step.spreading.arrivals import Arrivals
+from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.partition import Partition, answer_of, listed, moment_before, read, visited
@@ -63,7 +63,7 @@ def _spread_step(
     left: Former | None,
 ) -> SpreadOutput:
     bound = bound_of(unit, clock)
-    arrivals = Arrivals.selected(join_of(unit), rows)
+    arrivals = StepArrivals.selected(join_of(unit), rows)
     chunks, come = {}, None
     if left is not None:
         chunks = dict(left.chunks)
