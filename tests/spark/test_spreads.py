@@ -2,52 +2,131 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.model.events import CommandRefused
+from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
-from tests.oracle.arrival import Lifetime
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.spread import Spread
 from tests.oracle.compare import assert_each_step_same
-from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
-from tests.property.drive import Case
-from tests.property.rows import Shape, cut, draw_rows
+from tests.property.drive import Case, start
 from tests.spark.drive import Hooks, Place, finish, job
+from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, spread_case
 
-SHAPE = Shape(seed=7, sizes=(90, 90, 90), span=24, keys=6, disorder=2, slack=1)
-STREAMS, ROWS = draw_rows(SHAPE)
-
-
-def join(conditions: tuple[tuple[str, str], ...], window: int = 3) -> QuerySpec:
-    sources = tuple(SourceSpec(name, name, range=window * SECOND) for name in "ABC")
-    items = (Item("A.u", "a"), Item("B.u", "b"), Item("C.u", "c"))
-    return QuerySpec(sources, items, tuple(Condition(text, tuple(names)) for text, names in conditions))
+JOINS = {
+    "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
+    "atr": THETA, "ctr": TWO_KEYS,
+}  # fmt: skip
+"""A join for each way."""
 
 
-TWO_KEYS = join((("A.k = B.k", "AB"), ("B.n = C.n", "BC")), 4)
-BAND = join((("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC")))
-THETA = join((("A.n < B.n", "AB"), ("B.k <> C.k", "BC")))
-ONE_KEY = join((("A.k = B.k", "AB"), ("B.k = C.k", "BC")))
-
-
-def case(specs: dict[str, QuerySpec], *cuts: int) -> Case:
-    return Case(STREAMS, cut(STREAMS, ROWS, cuts), tuple(Lifetime(name, spec) for name, spec in specs.items()))
-
-
-def test_every_way(spark: SparkSession, tmp_path: Path, hooks: Hooks) -> None:
-    """All ways side by side in one job."""
-    specs = {name: ONE_KEY if name == "lanes" else TWO_KEYS for name in spreadings()}
-    found = case(specs, 40, 70)
-    place = Place(tmp_path)
-    for step, tables in enumerate(found.steps):
+def run(
+    spark: SparkSession, place: Place, case: Case, spreads: Mapping[str, str], steps: range, nodes: int = 3
+) -> None:
+    """Feed these steps and run the job until it has done them."""
+    for step in steps:
         for spec in STREAMS:
-            place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+            place.feed(spec.name, step, case.steps[step].get(spec.name, spec.schema.empty_table()))
     made = job(spark, place, STREAMS, {}, lanes=2)
-    for life in found.queries:
-        made.query(
-            life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), spread=life.name, nodes=3
-        )
-    finish(made)
-    for name, answer in found.expected().items():
-        assert_each_step_same(place.by_step(name, len(found.steps)), answer, name)
+    for life in case.queries:
+        asked = {"spread": spreads[life.name], "nodes": 3} if life.name in spreads else {}
+        made.query(life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), **asked)
+    events = finish(made).events
+    assert not [event for event in events if isinstance(event, CommandRefused)]
+
+
+def check(place: Place, case: Case) -> None:
+    for name, answer in case.expected().items():
+        assert answer.table.num_rows
+        assert_each_step_same(place.by_step(name, len(case.steps)), answer, name)
+
+
+def placed(spread: NodeSpread | None) -> NodeSpread:
+    """What must be the same in each host: `span` and `moment` are kept by those alone that go by them."""
+    assert spread is not None
+    return replace(spread, span=0)
+
+
+def test_every_way_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
+    """Each node has the rows and does the work that it has and does in the embedded engine."""
+    assert JOINS.keys() == spreadings().keys()
+    case, place = spread_case(JOINS, 40, 70), Place(tmp_path)
+    run(spark, place, case, {name: name for name in JOINS}, range(len(case.steps)))
+    check(place, case)
+    engine = start(case.streams, lanes=2)
+    for life in case.queries:
+        engine.add_query(life.name, life.spec.cql(), spread=life.name, nodes=3)
+    for step in case.steps:
+        engine.push(dict(step))
+    found = {name: placed(entry.nodes) for name, entry in place.manifest().queries.items()}
+    assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
+    counted = {key: counters for key, counters in engine.manifest.operators.items()}
+    assert place.manifest().operators == counted
+
+
+CHANGES = ("psp", "hash_hops", "off", "atr", "psp_i", "off")
+
+
+def test_spreads_change_amid_the_run(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    """One query goes through ways and lanes, one that is in lanes comes and goes, and the job restarts."""
+    case = spread_case({"q": BAND, "other": BAND, "keyed": ONE_KEY}, 20, 32, 44, 56, 68, 80, 90)
+    place = Place(tmp_path)
+    for step, scheme in enumerate(CHANGES, start=1):
+        hooks.give(step, Spread("q", scheme, None if scheme == "off" else 2 + step % 3))
+    hooks.give(1, Migrate("other", "(A (B C))", "parallel_track"))  # It holds results back, which nodes release.
+    hooks.give(2, Spread("other", "psp_d", 2))
+    hooks.give(4, Spread("other", "off"))
+    hooks.give(3, Spread("keyed", "lanes", 3))
+    run(spark, place, case, {"q": "psp_d"}, range(3))
+    run(spark, place, case, {"q": "psp_d"}, range(3, len(case.steps)))
+    check(place, case)
+    assert place.manifest().queries["q"].nodes is None
+
+
+def test_a_step_without_a_spread_has_the_plan_that_it_had(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query in lanes pays for no hop, and one that is spread for as many shuffles as it has hops."""
+    from midstream.spark import gather
+
+    shuffles: list[int] = []
+    original = gather._collected
+
+    def collected(frame, *columns):  # type: ignore[no-untyped-def]
+        plan = frame._jdf.queryExecution().executedPlan().toString()
+        shuffles.append(plan.count("Exchange "))
+        return original(frame, *columns)
+
+    monkeypatch.setattr(gather, "_collected", collected)
+    for name, spreads, hops in (("lanes", {}, 0), ("hash_hops", {"q": "hash_hops"}, 2), ("psp_d", {"q": "psp_d"}, 3)):
+        shuffles.clear()
+        case, place = spread_case({"q": TWO_KEYS}), Place(tmp_path / name)
+        run(spark, place, case, spreads, range(len(case.steps)))
+        check(place, case)
+        assert shuffles == [1 + hops]
+
+
+def test_a_running_job_takes_the_command(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    case, place = spread_case({"q": THETA}, 50), Place(tmp_path)
+    hooks.give(1, Spread("q", "auto", 3))
+    run(spark, place, case, {}, range(len(case.steps)))
+    check(place, case)
+    spread = place.manifest().queries["q"].nodes
+    assert spread is not None
+    assert (spread.scheme, spread.nodes) == ("psp_d", 3)
+
+
+def test_what_cannot_be_spread_is_refused_when_it_is_declared(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    made = job(spark, place, STREAMS, {})
+    with pytest.raises(ms.PlanError, match="1025 nodes"):
+        made.query("q", THETA.cql(), spread="psp", nodes=1025)
+    with pytest.raises(ms.QueryError, match="aggregate cannot be spread"):
+        made.query("q", "SELECT COUNT(*) AS n FROM A, B WHERE A.n < B.n WINDOW 3 SECONDS EVERY 1 SECOND", spread="psp")

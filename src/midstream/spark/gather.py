@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation
+from pyspark.sql import DataFrame, Observation, Row
 from pyspark.sql import functions as F
 
 from midstream.job.outputs import OutputFile
@@ -133,12 +133,17 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
 def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
     """Run the stages of a step, one shuffle each; what the tasks report."""
     if not task.spreads:
-        return [json.loads(row[0]) for row in exchanged.mapInArrow(task, "result string").collect()]
+        return [json.loads(row[0]) for row in _collected(exchanged.mapInArrow(task, "result string"))]
     frame = exchanged.mapInArrow(task, SCHEMA_SQL)
     for stage in stages_of(task.spreads):
         frame = frame.repartitionById(task.partitions, F.col("to")).mapInArrow(NodeTask(task, stage), SCHEMA_SQL)
-    rows = frame.where(F.col("stage") == END).select("body").collect()
+    rows = _collected(frame.where(F.col("stage") == END).select("body"))
     return [unpacked_report(row[0]) for row in rows]
+
+
+def _collected(frame: DataFrame) -> list[Row]:
+    """Run the one job of the step."""
+    return frame.collect()
 
 
 def _nodes(entry: QueryEntry) -> int:

@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 
 from midstream.model.codec import decode
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.runtime.watermark import StepClock
 from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
-from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.arrivals import StepArrivals
-from midstream.step.spreading.deploy import grown
-from midstream.step.spreading.deployed import Deployed, StepSpread, as_before, bound_of, join_of, needs_arrivals
+from midstream.step.spreading.deployed import (
+    Deployed,
+    StepSpread,
+    as_before,
+    begun_spread,
+    bound_of,
+    join_of,
+    needs_arrivals,
+)
 from midstream.step.spreading.partition import listed
 from midstream.step.spreading.spread_step import left_elsewhere, spread_unit
 
@@ -138,17 +142,6 @@ def _part(
     left = left_elsewhere(before, plan, name, store)
     if left is None:
         return part
-    come = {label: [times(batch) for _, batch in chunks.values()] for label, chunks in left.chunks.items()}
     taken = {label: tuple(ref for ref, _ in chunks.values()) for label, chunks in left.chunks.items()}
-    former = {label: np.concatenate([*ts, np.zeros(0, np.int64)]) for label, ts in come.items()}
-    spread = _begun(unit, spread, former, clock)
+    spread = begun_spread(unit, spread, left, bound_of(unit, clock))
     return replace(part, spread=spread, taken=taken, held=tuple(ref for ref, _ in left.held))
-
-
-def _begun(unit: QueryUnit, spread: NodeSpread, former: Mapping[str, Words], clock: StepClock) -> NodeSpread:
-    """The spread with what is taken over in its slices, before the step's own rows come."""
-    known = [spread.moment, *(int(ts.max()) for ts in former.values() if len(ts))]
-    moment = max((one for one in known if one is not None), default=None)
-    if moment is None:
-        return spread
-    return grown(unit.query, spread, former, bound_of(unit, clock), (moment,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -22,6 +22,7 @@ from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of
 from midstream.step.spreading.listed import Homes
+from midstream.step.spreading.taken_over import Former
 
 
 @dataclass(frozen=True)
@@ -46,22 +47,21 @@ def as_before(spread: NodeSpread) -> StepSpread:
     return StepSpread(spread, (spread.moment or 0,))
 
 
-def step_spread(
-    unit: QueryUnit, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int,
-    former: Mapping[str, Sequence[Words]] | None = None,
-) -> StepSpread:  # fmt: skip
-    """The spread once these rows have come: slices grow, and the moments in flight are those of the step's rows.
+def begun_spread(unit: QueryUnit, spread: NodeSpread, left: Former, bound: int) -> NodeSpread:
+    """The spread of a query that is spread so from this step on, with the rows it takes over but not the step's own."""
+    former = {
+        label: np.concatenate([np.zeros(0, np.int64), *(times(batch) for _, batch in chunks.values())])
+        for label, chunks in left.chunks.items()
+    }
+    known = [spread.moment, *(int(ts.max()) for ts in former.values() if len(ts))]
+    newest = max((one for one in known if one is not None), default=None)
+    return spread if newest is None else grown(unit.query, spread, former, bound, (newest,))
 
-    `former` are the event times of rows from before the step where the query is spread so from this step on.
-    """
-    come = arrivals
-    newest = spread.moment
-    if former is not None:
-        come = {label: np.concatenate([*former[label], ts]) for label, ts in arrivals.items()}
-        known = [spread.moment, *(int(ts.max()) for ts in come.values() if len(ts))]
-        newest = max((one for one in known if one is not None), default=None)
-    moments, parts = rounds_of(spreading(spread.scheme), arrivals, newest)
-    return StepSpread(grown(unit.query, spread, come, bound, moments), moments, tuple(parts.tolist()))
+
+def step_spread(unit: QueryUnit, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> StepSpread:
+    """The spread once these rows have come: slices grow, and the moments in flight are those of the step's rows."""
+    moments, parts = rounds_of(spreading(spread.scheme), arrivals, spread.moment)
+    return StepSpread(grown(unit.query, spread, arrivals, bound, moments), moments, tuple(parts.tolist()))
 
 
 def bound_of(unit: QueryUnit, clock: StepClock) -> int:

@@ -11,14 +11,13 @@ from midstream.model.errors import fault_located
 from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.joined_rows import times
 from midstream.ring.ring_course import RingCourse
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.arrivals import StepArrivals
-from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
+from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, join_of, step_spread
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.partition import Partition, answer_of, listed, moment_before, read, visited
 from midstream.step.spreading.taken_over import Former, former
@@ -64,13 +63,11 @@ def _spread_step(
 ) -> SpreadOutput:
     bound = bound_of(unit, clock)
     arrivals = StepArrivals.selected(join_of(unit), rows)
-    chunks, come = {}, None
-    if left is not None:
-        chunks = dict(left.chunks)
-        come = {label: [times(batch) for _, batch in found.values()] for label, found in chunks.items()}
-    else:
+    if left is None:
         chunks = {label: read(listed(manifest, unit, label), manifest, unit, label, store) for label in arrivals.rows}
-    how = step_spread(unit, spread, arrivals.times, bound, come)
+    else:
+        chunks, spread = dict(left.chunks), begun_spread(unit, spread, left, bound)
+    how = step_spread(unit, spread, arrivals.times, bound)
     deployed = Deployed(unit, how, manifest.seed, bound)
     new = {label: deployed.homes(label).groups(batch) for label, batch in arrivals.rows.items()}
     partition = Partition(deployed, range(spread.nodes), chunks, new)

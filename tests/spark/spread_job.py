@@ -1,0 +1,78 @@
+"""The job with queries over nodes that is killed amid its steps: `python -m tests.spark.spread_job FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
+from midstream.spark.session import local_session
+from midstream.step.commands.spread import Spread
+from tests.oracle.arrival import Lifetime
+from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
+from tests.property.drive import Case
+from tests.property.rows import Shape, cut, draw_rows
+from tests.spark.drive import SHORT_LIVED, Place, finish, job
+
+STREAMS, ROWS = draw_rows(Shape(seed=7, sizes=(90, 90, 90), span=24, keys=6, disorder=2, slack=1))
+
+
+def _join(window: int, *conditions: tuple[str, str]) -> QuerySpec:
+    sources = tuple(SourceSpec(name, name, range=window * SECOND) for name in "ABC")
+    items = (Item("A.u", "a"), Item("B.u", "b"), Item("C.u", "c"))
+    return QuerySpec(sources, items, tuple(Condition(text, tuple(names)) for text, names in conditions))
+
+
+TWO_KEYS = _join(4, ("A.k = B.k", "AB"), ("B.n = C.n", "BC"))
+BAND = _join(3, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"))
+THETA = _join(2, ("A.n < B.n", "AB"), ("B.k <> C.k", "BC"))
+ONE_KEY = _join(3, ("A.k = B.k", "AB"), ("B.k = C.k", "BC"))
+
+
+def spread_case(specs: Mapping[str, QuerySpec], *cuts: int) -> Case:
+    """Queries over the rows, in steps that are cut at these percentages of them."""
+    return Case(STREAMS, cut(STREAMS, ROWS, cuts), tuple(Lifetime(name, spec) for name, spec in specs.items()))
+
+
+KILLED = spread_case({"ring": BAND, "keys": TWO_KEYS, "lane": ONE_KEY}, 35, 60, 80)
+
+
+def feed(root: Path) -> None:
+    """The input."""
+    for step, tables in enumerate(KILLED.steps):
+        for spec in STREAMS:
+            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+
+
+def the_job(spark: SparkSession, root: Path) -> ms.Job:
+    """The job, the same whenever it is started."""
+    place = Place(root)
+    made = job(spark, place, STREAMS, {}, lanes=2)
+    for name, spread in (("ring", "psp"), ("keys", "hash_hops"), ("lane", None)):
+        spec = next(life.spec for life in KILLED.queries if life.name == name)
+        made.query(name, spec.cql(), None, ms.sinks.files(place.answers(name)), spread=spread)
+    return made
+
+
+def main(root: Path) -> None:
+    """Run the job to its end; with step 2 one query is spread otherwise, with step 3 one goes back to lanes."""
+    from midstream.spark.driver import Driver
+
+    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
+    commands = {2: Spread("ring", "psp_d", 3), 3: Spread("keys", "off")}
+
+    def fold(self: Driver, batch: object, number: int) -> None:
+        if number in commands and commands[number] not in [command for _, command in log.after(0)]:
+            log.append(commands[number])
+        original(self, batch, number)  # type: ignore[arg-type]
+
+    Driver.fold = fold  # type: ignore[method-assign, assignment]
+    finish(the_job(local_session("spread", settings=SHORT_LIVED), root))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
