@@ -15,6 +15,7 @@ import midstream as ms
 from midstream.model.errors import InternalError
 from midstream.spark import driver
 from midstream.spark.gather import FaultInWorker, _raise
+from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.task import StepTask
 from tests.crash_case import CHAIN, STREAMS
 from tests.oracle.answer import answers
@@ -50,7 +51,9 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
     """Spark does not try such a task again: it would fail again."""
     monkeypatch.setattr(StepTask, "_run", broken)
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3))
-    (batch,) = StepTask.__call__(Mock(spec=StepTask, _run=broken, operators=frozenset()), iter(()))
+    (batch,) = StepTask.__call__(
+        Mock(spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates()), iter(())
+    )
     with pytest.raises(InternalError, match="list index out of range") as caught:
         _raise(json.loads(batch.column(0)[0].as_py()))
     assert caught.value.place.startswith("partition 3, ")
