@@ -51,9 +51,10 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
     """Spark does not try such a task again: it would fail again."""
     monkeypatch.setattr(StepTask, "_run", broken)
     monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3))
-    (batch,) = StepTask.__call__(
-        Mock(spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates()), iter(())
+    task = Mock(
+        spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates(), partitions=4, spreads=()
     )
+    (batch,) = StepTask.__call__(task, iter(()))
     with pytest.raises(InternalError, match="list index out of range") as caught:
         _raise(json.loads(batch.column(0)[0].as_py()))
     assert caught.value.place.startswith("partition 3, ")
