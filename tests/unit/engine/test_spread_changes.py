@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,9 @@ from midstream.language.job_file import parse_job
 from midstream.model.events import MigrationEnded, QuerySpread, StateRebuilt
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
+from midstream.step.commands.spread import Spread
 from tests.unit.engine.test_spread import (
     ONE_KEY,
     PLAN,
@@ -245,6 +249,16 @@ def test_a_script_that_declares_another_spread_changes_it_and_one_that_does_not_
     assert (anew.scheme, anew.nodes) == ("psp_d", 4)
     assert opened() is None
     assert opened() is None
+
+
+def test_a_job_on_spark_takes_the_commands_that_an_engine_takes() -> None:
+    manifest = replace(engine().manifest, job="a job of Spark's")
+    assert manifest.is_on_spark
+    added = taken(manifest, AddQuery("q", THETA, spread="psp", nodes=3)).queries["q"].nodes
+    spread = taken(taken(manifest, AddQuery("q", THETA)), Spread("q", "auto", 2)).queries["q"].nodes
+    assert added is not None
+    assert spread is not None
+    assert [(one.scheme, one.nodes) for one in (added, spread)] == [("psp", 3), ("psp_d", 2)]
 
 
 def test_a_job_file_says_how_its_queries_are_spread() -> None:
