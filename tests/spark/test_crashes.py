@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from typing_extensions import override
 
-from midstream.job.crash_points import POINTS
+from midstream.job.crash_points import POINTS, CrashPoint
 from tests.crash_case import PLANS
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same
@@ -54,6 +58,35 @@ def test_the_driver_and_its_jvm_are_killed_at_every_point(
     check(place, expected)
     assert place.manifest().lanes == 3
     assert place.manifest().queries["chain"].plan == PLANS[1]
+
+
+@dataclass(frozen=True)
+class WorkerDies(CrashPoint):
+    """Kills the worker that first has staged results, and nothing else."""
+
+    mark: str = ""
+
+    @override
+    def reach(self, point: str, step: int) -> None:
+        if self.at == f"{point}:{step}" and not os.path.exists(self.mark):
+            Path(self.mark).touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_worker_dies_that_has_staged_results(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer]
+) -> None:
+    """What it staged is removed with its step."""
+    feed(tmp_path)
+    mark, here = tmp_path / "died", sys.modules[__name__]
+    hooks.at(1, lambda driver: setattr(driver, "_crash", WorkerDies("amid_tasks:2", (), str(mark))))
+    cloudpickle.register_pickle_by_value(here)  # The workers do not have the tests.
+    try:
+        assert finish(the_job(spark, tmp_path)).state == "finished"
+    finally:
+        cloudpickle.unregister_pickle_by_value(here)
+    assert mark.exists()
+    check(Place(tmp_path), expected)
 
 
 def test_a_worker_is_killed(spark: SparkSession, hooks: Hooks, tmp_path: Path, expected: dict[str, Answer]) -> None:

@@ -122,7 +122,7 @@ class Driver:
             gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
             self._crash.reach("after_chunks", number)
             self._commit(plan, gathered)
-        self._commits.deliver(self.manifest, again=self._attempts > 1)
+        self._commits.deliver(self.manifest, again=gathered.again or self._attempts > 1)
         self._attempts = 0
         self._timing = replace(self._timing, took=time.monotonic() - begun)
 

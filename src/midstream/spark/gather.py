@@ -52,13 +52,14 @@ class FaultInWorker(Exception):
 
 @dataclass(frozen=True)
 class Gathered:
-    """What the tasks of a step report."""
+    """What the tasks of a step report; `again` says that some were begun more than once."""
 
     outputs: Mapping[LaneId, LaneOutput]
     seen: Mapping[str, Seen]
     files: tuple[OutputFile, ...]
     cache: CacheUse = NOT_USED
     spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -229,7 +230,8 @@ def _gathered(
     if setting.exchange.has_filters:
         outputs = _with_rows_left_out(setting, reports, seen, outputs)
     used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
-    return Gathered(outputs, seen, files, used, {name: output.spread for name, output in over_nodes.items()})
+    spread, again = {name: output.spread for name, output in over_nodes.items()}, any(one["again"] for one in reports)
+    return Gathered(outputs, seen, files, used, spread, again)
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

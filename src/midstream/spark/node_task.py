@@ -27,7 +27,7 @@ from midstream.spark.parcel import (
     unpacked_words,
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
-from midstream.spark.task import StagedFiles, StepTask, failure
+from midstream.spark.task import StagedFiles, StepTask, failure, is_again
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.step.spreading.arrivals import no_rows
@@ -68,7 +68,7 @@ class NodeTask:
                 self.step.predicates.take_up()
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
                 self.step.writes.store.finish()
-            report = work.report()
+            report = {**work.report(), "again": is_again(context)}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
         yield from batches_of([*sent, *found, reported(partition, report)])

@@ -10,7 +10,7 @@ import secrets
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -40,6 +40,9 @@ from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.taken_over import with_returned
+
+if TYPE_CHECKING:
+    from pyspark import TaskContext
 
 RESULT = pa.schema([("result", pa.string())])
 
@@ -95,6 +98,7 @@ class StepTask:
             with fault_located(lambda: f"partition {partition}"):
                 self.predicates.take_up()
                 report, parcels = self._run(partition, batches)
+                report["again"] = is_again(context)
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
             report, parcels = failure(error), stopped(self.partitions, 1)
         if self.spreads:
@@ -223,6 +227,11 @@ class TaskReport:
         files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
         lanes, entered = self.lanes, self.entered
         return {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes, "cache": cache}
+
+
+def is_again(context: TaskContext) -> bool:
+    """Whether Spark had begun the task before: what that attempt has staged is in no report."""
+    return context.attemptNumber() > 0
 
 
 def failure(error: MidstreamError) -> dict[str, Any]:
