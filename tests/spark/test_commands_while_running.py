@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from midstream.model.command import Command
+from midstream.model.events import CommandRefused
 from midstream.sharing.discovery import schemes
 from midstream.spark.run import Run
 from midstream.step.commands.add_query import AddQuery
@@ -147,3 +148,18 @@ def test_a_change_to_columns_that_the_running_union_lacks(spark: SparkSession, t
 def kinds(run: Run) -> set[tuple[str, str]]:
     """What happened, and to which query."""
     return {(event.kind, getattr(event, "query", "")) for event in run.events}
+
+
+def test_a_query_whose_sink_takes_nothing_is_refused_and_the_job_runs_on(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    (tmp_path / "file").write_text("")
+    run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
+    run.add_query("refused", PAIRS, sink={"path": str(tmp_path / "file" / "out")})
+    run.add_query("beside", PAIRS)
+    feed_step(place, 1)
+    run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
+    (refused,) = [event for event in run.events if isinstance(event, CommandRefused)]
+    assert refused.command["query"] == "refused" and "Not a directory" in refused.reason
+    assert list(run._driver.manifest.queries) == ["pairs", "beside"]
+    assert run._driver.manifest.last_command == 2

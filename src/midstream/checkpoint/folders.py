@@ -17,6 +17,9 @@ from midstream.state.store.storage import Storage
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.sweep import Sweeper
 
+OWN = ("store", "manifests", "commands", "events", "savepoints", "sources", "staging", "spark", "late", "dead_letters")
+"""The folders of a checkpoint that are the job's own; there may be others beside them, such as that of results."""
+
 
 @dataclass(frozen=True)
 class Folders:

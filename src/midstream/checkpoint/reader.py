@@ -11,16 +11,17 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.manifest_log import ManifestLog
+from midstream.checkpoint.new_sink import new_sink
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, NoCheckpointError
+from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
 from midstream.model.manifest import Manifest
-from midstream.sinks.file_sink import check_apart
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.storage import Storage
+from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand, taken
 from midstream.step.plan_step import plan_step
 
@@ -111,7 +112,13 @@ class Checkpoint:
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""
-        return send(self.manifest(), self.commands, command)
+        if isinstance(command, AddQuery) and "function" in (command.sink or {}):
+            raise SinkError(
+                "a command from outside cannot bring a function",
+                place=f"query {command.query}",
+                remedy="name another sink, or add the query in the program that runs the job",
+            )
+        return send(self.manifest(), self.folders, command)
 
     def events(self, after: int = -1) -> Iterator[JsonObject]:
         """What happened in the steps after `after`, oldest first, as JSON values."""
@@ -140,25 +147,18 @@ def status(report: Report, waiting: Sequence[tuple[int, Command]], last_step: Js
     return {**value, "waiting_commands": [*logged, *held], "last_step": last_step}
 
 
-def folders_of(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The queries whose results go to files in a folder that they name, and the folder."""
-    for name, entry in manifest.queries.items():
-        if entry.sink and "path" in entry.sink and "type" not in entry.sink:  # A sink without a type is one of files.
-            yield f"query {name}", entry.sink["path"]
-
-
 def send(
-    manifest: Manifest, log: CommandLog, command: StepCommand, ahead: Sequence[Command] = ()
+    manifest: Manifest, folders: Folders, command: StepCommand, ahead: Sequence[Command] = ()
 ) -> tuple[int, StepCommand]:
-    """Check a command and append it to a log; its number, and the command as it was logged.
+    """Check a command and append it to the log; its number, and the command as it was logged.
 
     It is checked against the job as the commands that no step has taken yet will leave it: those held in the manifest,
     then `ahead`, then those of the log; one of them that will be refused changes nothing. Raises the `MidstreamError`
     that the job would refuse it by; then nothing is appended. A migration's plan is logged as manifests write it.
     """
-    waiting = [*manifest.pending, *ahead, *(other for _, other in log.after(manifest.last_command))]
+    waiting = [*manifest.pending, *ahead, *(other for _, other in folders.commands.after(manifest.last_command))]
     after = taken(plan_step(manifest, waiting).manifest, command)
-    # A folder that two share would stop the job, step after step.
-    check_apart(folders_of(after))
+    if isinstance(command, AddQuery):
+        new_sink(folders, after, command.query, command.sink)
     command = command.logged(after)
-    return log.append(command, manifest.last_command), command
+    return folders.commands.append(command, manifest.last_command), command

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -35,7 +34,8 @@ def add(
     sql: SqlText,
     plan: Annotated[str | None, typer.Option("--plan", help="Its plan; without one, joins in FROM order.")] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Where its results go. Default: CKPT/results/NAME")
+        str | None,
+        typer.Option("--out", metavar="DIR", help="Folder or URL of its results. Default: CKPT/results/NAME"),
     ] = None,
     file_format: Annotated[
         str, typer.Option("--format", metavar="F", help="parquet, json or csv; for results in --out DIR.")
@@ -58,11 +58,12 @@ def add(
     query sees, and from when its answers are exact.
     """
     from midstream.model.command import declare_operator
+    from midstream.state.store.places import located
     from midstream.step.commands.add_query import AddQuery
 
     if file_format not in FORMATS:
         raise typer.BadParameter(f"{file_format!r} is not one of {', '.join(FORMATS)}", param_hint="--format")
-    sink: dict[str, Any] | None = {"format": file_format, "path": str(out.absolute())} if out else None
+    sink: dict[str, Any] | None = {"format": file_format, "path": located(out)} if out else None
     above = declare_operator(operator, named_values(operator_option, "--operator-option"))
     query = AddQuery(name, sql_text(sql), plan, sink, above, not no_history, spread, number_of(nodes))
     send(path, query, wait, as_json)

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
+from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
@@ -97,6 +98,14 @@ class EngineCheckpoint:
     def commands(self, manifest: Manifest) -> tuple[tuple[int, Command], ...]:
         """The commands of the log that no step has taken."""
         return self.folders.commands.after(manifest.last_command)
+
+    def taken_up(self, manifest: Manifest) -> tuple[Manifest, tuple[Event, ...]]:
+        """The manifest with the commands of the log for its next step, and refusals of those that it cannot take."""
+        given = self.commands(manifest)
+        if not given:
+            return manifest, ()
+        taken, refused = admitted(self.outputs, manifest, [command for _, command in given], manifest.pending)
+        return replace(manifest, pending=(*manifest.pending, *taken), last_command=given[-1][0]), refused
 
     def waits(self, manifest: Manifest) -> bool:
         """Whether commands of the log, or results of the newest step, wait for the next one."""

@@ -256,9 +256,7 @@ class Engine(Controls[None]):
     @property
     def waits(self) -> bool:
         """Whether something waits for the next step: commands, or results that a sink has not taken."""
-        if self._checkpoint is None:
-            return bool(self._manifest.pending)
-        return bool(self._manifest.pending or self._checkpoint.waits(self._manifest))
+        return bool(self._manifest.pending or (self._checkpoint and self._checkpoint.waits(self._manifest)))
 
     @property
     def manifest(self) -> Manifest:
@@ -325,10 +323,11 @@ class Engine(Controls[None]):
         """Make ready for a step: what the last one left is delivered, and the commands of the log are taken."""
         self._manifest = checkpoint.begin(self._manifest)
         checkpoint.finish(self._manifest)
-        given = checkpoint.commands(self._manifest)
-        if given:
-            pending = (*self._manifest.pending, *(command for _, command in given))
-            self._manifest, self._ahead = replace(self._manifest, pending=pending, last_command=given[-1][0]), None
+        taken_up, refused = checkpoint.taken_up(self._manifest)
+        if taken_up is not self._manifest:
+            self._manifest, self._ahead = taken_up, None
+            self._refusals += refused
+            self._events += refused
         checkpoint.reach("before_job", self._manifest.step + 1)
 
     def _step(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> StepResult:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.new_sink import new_sink
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -162,6 +163,15 @@ class Outputs:
         sink = self._sink(output, manifest)
         sink.open()
         self._check(output, sink, before)
+
+    def check_new(self, query: str, value: dict[str, Any] | None, manifest: Manifest, before: Manifest) -> None:
+        """See that the results of a query which a manifest begins can go where a command says.
+
+        Raises the `SinkError` or `CheckpointError` that the first step would fail with, again and again.
+        """
+        sink = new_sink(self.folders, manifest, query, value) or self._results(query, value)
+        sink.open()
+        self._check(JobOutput(RESULTS, query), sink, before)
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again.

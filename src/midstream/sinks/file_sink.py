@@ -51,7 +51,10 @@ class FileSink(Sink):
         format = options.get("format", "parquet")
         if format not in FORMATS:
             raise SinkError(f"unknown format {format!r}", place="sink", remedy=f"use one of: {', '.join(FORMATS)}")
-        return cls(located(options["path"]), format)
+        path = options["path"]
+        if not isinstance(path, str | os.PathLike):
+            raise SinkError(f"the path {path!r} is no text", place="sink", remedy="name a folder, or a URL of a store")
+        return cls(located(path), format)
 
     def to_json(self) -> dict[str, Any]:
         """Path and format; a sink without a type is one of files."""

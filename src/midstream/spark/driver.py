@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from midstream.checkpoint.writer import Writer
+from midstream.job.admitted import admitted
 from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
@@ -154,9 +155,9 @@ class Driver:
         own: tuple[Command, ...] = () if self.reconciled else differences(self.manifest, self.declared)
         last = max([self.manifest.last_command, *(number for number, _ in given)])
         with fault_located(lambda: "the commands"):
-            commands = [*own, *(command for _, command in given)]
-            plan = plan_step(self.manifest, commands, last, self.store, self._timing)
-        return replace(plan, manifest=self.outputs.named(plan.manifest))
+            taken, refused = admitted(self.outputs, self.manifest, [command for _, command in given], own)
+            plan = plan_step(self.manifest, [*own, *taken], last, self.store, self._timing)
+        return replace(plan, manifest=self.outputs.named(plan.manifest), events=(*refused, *plan.events))
 
     def _carries(self, plan: StepPlan) -> bool:
         """Whether the running union has every column the queries read; it had, unless a command was taken."""

@@ -169,7 +169,7 @@ class Run(Controls[int]):
     def _command(self, command: StepCommand) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
-        return send(driver.manifest, driver.folders.commands, command, ahead)[0]
+        return send(driver.manifest, driver.folders, command, ahead)[0]
 
     def _start(self) -> StreamingQuery:
         union = self._feed.union(self._driver.queries_to_come())

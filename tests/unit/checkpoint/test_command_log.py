@@ -7,6 +7,7 @@ import pytest
 
 from midstream.checkpoint import command_log
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import send
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -67,9 +68,9 @@ def test_no_number_is_given_again_that_a_step_has_taken(log: CommandLog) -> None
     taken = log.append(COMMANDS[0])
     (log.root / "000000001.json").unlink()
     manifest = Manifest(job="j", step=0, last_command=taken)
-    number, command = send(manifest, log, Rescale(2))
+    number, command = send(manifest, Folders(str(log.root.parent)), Rescale(2))
     assert log.after(manifest.last_command) == ((number, command),)
-    assert send(manifest, log, Rescale(3))[0] == number + 1
+    assert send(manifest, Folders(str(log.root.parent)), Rescale(3))[0] == number + 1
 
 
 def test_a_listing_that_misses_a_file_loses_no_command(log: CommandLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +157,7 @@ APPENDER = """
 import sys
 from midstream.step.commands.drop_query import DropQuery
 from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.reader import send
 log, name = CommandLog(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)

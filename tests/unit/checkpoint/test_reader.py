@@ -104,6 +104,42 @@ def test_a_query_whose_results_would_go_to_another_ones_folder_is_not_logged(job
     assert [command.query for _, command in job.waiting(job.report())] == ["p", "r"]  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    ("sink", "said"),
+    [
+        ({"path": "{}/out/inner"}, r"out/inner is in the folder of the results of query p, .*/out \(at query r\)"),
+        ({"path": "{}/x/.."}, "has in it the folder of the results of query p"),
+        ({"type": "files", "path": "{}/out"}, "query p go to the same folder"),
+        ({"path": "{}/late/A"}, "in the folder of the checkpoint"),
+        ({"path": "{}/manifests"}, "in the folder of the checkpoint"),
+        ({"path": "{}/results/n"}, "query n go to the same folder"),
+        ({"path": 7}, r"7 is no text \(at query r\)"),
+        ({"path": "hdfs://a"}, "nothing can be kept on hdfs"),
+        ({"path": "{}/a", "format": "xml"}, "unknown format 'xml'"),
+        ({"colour": 1}, r"is no sink \(at query r\)"),
+        ({"type": "none"}, "unknown sink 'none'"),
+        ({"type": "delta"}, "cannot be made"),
+        ({"type": "delta", "path": "s3://key:word@b/x"}, "must not hold credentials"),
+        ({"type": "postgresql", "table": "t", "dsn": "sslkeylogfile=/x"}, "may not say sslkeylogfile"),
+        ({"type": "postgresql", "table": "t", "dsn": "password=x"}, "must not hold a password"),
+        ({"function": "f"}, "cannot bring a function"),
+    ],
+)
+def test_a_query_whose_sink_no_job_can_have_is_not_logged(
+    job: Checkpoint, tmp_path: Path, sink: dict[str, Any], said: str
+) -> None:
+    sql = job.manifest().queries["q"].sql
+    job.send(AddQuery("p", sql, sink={"format": "parquet", "path": str(tmp_path / "out")}))
+    job.send(AddQuery("n", sql))
+    job.commands.append(AddQuery("bad", sql, sink={"colour": 1}))  # It waits to be refused, and is in nobody's way.
+    named = {key: value.format(tmp_path) if key == "path" and value != 7 else value for key, value in sink.items()}
+    with pytest.raises(ms.SinkError, match=said):
+        job.send(AddQuery("r", sql, sink=named))
+    for fine in ("outer", "results/r", "out-2"):
+        job.send(AddQuery(fine, sql, sink={"path": f"{tmp_path}/{fine}"}))
+    assert len(job.waiting(job.report())) == 6
+
+
 def test_it_needs_neither_spark_nor_the_command_lines_library(job: Checkpoint) -> None:
     program = (
         "import sys; from midstream.checkpoint.reader import Checkpoint\n"

@@ -44,6 +44,14 @@ def test_each_command_is_appended(job: SmallJob, capsys: pytest.CaptureFixture[s
     assert job.manifest.queries["pairs"].plan == "(A (B C))" and job.manifest.lanes == 5
 
 
+@pytest.mark.parametrize("url", ["s3://bucket/a", "gs://bucket/a", "abfs://c@account.dfs.core.windows.net/a"])
+def test_results_go_to_a_url_as_it_is_given(job: SmallJob, url: str) -> None:
+    assert main(["add", str(job.path), "two", PAIR, "--out", url]) == 0
+    assert sent(job) == [AddQuery("two", PAIR, None, {"format": "parquet", "path": url})]
+    assert main(["add", str(job.path), "three", PAIR, "--out", "hdfs://name/a"]) == 1
+    assert len(sent(job)) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "command"),
     [
