@@ -36,7 +36,10 @@ def test_events_are_there_once_each_after_every_step(tmp_path: Path) -> None:
             assert steps_done(tmp_path, after=step - 2) == list(range(max(step - 1, 0), step + 1))
             last = Checkpoint.open(tmp_path).last_events(12)
             assert [event["step"] for event in last][-1] == step
-            assert last == list(Checkpoint.open(tmp_path).events())[-12:]
+            everything = list(Checkpoint.open(tmp_path).events())
+            assert last == everything[-12:]
+            for count in (1, 2, STEPS_IN_A_FILE, 100):
+                assert Checkpoint.open(tmp_path).last_events(count) == everything[-count:]
     assert Checkpoint.open(tmp_path).last_events(0) == []
     assert len(list((tmp_path / "events").iterdir())) == 3, "a file for several steps"
 
