@@ -125,6 +125,7 @@ def test_moving_files_and_folders(storage: Storage) -> None:
     assert storage.move_folder("from", "new")
     assert everything(storage) == {"new/1": "1", "new/2": "2", "to/0": "0"}
     storage.copy_all({"new/1": "to/1", "new/2": "to/2"})
+    assert everything(storage) == {"new/1": "1", "new/2": "2", "to/0": "0", "to/1": "1", "to/2": "2"}
     storage.remove_folder("new")
     assert everything(storage) == {"to/0": "0", "to/1": "1", "to/2": "2"}
     with pytest.raises(FileNotFoundError):
