@@ -9,24 +9,27 @@ import midstream as ms
 from tests.optimizer.drifting import COLUMNS, query, rows
 
 KEYS = {"A": 40, "B": 40, "C": 40}
+SETTINGS = {"mode": "off", "lanes": "auto", "review": "2 seconds"}
+LATE = {"took": 1.6, "interval": 1.0}
+WORKERS = 4
 STEPS = 16
 
 
 def the_engine(root: Path) -> ms.Engine:
-    engine = ms.Engine(checkpoint=root / "checkpoint", threads=4)
+    engine = ms.Engine(checkpoint=root / "checkpoint", threads=WORKERS)
     for name in "ABC":
         engine.create_stream(name, COLUMNS, timestamp="ts")
     engine.add_query("q", query("ABC", window=3), sink=ms.sinks.files(root / "answers"))
     return engine
 
 
-def main(root: Path) -> None:
+def main(root: Path, steps: int = STEPS) -> None:
     """Every push is late by what its caller says, whatever time it takes here."""
     with the_engine(root) as engine:
         if engine.manifest.step < 0:
-            engine.optimize(mode="off", lanes="auto", review="2 seconds")
-        for number in range(engine.manifest.step + 1, STEPS):
-            engine.push(rows(number, KEYS, rate=20), took=1.6, interval=1.0)
+            engine.optimize(**SETTINGS)  # type: ignore[arg-type]
+        for number in range(engine.manifest.step + 1, steps):
+            engine.push(rows(number, KEYS, rate=20), **LATE)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The driver is killed amid reviews, a decision and the migration it began: it decides and answers the same."""
+"""The driver is killed amid reviews, decisions and what they began: it decides and answers the same."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from midstream.job.crash_points import POINTS
+from tests.embedded import decide_lanes_engine
 from tests.embedded.decide_engine import answers, main
-from tests.embedded.test_decisions_replay import decisions
+from tests.embedded.test_decisions_replay import LANES, decisions
+from tests.spark import decide_lanes_job
 from tests.spark.decide_job import STEPS, feed, the_job
 from tests.spark.drive import Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
@@ -38,3 +40,39 @@ def test_it_decides_the_same_wherever_it_is_killed(spark: SparkSession, drivers:
     finish(the_job(spark, killed))
     assert decisions(killed) == expected
     assert answers(Place(killed).answers("q")) == answers(undisturbed / "answers") != []
+
+
+@pytest.mark.timeout(600)
+def test_it_sets_the_same_number_of_lanes_wherever_it_is_killed(
+    spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path
+) -> None:
+    """Amid a review that waits for others to agree, amid a step whose load the next review counts, at each point of the
+    step that decides and spreads the state anew, and in the first one of the new lanes. It answers what the embedded
+    engine does, too.
+    """
+    embedded, undisturbed, killed = (tmp_path / name for name in ("embedded", "undisturbed", "killed"))
+    decide_lanes_engine.main(embedded, decide_lanes_job.STEPS)
+    decide_lanes_job.feed(undisturbed)
+    decide_lanes_job.run_late(spark, undisturbed)
+    expected = decisions(undisturbed, LANES)
+    reviewed = next(event["step"] for event in expected if event["event"] == "lanes_reviewed")
+    (decided,) = [event["step"] for event in expected if event.get("decision") == "switch"]
+    assert reviewed < decided - 1 < expected[-1]["step"] - 2 < decide_lanes_job.STEPS - 2
+    assert expected[-1]["event"] == "lanes_reviewed", "one more looks at what the new lanes take"
+    decide_lanes_job.feed(killed)
+    for point, step, lanes in (
+        ("before_manifest", reviewed, 1),
+        ("before_manifest", decided - 1, 1),
+        *((point, decided, 1) for point in POINTS[: POINTS.index("after_manifest")]),
+        ("after_manifest", decided, 2),
+        ("amid_tasks", decided + 1, 2),
+    ):
+        drivers.kill("tests.spark.decide_lanes_job", killed, f"{point}:{step}")
+        committed = POINTS.index(point) >= POINTS.index("after_manifest")
+        found = Place(killed).manifest()
+        assert (found.step, found.lanes) == (step if committed else step - 1, lanes)
+    decide_lanes_job.run_late(spark, killed)
+    assert decisions(killed, LANES) == expected
+    assert Place(killed).manifest().lane_optimization == Place(undisturbed).manifest().lane_optimization
+    found = answers(Place(killed).answers("q"))
+    assert found == answers(Place(undisturbed).answers("q")) == answers(embedded / "answers") != []
