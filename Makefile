@@ -43,9 +43,9 @@ bench: venv ## the measurements: Spark's own join and DuckDB beside ours, change
 	@$(with_java) $(bin)/python -m benchmarks.optimizer
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
-	@$(with_java) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
+	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)
 	@$(with_java) $(bin)/python -m benchmarks.soak
-	@$(with_java) PYTHONPATH=src:. $(bin)/python -m tests.spark.random_kills --minutes 60
+	@$(with_java) $(with_postgresql) PYTHONPATH=src:. $(bin)/python -m tests.spark.random_kills --minutes 60
 
 clean: ## everything that the targets made
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

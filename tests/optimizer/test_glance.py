@@ -16,6 +16,7 @@ from midstream.step.reviewing.carry_out import _is_changing
 from midstream.step.reviewing.glance import REMEMBERED, Units, glance, is_new, seen_anew, seen_at
 from midstream.step.reviewing.paces import Done, has_moved, lost
 from midstream.step.reviewing.plan_group import plan_group
+from midstream.step.reviewing.turns import timely
 from tests.optimizer.drifting import BAD_FIRST, GOOD_FIRST, SECOND, engine, reviews, rows, run
 
 BEST, RATE, FILLED = "(A (B C))", 60, 24
@@ -113,7 +114,8 @@ def looked_at(job: Manifest, pace: tuple[float, ...] = PACE, **kept: object) -> 
         made=made(job), paces=(PACE,), price=3 * SHORT, saved=1.0, work=work(later, plan_group(later, "q")),
     )  # fmt: skip
     known = replace(known, **kept)  # type: ignore[arg-type]
-    return known, glance(replace(later, optimizations={"q": known})).optimizations["q"]
+    looked = replace(later, optimizations={"q": known})
+    return known, glance(looked, timely(looked)).optimizations["q"]
 
 
 def test_a_look_that_finds_nothing_is_what_the_next_one_is_compared_with(job: Manifest) -> None:

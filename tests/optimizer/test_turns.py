@@ -11,8 +11,8 @@ from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.step.reviewing.affordable import SHORT, price, work
-from midstream.step.reviewing.plan_group import plan_groups
-from midstream.step.reviewing.turns import MOST_REVIEWS, due
+from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
+from midstream.step.reviewing.turns import MOST_REVIEWS, due, timely
 from tests.optimizer.drifting import BAD_FIRST, COLUMNS, SECOND, engine, query, reviews, rows, run
 
 BAD = "((A B) C)"
@@ -33,13 +33,18 @@ def test_a_bad_timestamp_in_a_stream_that_a_query_does_not_read_does_not_matter_
     assert found[0] and found[0] == found[1]
 
 
-def test_a_query_that_was_reviewed_at_a_time_that_its_streams_have_not_reached_is_due() -> None:
+def chosen_of(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
+    """What is reviewed in a step of this manifest."""
+    return due(manifest, timely(manifest))
+
+
+def test_a_query_that_was_reviewed_at_a_time_that_its_streams_have_not_reached_ischosen_of() -> None:
     made = engine(plan=BAD)
     run(made, range(2))
     manifest = made.manifest
     kept = replace(manifest.optimizations["q"], reviewed=YEAR_3000)
-    assert not due(manifest)
-    assert [one.lead for one, _ in due(replace(manifest, optimizations={"q": kept}))] == ["q"]
+    assert not chosen_of(manifest)
+    assert [one.lead for one, _ in chosen_of(replace(manifest, optimizations={"q": kept}))] == ["q"]
 
 
 def test_a_query_of_so_many_streams_that_not_all_sets_are_weighed_is_reviewed_again_and_again() -> None:
@@ -49,7 +54,7 @@ def test_a_query_of_so_many_streams_that_not_all_sets_are_weighed_is_reviewed_ag
     run(made, range(3), dict.fromkeys(names, 500), rate=4)
     assert len(reviews(made.events)) == 1
     later = {name: replace(one, greatest=60 * SECOND) for name, one in made.manifest.progress.items()}
-    turns = [due(replace(made.manifest, step=step, progress=later)) for step in (4, 60)]
+    turns = [chosen_of(replace(made.manifest, step=step, progress=later)) for step in (4, 60)]
     assert [len(turn) for turn in turns] == [0, 1]
 
 
@@ -88,7 +93,7 @@ def test_of_many_queries_none_starves(queries: int, effort: float, a_step: int) 
     for step in range(queries // a_step + 50):
         now = (step + 20) * SECOND
         manifest = replace(manifest, progress={"A": StreamProgress(greatest=now)})
-        chosen = [one.lead for one, _ in due(manifest)]
+        chosen = [one.lead for one, _ in chosen_of(manifest)]
         assert len(chosen) == a_step
         for name in chosen:
             turns[name].append(step)

@@ -22,7 +22,7 @@ from midstream.step.reviewing.paces import Done
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.reviewing.proposals import withdraw_of_other_groups
 from midstream.step.reviewing.review import SHOWN, Reviewing, shown, significant
-from midstream.step.reviewing.turns import due, query_time
+from midstream.step.reviewing.turns import due, query_time, timely
 
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
@@ -36,8 +36,10 @@ INSISTS = 0.5
 def review(draft: Draft, store: ChunkStore) -> Draft:
     """The draft of a step with the reviews done whose turn it is, after the commands of users."""
     withdraw_of_other_groups(draft)
-    draft.manifest = glance(begun(draft.manifest))
-    for one, now in due(draft.manifest):
+    manifest = begun(draft.manifest)
+    candidates = list(timely(manifest))
+    draft.manifest = glance(manifest, candidates)
+    for one, now in due(draft.manifest, candidates):
         if draft.migrations.get(draft.manifest.queries[one.lead].unit(one.lead)):
             continue
         attempt = draft.copy()
@@ -67,9 +69,10 @@ def begun(manifest: Manifest) -> Manifest:
     """The manifest with the time running until the first review of each query that has none yet."""
     started = dict[str, Optimization]()
     for name in manifest.queries:
-        kept = manifest.optimizations.get(name, Optimization())
-        if kept.reviewed is None and (now := query_time(manifest, name)) is not None:
-            started[name] = replace(kept, reviewed=now, reviewed_in=manifest.step)
+        kept = manifest.optimizations.get(name)
+        is_new = kept is None or kept.reviewed is None
+        if is_new and (now := query_time(manifest, name)) is not None:
+            started[name] = replace(kept or Optimization(), reviewed=now, reviewed_in=manifest.step)
     return replace(manifest, optimizations={**manifest.optimizations, **started}) if started else manifest
 
 

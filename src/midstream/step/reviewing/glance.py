@@ -8,7 +8,7 @@ is made once as much seems to be lost for want of it as it takes, so that no mor
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from midstream.model.manifest import Manifest
@@ -17,7 +17,6 @@ from midstream.step.program import compile_program
 from midstream.step.reviewing.affordable import is_affordable, is_saved_for
 from midstream.step.reviewing.paces import Done, Pace, has_moved, lost, pace_of
 from midstream.step.reviewing.plan_group import PlanGroup
-from midstream.step.reviewing.turns import timely
 from midstream.step.unit import Unit
 
 SECOND = 1_000_000
@@ -26,10 +25,10 @@ REMEMBERED = 8
 """So many paces are compared with: a stream that bursts now and then is reviewed at its first bursts only."""
 
 
-def glance(manifest: Manifest) -> Manifest:
+def glance(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> Manifest:
     """The manifest after a look at the settled queries whose time it is; those whose figures moved are not settled."""
     units, seen = Units(manifest), dict[str, Optimization]()
-    for one, now in timely(manifest):
+    for one, now in candidates:
         if one.kept.settled:
             seen[one.lead] = _after(manifest, one, now, units)
     return replace(manifest, optimizations={**manifest.optimizations, **seen}) if seen else manifest

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
@@ -36,9 +37,14 @@ def _greatest(manifest: Manifest, streams: Iterable[str]) -> int | None:
     return max((time for time in seen if time is not None), default=None)
 
 
-def due(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
-    """What is reviewed in this step, and at which event time: those that have waited longest, so that none starves."""
-    waiting = [(one, now) for one, now in timely(manifest) if is_affordable(manifest, one)]
+def due(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> list[tuple[PlanGroup, int]]:
+    """What is reviewed in this step, and at which event time: those that have waited longest, so that none starves.
+
+    These are chosen of what it was time to look at, but for what has been seen to do as it did.
+    """
+    seen = [(replace(one, kept=manifest.optimizations[one.lead]), now) for one, now in candidates]
+    waiting = [(one, now) for one, now in seen if _is_time(one.kept, one.settings, now)]
+    waiting = [(one, now) for one, now in waiting if is_affordable(manifest, one)]
     if not waiting:
         return []
     efforts = (settings_of(manifest, names[0]).effort for names in moving_together(manifest))
