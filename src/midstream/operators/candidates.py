@@ -64,13 +64,14 @@ class Ranges:
 def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
     """The pairs of equal code of two ascending columns; the shorter one is searched for in the longer one."""
     if len(left) <= len(right):
-        yield from _equal_ranges(left, right).blocks()
+        yield from equal_ranges(left, right).blocks()
     else:
-        for b, a in _equal_ranges(right, left).blocks():
+        for b, a in equal_ranges(right, left).blocks():
             yield a, b
 
 
-def _equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
+def equal_ranges(needles: Codes, haystack: Codes) -> Ranges:
+    """For each needle the rows of equal code in an ascending column; needles in order are found faster."""
     if haystack.dtype == np.int64 and len(needles) > HANDFUL:
         low, high = int(haystack[0]), int(haystack[-1])
         if high - low < DENSE * min(len(haystack), FEW * len(needles)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,13 +13,17 @@ import pyarrow as pa
 
 from midstream.language.evaluate import Columns, evaluate
 from midstream.language.expression import Expression
-from midstream.operators.candidates import Ranges, band_pairs
+from midstream.operators.candidates import Ranges, band_pairs, equal_ranges
 from midstream.operators.join_condition import JoinCondition
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import times
-from midstream.state.keys import Codes, Mask, band_codes, key_codes
+from midstream.state.keys import Codes, Mask, band_codes, key_codes, stable_order
 
 Found = TypeVar("Found")
+
+
+OFTEN = 4
+"""So many pairs of equal code for each row and visit are looked at one by one; of more, times are searched as well."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class ChunkIndex:
         """The index of a chunk for a join condition, whose right side the chunk's rows are."""
         ts = times(batch)
         codes, valid = codes_of(on, on.right_key, lambda column: batch.column(column.name), batch.num_rows)
-        order = np.lexsort((ts, codes))
+        order = stable_order(ts)
+        order = order[stable_order(codes[order])]
         if valid is not None:
             order = order[valid[order]]
         return ChunkIndex(order, codes[order], ts[order])
@@ -50,25 +55,47 @@ class ChunkIndex:
         """
         if not len(self.order) or not len(codes):
             return
-        if on.index == "band":
-            for left, right in band_pairs(codes, self.codes, on.low, on.high):
-                within = (low[left] <= self.ts[right]) & (self.ts[right] <= high[left])
-                yield left[within], self.order[right[within]]
+        first, last = self._span
+        timely = np.flatnonzero((low <= last) & (first <= high))
+        if len(timely) < len(codes):
+            for left, right in self.candidates(on, codes[timely], low[timely], high[timely]):
+                yield timely[left], right
             return
-        for left, right in self._ranges(codes, low, high).blocks():
+        if on.index == "scan":
+            found = Ranges(self.ts.searchsorted(low, "left"), self.ts.searchsorted(high, "right"))
+        elif on.index == "hash":
+            found = equal_ranges(codes, self.codes)
+            if int((found.end - found.start).sum()) > OFTEN * (len(codes) + len(self.order)):
+                found = self._timely(found, low, high)
+        blocks = band_pairs(codes, self.codes, on.low, on.high) if on.index == "band" else found.blocks()
+        always = bool(low.max() <= first and last <= high.min())
+        for left, right in blocks:
+            if not always:
+                within = np.flatnonzero((low[left] <= self.ts[right]) & (self.ts[right] <= high[left]))
+                left, right = left[within], right[within]
             yield left, self.order[right]
 
-    def _ranges(self, codes: Codes, low: Words, high: Words) -> Ranges:
-        """The ranges of equal code and of times from `low` to `high`: both are searched for as one word of ranks."""
-        distinct, rank = np.unique(self.codes, return_inverse=True)
+    def _timely(self, found: Ranges, low: Words, high: Words) -> Ranges:
+        """What of ranges of equal code lies between these times: both are searched for as one word of ranks."""
+        moments, words = self._words
+        base = self._rank[np.minimum(found.start, len(self.order) - 1)] * (len(moments) + 1)
+        start = words.searchsorted(base + moments.searchsorted(low, "left"), "left")
+        end = words.searchsorted(base + moments.searchsorted(high, "right"), "left")
+        return Ranges(start, np.where(found.start < found.end, end, start))
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        return int(self.ts.min()), int(self.ts.max())
+
+    @cached_property
+    def _rank(self) -> Words:
+        return np.append(0, np.cumsum(self.codes[1:] != self.codes[:-1]))
+
+    @cached_property
+    def _words(self) -> tuple[Words, Words]:
+        """All times, ascending, and of each row a word that grows with its code and then with its time."""
         moments = np.unique(self.ts)
-        span = len(moments) + 1
-        words = rank * span + np.searchsorted(moments, self.ts)
-        at = np.minimum(np.searchsorted(distinct, codes), len(distinct) - 1)
-        known = distinct[at] == codes
-        start = np.searchsorted(words, at * span + np.searchsorted(moments, low, "left"), "left")
-        end = np.searchsorted(words, at * span + np.searchsorted(moments, high, "right"), "left")
-        return Ranges(start, np.where(known, end, start))
+        return moments, self._rank * (len(moments) + 1) + moments.searchsorted(self.ts)
 
 
 def codes_of(on: JoinCondition, key: Sequence[Expression], read: Columns, count: int) -> tuple[Codes, Mask | None]:
