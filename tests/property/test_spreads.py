@@ -1,8 +1,9 @@
 """A join spread over nodes, in every way that is discovered, has the oracle's answers in the steps that make them.
 
 Random joins (equalities of several keys, bands, any condition; ties, NULLs, skew, late rows), beside each other in one
-engine, one for each way. In half of the cases they are spread otherwise while they run, go back to lanes,
-change their probing orders, share with a twin before they leave it, and the engine dies and is loaded again.
+engine, one for each way. In half of the cases they are spread otherwise while they run, by nodes that come and go at
+once or as rows run out, and by slices of few rows; they go back to lanes, change their probing orders, share with a
+twin before they leave it, and the engine dies and is loaded again.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -42,6 +44,8 @@ MOST_RESULTS = 400
 
 WAYS = tuple(spreadings())
 """What has cases: each at least as many as `test_every_way_had_cases` says."""
+
+RINGS = ("psp", "psp_i", "psp_d")
 
 SEEN: Counter[str] = Counter()
 """How many cases each way carried, and what they were like."""
@@ -109,7 +113,8 @@ class Course:
         note(f"{name} over {nodes} nodes: {self.spec.cql()}")
         try:
             if name in WAYS:
-                self.engine.add_query(name, self.spec.cql(), spread=name, nodes=nodes)
+                options = self.bound(name)
+                self.engine.add_query(name, self.spec.cql(), spread=name, nodes=nodes, spread_options=options)
             else:
                 self.engine.add_query(name, self.spec.cql())
         except ms.PlanError:
@@ -124,19 +129,29 @@ class Course:
         spread = self.engine.report().query(name).nodes
         if spread is not None and self.rng.random() < 0.3:
             plan = self.orders()
-            self.tried(number, name, "orders", lambda: self.engine.migrate(name, plan))
+            self.tried(number, name, ("orders",), lambda: self.engine.migrate(name, plan))
             return
-        to = self.rng.choice((*WAYS, "auto", *(() if spread is None else ("off", "off"))))
+        to = self.rng.choice((*WAYS, "auto", *(() if spread is None else ("off", "off", *[spread.scheme] * 3))))
         nodes = None if to == "off" else self.rng.choice((1, 2, 3, 5))
-        self.tried(number, name, to, lambda: self.engine.spread(name, to, nodes))
+        options: dict[str, Any] = {} if to == "off" else self.bound(to)
+        if spread is not None and to != "off" and self.rng.random() < 0.5:
+            options["relocation"] = "passive"
+        way = "passively" if options.get("relocation") else "at once"
+        resized = [f"ring {way}"] if spread is not None and spread.scheme == to and to in RINGS else []
+        self.tried(number, name, (to, way, *resized), lambda: self.engine.spread(name, to, nodes, **options))
 
-    def tried(self, number: int, name: str, what: str, do: Callable[[], None]) -> None:
-        note(f"step {number}: {name} to {what}")
+    def bound(self, scheme: str) -> dict[str, Any]:
+        """Perhaps few rows at most in a slice."""
+        bounded = "count_bound" in spreadings()[scheme].options if scheme in WAYS else False
+        return {"count_bound": self.rng.choice((1, 2, 5))} if bounded and self.rng.random() < 0.5 else {}
+
+    def tried(self, number: int, name: str, what: tuple[str, ...], do: Callable[[], None]) -> None:
+        note(f"step {number}: {name} to {' '.join(what)}")
         try:
             do()
         except (ms.PlanError, ms.StrategyError):
             return  # Lanes without a common key, a master that is not visited first, the plan that it has.
-        SEEN[f"to {what}"] += 1
+        SEEN.update(f"to {one}" for one in what)
 
     def orders(self) -> str:
         """A plan of random probing orders."""
@@ -167,3 +182,4 @@ def test_every_way_had_cases() -> None:
     assert wanting(CASES * 0.05, ["lanes"]) == set()
     assert {name for name in WAYS if SEEN[f"{name} found"] < SEEN[name] / 3} == set()
     assert wanting(CASES / 6, [f"to {name}" for name in (*others, "auto", "off", "orders")]) == set()
+    assert wanting(CASES / 6, ["to passively", "to at once", "to ring passively", "to ring at once"]) == set()

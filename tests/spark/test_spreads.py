@@ -95,6 +95,37 @@ def test_spreads_change_amid_the_run(spark: SparkSession, hooks: Hooks, tmp_path
     assert place.manifest().queries["q"].nodes is None
 
 
+RESIZED: Mapping[str, tuple[tuple[int, str], ...]] = {
+    "psp": ((5, "passive"), (2, "aggressive"), (4, "passive")),
+    "psp_i": ((2, "passive"), (5, "passive"), (3, "aggressive")),
+    "psp_d": ((5, "aggressive"), (2, "passive"), (6, "passive")),
+    "hash_hops": ((5, "passive"), (3, "passive"), (4, "aggressive")),
+}
+"""How many nodes there are with steps 1, 2 and 3, and how they come or go."""
+
+
+def test_nodes_come_and_go_both_ways(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    """As in the embedded engine: the same rows at the same nodes, those that run out among them, and the same work."""
+    case = spread_case({name: JOINS[name] for name in RESIZED}, 15, 30, 42, 54, 66, 78, 90)
+    place, engine = Place(tmp_path), start(case.streams, lanes=2)
+    for life in case.queries:
+        engine.add_query(life.name, life.spec.cql(), spread=life.name, nodes=3)
+    for number, step in enumerate(case.steps):
+        for name, changes in RESIZED.items() if 1 <= number <= 3 else ():
+            nodes, way = changes[number - 1]
+            bound = {"count_bound": 4} if name == "psp_d" else {}
+            engine.spread(name, name, nodes, relocation=way, **bound)
+            hooks.give(number, Spread(name, name, nodes, {"relocation": way, **bound}))
+        engine.push(dict(step))
+        if number == 3:
+            assert {len(entry.nodes.all) for entry in engine.manifest.queries.values() if entry.nodes} >= {1, 2}
+    run(spark, place, case, {name: name for name in RESIZED}, range(3))
+    run(spark, place, case, {name: name for name in RESIZED}, range(3, len(case.steps)))
+    check(place, case)
+    found = {name: placed(entry.nodes) for name, entry in place.manifest().queries.items()}
+    assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
+
+
 def test_a_step_without_a_spread_has_the_plan_that_it_had(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

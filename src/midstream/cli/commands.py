@@ -127,7 +127,10 @@ def spread(
     nodes: Nodes = None,
     plan: Annotated[str | None, typer.Option("--plan", help="Probing orders; see docs/spreading.md.")] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment or copies.")
+        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment, copies or count_bound.")
+    ] = None,
+    relocation: Annotated[
+        str | None, typer.Option("--relocation", help="aggressive: rows are moved at once; passive: they run out.")
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
@@ -135,7 +138,8 @@ def spread(
     """Spread a running join over nodes, otherwise than before, or no longer; no row is lost and no answer changes."""
     from midstream.step.commands.spread import Spread
 
-    send(path, Spread(query, scheme, number_of(nodes), named_values(option, "--option"), plan or ""), wait, as_json)
+    options = named_values(option, "--option") | ({} if relocation is None else {"relocation": relocation})
+    send(path, Spread(query, scheme, number_of(nodes), options, plan or ""), wait, as_json)
 
 
 def rescale(

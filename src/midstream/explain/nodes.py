@@ -19,11 +19,12 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
 
     `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop.
+    `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
     """
     entry = manifest.queries[name]
     assert entry.nodes is not None
     spread, query = entry.nodes, canonical(parsed(manifest, entry.sql))[0]
-    work = spread.work or (NodeWork(),) * spread.nodes
+    work = spread.work or (NodeWork(),) * spread.reach
     slices = _slices(spread, deployment_of(query, spread).slice_ends, tuple(query.aliases))
     return {
         "scheme": spread.scheme,
@@ -31,6 +32,10 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
         "balance": spread.balance,
         "sent": list(spread.sent),
         "moved": spread.moved,
+        "running_out": [
+            {"until": now.begins, "nodes": one.nodes, "scheme": one.scheme}
+            for now, one in zip(spread.all, spread.all[1:], strict=False)
+        ],
         "nodes": [
             {"rows": one.rows, "comparisons": one.comparisons, "visits": one.visits, "slices": slices[number]}
             for number, one in enumerate(work)
@@ -47,16 +52,18 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
         held = f"{counted(node['rows'], 'row')}, {node['comparisons']:,} comparisons, {node['visits']:,} visits"
         own = "; ".join(f"{label} {', '.join(parts)}" for label, parts in node["slices"].items() if parts)
         lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
+    for one in value["running_out"]:
+        lines.append(f"  rows before {time_text(one['until'])} run out on {one['nodes']} nodes by {one['scheme']}")
     return lines
 
 
 def _slices(spread: NodeSpread, ends: Callable[[str], Words], labels: tuple[str, ...]) -> list[dict[str, list[str]]]:
     """For each node and source which ages, or from which times on, it takes rows; empty where no time decides."""
     chosen = spreading(spread.scheme)
-    found: list[dict[str, list[str]]] = [{} for _ in range(spread.nodes)]
+    found: list[dict[str, list[str]]] = [{} for _ in range(spread.reach)]
     for label in labels if chosen.ages else ():
         bounds = [0, *ends(label).tolist()]
-        for node, begin in enumerate(bounds):
+        for node, begin in zip(spread.rings.get(label, range(spread.nodes)), bounds, strict=True):
             found[node][label] = [f"from age {span_text(begin)}"]
     for label, slices in spread.slices.items() if chosen.keeps_slices else ():
         for start, node in zip(slices.starts, slices.nodes, strict=True):

@@ -38,12 +38,17 @@ class NodeWork:
 class NodeSpread:
     """A query spread over so many `nodes` by a `scheme`, since a step.
 
-    With `auto` the number of nodes was left to the cost model. `master` (an alias), `segment` (microseconds) and
+    With `auto` the number of nodes was left to the cost model. `count_bound` is how many rows a slice takes at most, 0
+    for any number. `master` (an alias), `segment` (microseconds) and
     `copies` are those of the schemes that replicate; `slices` are by label those of a scheme whose rows stay where
-    they came. `moment` is the newest event time that a step has seen,
+    they came. `rings` are by label the nodes of the ring from the head on, where they do not follow one another by
+    number. `moment` is the newest event time that a step has seen,
     `span` by how much it went on with each moment in flight of the last step.
     `work` is what each node did, `sent` has for each hop the visits of partial results to nodes, `moved` counts rows
     that were listed at another node.
+
+    Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
+    until they have run out.
     """
 
     scheme: str
@@ -53,12 +58,30 @@ class NodeSpread:
     master: str = ""
     segment: int = 0
     copies: int = 2
+    count_bound: int = 0
     moment: int | None = None
     span: int = 0
     slices: Mapping[str, SourceSlices] = field(default_factory=dict)
+    rings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     work: tuple[NodeWork, ...] = ()
     sent: tuple[int, ...] = ()
     moved: int = 0
+    begins: int = 0
+    before: NodeSpread | None = None
+
+    @property
+    def all(self) -> tuple[NodeSpread, ...]:
+        """This one, and those before it whose rows have not run out."""
+        return (self, *(() if self.before is None else self.before.all))
+
+    @property
+    def reach(self) -> int:
+        """How many nodes may have rows: those it is spread over, and those that leave as their rows run out.
+
+        >>> NodeSpread("psp", 2, 7, begins=90, before=NodeSpread("psp", 3, 0)).reach
+        3
+        """
+        return max(one.nodes for one in self.all)
 
     @property
     def balance(self) -> float | None:

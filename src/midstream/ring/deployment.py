@@ -21,7 +21,8 @@ class Deployment:
 
     `moments` are the event times of the steps in flight, ascending; the last is that of the newest. `placed_by` names
     the key class that a source's rows are placed by where they are placed by a key. `ages` are, where slices are not
-    of equal length, the ages at which each node's slice ends, but for the last. `tables` are the state slice tables of
+    of equal length, the ages at which each node's slice ends, but for the last. `rings` are the nodes of a source's
+    ring from the head on, where they do not follow one another by number. `tables` are the state slice tables of
     sources whose rows stay where they came. `master`, `segment` and `copies` are those of the replicating spreadings:
     the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row.
 
@@ -34,6 +35,7 @@ class Deployment:
     moments: tuple[int, ...] = (0,)
     placed_by: Mapping[str, str] = field(default_factory=dict)
     ages: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    rings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     tables: Mapping[str, SliceTable] = field(default_factory=dict)
     master: str = ""
     segment: int = 0
@@ -50,6 +52,16 @@ class Deployment:
                     place=f"source {label}",
                     remedy=f"name {self.nodes - 1} ages in ascending order",
                 )
+        for label, ring in self.rings.items():
+            if sorted(ring) != list(range(self.nodes)):
+                raise PlanError(
+                    f"a ring of {len(ring)} nodes", place=f"source {label}",
+                    remedy=f"name each of 0 to {self.nodes - 1} once",
+                )  # fmt: skip
+
+    def ring(self, label: str) -> Words:
+        """The nodes of a source's ring, from the head on."""
+        return np.array(self.rings.get(label, range(self.nodes)), np.int64)
 
     def slice_ends(self, label: str) -> Words:
         """The ages at which the slices of a source end, but for the last, which takes all older rows (Wang §13.3)."""

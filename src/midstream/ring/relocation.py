@@ -6,8 +6,11 @@ text asks for more than j: with one node added, no node would pass that.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+
+from midstream.ring.slice_table import SliceTable
 
 
 @dataclass(frozen=True)
@@ -42,3 +45,46 @@ class Relocation:
         """
         behind = self.behind()
         return [node for old in range(1, self.nodes + 1) for node in (old, *[None] * behind.count(old))]
+
+
+def ring_of(ring: Sequence[int], nodes: int) -> tuple[int, ...]:
+    """A ring, from the head on, once it has so many nodes: new ones stand where they can be filled, those leave whose
+    numbers are too high.
+
+    >>> ring_of((0, 1), 5), ring_of((0, 2, 1, 3, 4), 2)
+    ((0, 2, 1, 3, 4), (0, 1))
+    """
+    if nodes <= len(ring):
+        return tuple(node for node in ring if node < nodes)
+    coming = iter(range(len(ring), nodes))
+    order = Relocation(len(ring), nodes - len(ring)).order()
+    return tuple(next(coming) if place is None else ring[place - 1] for place in order)
+
+
+def relocated(
+    table: SliceTable, ring: Sequence[int], nodes: int, length: int, bounded: bool = False
+) -> tuple[SliceTable, tuple[int, ...]]:
+    """A state slice table cut anew for so many nodes, and the ring of them: every node passes rows on to its neighbour.
+
+    `ring` are the nodes until then and `length` is that of their slices, by which the head ends in time to come, but
+    where slices are `bounded` by count. The slices of a round of the ring become as many as there are nodes then,
+    each cut where its share of time is.
+
+    >>> table, ring = relocated(SliceTable((0, 40, 80), (2, 1, 0), newest=110), (0, 1, 2), 4, 40)
+    >>> table.starts, table.nodes, ring
+    ((0, 30, 60, 90), (3, 2, 1, 0), (0, 1, 2, 3))
+    """
+    head = list(ring).index(table.nodes[-1])
+    new = ring_of((*ring[head:], *ring[:head]), nodes)
+    before, starts = len(ring), table.starts[::-1]
+    newest = max(table.newest, starts[0])
+    ends = (newest + 1 if bounded else max(starts[0] + length, newest + 1), *starts)
+    cuts = []
+    for place in range(1, -(-len(starts) * nodes // before) + 1):
+        # In which slice, counted from the head, the new one begins, and which part of it, in n-ths, is the new one's.
+        slices = min(-(-place * before // nodes), len(starts))
+        part = min(place * before - (slices - 1) * nodes, nodes)
+        end, start = ends[slices - 1], starts[slices - 1]
+        cuts.append((end - (end - start) * part // nodes, new[(place - 1) % nodes]))
+    begun = [cut for cut in cuts if cut[0] <= newest][::-1]
+    return SliceTable(tuple(start for start, _ in begun), tuple(node for _, node in begun), 0, table.newest), new

@@ -42,13 +42,21 @@ class SliceTable:
         starts = np.array(self.starts[1:], np.int64)
         return np.append(EARLIEST, starts)[places], np.append(starts - 1, LATEST)[places]
 
-    def grown(self, arrivals: Sequence[int] | Words, length: int, nodes: int, most: int | None = None) -> SliceTable:
+    def grown(
+        self,
+        arrivals: Sequence[int] | Words,
+        length: int,
+        nodes: int,
+        most: int | None = None,
+        ring: Sequence[int] = (),
+    ) -> SliceTable:
         """The table after these rows have come; no row that came before changes its slice.
 
         Where the head spans `length`, or has `most` rows (workload smoothing, §14.1), it is full: the next row that is
         newer than any before moves the head to the next node in reverse direction of the ring, the present tail. Rows
-        of equal time share a slice.
+        of equal time share a slice. `ring` are the nodes from the head on, where they are not in order of number.
         """
+        ring = list(ring or range(nodes))
         ts = np.sort(np.asarray(arrivals, np.int64))
         starts, at, rows, newest = list(self.starts), list(self.nodes), self.rows, self.newest
         begin = int(np.searchsorted(ts, starts[-1], "left"))
@@ -62,7 +70,7 @@ class SliceTable:
             begin = end
             if begin < len(ts):
                 starts.append(int(ts[begin]))
-                at.append((at[-1] - 1) % nodes)
+                at.append(ring[ring.index(at[-1]) - 1])
                 rows = 0
         return SliceTable(tuple(starts), tuple(at), rows, newest)
 

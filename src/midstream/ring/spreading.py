@@ -25,7 +25,7 @@ class Spreading(ABC):
     name: ClassVar[str]
 
     options: ClassVar[tuple[str, ...]] = ()
-    """Which of `master`, `segment` and `copies` it goes by."""
+    """Which of `master`, `segment`, `copies` and `count_bound` it goes by."""
 
     preference: ClassVar[int | None] = None
     """When it is tried where a user leaves the choice open: the least first; None: never."""

@@ -148,8 +148,8 @@ def _collected(frame: DataFrame) -> list[Row]:
 
 
 def _nodes(entry: QueryEntry) -> int:
-    """How many nodes a query is spread over; 0 for none."""
-    return 0 if entry.nodes is None else entry.nodes.nodes
+    """How many nodes of a query may have rows; 0 where it is not spread."""
+    return 0 if entry.nodes is None else entry.nodes.reach
 
 
 def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool, dealt_to: int) -> Group:

@@ -16,9 +16,11 @@ from midstream.spark.parcel import Parcel, packed, packed_visits, packed_words
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.arrivals import StepArrivals
+from midstream.step.spreading.deploy import without_run_out
 from midstream.step.spreading.deployed import (
     Deployed,
     StepSpread,
+    ages,
     as_before,
     begun_spread,
     bound_of,
@@ -73,13 +75,13 @@ class SpreadPart:
 
     def numbers(self, partition: int, partitions: int) -> range:
         """The nodes of a partition."""
-        return range(partition, self.spread.nodes, partitions)
+        return range(partition, self.spread.reach, partitions)
 
     def chunks(self, manifest: Manifest, deployed: Deployed, label: str, nodes: range) -> Sequence[ChunkRef]:
         """The chunks of a source that may have rows at home at these nodes."""
         if self.taken is not None:
             return self.taken[label]
-        return listed(manifest, deployed.unit, label, None if deployed.spreading.ages else nodes)
+        return listed(manifest, deployed.unit, label, None if ages(self.spread) else nodes)
 
     def arrived(
         self, plan: StepPlan, clock: StepClock, rows: Mapping[str, pa.RecordBatch], partition: int, partitions: int
@@ -138,6 +140,7 @@ def _part(
     before: Manifest, plan: StepPlan, name: str, spread: NodeSpread, group: int, clock: StepClock, store: ChunkStore
 ) -> SpreadPart:
     unit = spread_unit(plan, name)
+    spread = without_run_out(unit.query, spread, bound_of(unit, clock))
     part = SpreadPart(name, group, spread, len(join_of(unit).routes) - 1)
     left = left_elsewhere(before, plan, name, store)
     if left is None:

@@ -56,14 +56,19 @@ BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
 }  # fmt: skip
 
 
-def parts(kind: type[Any]) -> Iterator[type[Any]]:
-    """The dataclasses that a type is made of, itself included, results of a lane left out: a task delivers those."""
+def parts(kind: type[Any], within: tuple[type[Any], ...] = ()) -> Iterator[type[Any]]:
+    """The dataclasses that a type is made of, itself included, results of a lane left out: a task delivers those.
+
+    A value may have others of its own type `within` it.
+    """
+    if kind in within:
+        return
     if isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not Answer:
         yield kind
         for hint in get_type_hints(kind).values():
-            yield from parts(hint)
+            yield from parts(hint, (*within, kind))
     for argument in get_args(kind):
-        yield from parts(argument)
+        yield from parts(argument, within)
 
 
 KINDS = sorted({part for root in ROOTS for part in parts(root)} - {Event, Command}, key=lambda kind: kind.__name__)
@@ -77,14 +82,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint in (Event, Command):
         return st.one_of([values(kind) for kind in hint.kinds.values()])
     if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        hints = get_type_hints(hint)
-        given = {f.name: values(hints[f.name]) for f in dataclasses.fields(hint)}
-        needed = {f.name for f in dataclasses.fields(hint) if f.default is f.default_factory is dataclasses.MISSING}
-        required = {name: one for name, one in given.items() if name in needed}
-        optional = {name: one for name, one in given.items() if name not in needed}
-        if hint is LaneOutput:
-            required["results"] = st.just({})
-        return st.fixed_dictionaries(required, optional=optional).map(lambda fields: hint(**fields))
+        return st.deferred(lambda: frozen_values(hint))
     match getattr(hint, "__origin__", None), get_args(hint):
         case origin, (key, item) if isinstance(origin, type) and issubclass(origin, Mapping):
             return st.dictionaries(values(key), values(item), max_size=2)
@@ -99,6 +97,18 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if hint is float:
         return st.floats(allow_nan=False, allow_infinity=False)  # What is no number equals not even itself.
     return st.text(max_size=4) if hint is str else st.from_type(hint)
+
+
+def frozen_values(kind: type[Any]) -> st.SearchStrategy[Any]:
+    """Values of a dataclass."""
+    hints = get_type_hints(kind)
+    given = {f.name: values(hints[f.name]) for f in dataclasses.fields(kind)}
+    needed = {f.name for f in dataclasses.fields(kind) if f.default is f.default_factory is dataclasses.MISSING}
+    required = {name: one for name, one in given.items() if name in needed}
+    optional = {name: one for name, one in given.items() if name not in needed}
+    if kind is LaneOutput:
+        required["results"] = st.just({})
+    return st.fixed_dictionaries(required, optional=optional).map(lambda fields: kind(**fields))
 
 
 def test_the_values_are_found() -> None:

@@ -62,25 +62,30 @@ def taken(partials: Partials, at: Words) -> Partials:
     )
 
 
-def draw(seed: int, *, one_key: bool, master_first: bool) -> Case:
-    """A case; with `one_key` all streams have one key class in common, or else classes at random."""
+def draw(seed: int, *, one_key: bool, master_first: bool, nodes: int | None = None) -> Case:
+    """A case, over `nodes` or a random number; with `one_key` all streams have one key class in common, or else classes
+    at random.
+    """
     rng = np.random.default_rng(seed)
     labels = "ABCD"[: rng.integers(2, 5)]
-    nodes = int(rng.integers(1, 7))
+    nodes = int(rng.integers(1, 7)) if nodes is None else nodes
     windows = {label: int(rng.integers(0, 40)) for label in labels}
     master = str(rng.choice(list(labels)))
     classes = {label: ["k"] if one_key else [key for key in "kg" if rng.random() < 0.6] for label in labels}
-    rows, tables = {}, {}
+    rows, tables, rings = {}, {}, {}
     for label in labels:
         ts = rng.integers(-5, SPAN, rng.integers(0, 13)).astype(np.int64)
         rows[label] = StreamRows(ts, {key: rng.integers(0, 2, len(ts)) for key in classes[label]})
-        tables[label] = grown_table(rng, ts, windows[label], nodes)
+        if rng.random() < 0.5:
+            rings[label] = tuple(map(int, rng.permutation(nodes)))
+        tables[label] = grown_table(rng, ts, windows[label], nodes, rings.get(label, ()))
     deployment = Deployment(
         windows,
         nodes,
         moments=tuple(sorted(int(moment) for moment in rng.integers(SPAN // 2, SPAN + 5, rng.integers(1, 4)))),
         placed_by={label: str(rng.choice(keys)) for label, keys in classes.items() if keys},
         ages={label: tuple(sorted(map(int, rng.integers(0, 30, nodes - 1)))) for label in labels if rng.random() < 0.3},
+        rings=rings,
         tables=tables,
         master=master,
         segment=max(1, *windows.values()) + int(rng.integers(0, 20)),
@@ -94,12 +99,12 @@ def draw(seed: int, *, one_key: bool, master_first: bool) -> Case:
     return Case(deployment, rows, tuple(orders))
 
 
-def grown_table(rng: np.random.Generator, ts: Words, window: int, nodes: int) -> SliceTable:
+def grown_table(rng: np.random.Generator, ts: Words, window: int, nodes: int, ring: tuple[int, ...] = ()) -> SliceTable:
     """A table that has seen these rows come in two parts, in whatever order they stand."""
     table = SliceTable((int(rng.integers(0, SPAN)),), (int(rng.integers(0, nodes)),))
     most = int(rng.integers(1, 4)) if rng.random() < 0.5 else None
     for part in np.array_split(ts, 2):
-        table = table.grown(part, max(1, window // nodes), nodes, most)
+        table = table.grown(part, max(1, window // nodes), nodes, most, ring)
     return table
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreadings
-from tests.unit.ring.cases import Case, draw, meetings
+from midstream.ring.passive import Passive
+from midstream.ring.relocation import relocated, ring_of
+from midstream.ring.spreading import Spreading
+from tests.unit.ring.cases import SPAN, Case, draw, meetings
+
+MOST = 6
+"""No case has more nodes."""
 
 CASES = 1000 // len(spreadings())
 NO_COPIES = ("hash_hops", "lanes", "one_lane", "psp", "psp_d")
@@ -25,17 +35,67 @@ def drawn(name: str, seed: int) -> Case:
 @settings(max_examples=CASES, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_exactly_one_meeting(name: str, seed: int) -> None:
-    case, spreading = drawn(name, seed), spreadings()[name]
-    rng = np.random.default_rng(seed)
+    case = drawn(name, seed)
+    check_meetings(case, spreadings()[name], case.deployment, np.random.default_rng(seed))
+
+
+def check_meetings(case: Case, spreading: Spreading, deployment: Deployment, rng: np.random.Generator) -> None:
+    """Fail unless all that belongs together meets once, at nodes that are there."""
     for order in case.orders:
         for partials, label in case.partials(order, rng):
-            copies = spreading.home(case.deployment, label, case.rows[label])
-            visits = spreading.visit(case.deployment, partials, label)
-            assert set(copies.node) | set(visits.node) <= set(range(case.deployment.nodes))
+            copies = spreading.home(deployment, label, case.rows[label])
+            visits = spreading.visit(deployment, partials, label)
+            assert set(copies.node) | set(visits.node) <= set(range(MOST))
             met = meetings(visits, copies, case.rows[label], len(partials))
             assert (met[case.joins(partials, label)] == 1).all()
             assert (met <= 1).all()
             assert (visits.low <= visits.high).all()
+
+
+@pytest.mark.parametrize("name", spreadings())
+@settings(max_examples=CASES // 2, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32))
+def test_exactly_one_meeting_where_nodes_come_and_go_passively(name: str, seed: int) -> None:
+    """Two changes one after the other, from any spreading to any: what was before runs out meanwhile."""
+    rng = np.random.default_rng(seed)
+    keyed, cuts = bool(rng.random() < 0.5), sorted(map(int, rng.integers(-5, SPAN, 2)))
+    names = [str(rng.choice([one for one in spreadings() if keyed or one != "lanes"])) for _ in cuts]
+    case = draw(seed, one_key=keyed or name == "lanes", master_first=True)
+    others = [draw(seed + at, one_key=True, master_first=True).deployment for at in (1, 2)]
+    spreading, deployment = spreadings()[name], case.deployment
+    for begins, then, other in zip(cuts, names, others, strict=True):
+        spreading = Passive(spreadings()[then], begins, spreading, deployment)
+        deployment = replace(other, **{what: getattr(case.deployment, what) for what in SAME})
+        deployment = replace(deployment, **{what: on_labels(case, other, what) for what in ("rings", "tables", "ages")})
+    check_meetings(case, spreading, deployment, rng)
+
+
+SAME = ("windows", "moments", "placed_by", "master", "segment")
+"""What a join has in common, however it is deployed; segments must be as long as its windows."""
+
+
+def on_labels(case: Case, other: Deployment, what: str) -> dict[str, Any]:
+    """What another deployment has of each stream of the case; it may have fewer streams."""
+    known = getattr(other, what)
+    chosen = {label: known[label] for label in case.rows if label in known}
+    return {label: other.tables["A"] for label in case.rows} | chosen if what == "tables" else chosen
+
+
+@settings(max_examples=CASES, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32))
+def test_exactly_one_meeting_where_a_ring_is_cut_anew(seed: int) -> None:
+    """Rows stay where they came (PSP-D) or move with their age (PSP), at other nodes than before from now on."""
+    case, rng = drawn("psp", seed), np.random.default_rng(seed)
+    before, nodes = case.deployment, int(rng.integers(1, MOST + 1))
+    cut = {
+        label: relocated(table, before.ring(label).tolist(), nodes, max(1, before.windows[label] // before.nodes))
+        for label, table in before.tables.items()
+    }
+    moved = replace(before, nodes=nodes, ages={}, rings={}, tables={label: table for label, (table, _) in cut.items()})
+    moved = replace(moved, rings={label: ring for label, (_, ring) in cut.items()})
+    check_meetings(case, spreadings()["psp_d"], moved, rng)
+    rings = {label: ring_of(before.ring(label).tolist(), nodes) for label in before.windows}
+    check_meetings(case, spreadings()["psp_i"], replace(moved, rings=rings), rng)
 
 
 @pytest.mark.parametrize("name", NO_COPIES)

@@ -27,15 +27,20 @@ class Psp(Spreading):
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
-        return Copies.single(slice_of(deployment, label, deployment.moments[-1] - rows.ts))
+        return Copies.single(node_of(deployment, label, deployment.moments[-1] - rows.ts))
 
     @override
     def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
         return visits_at(deployment, partials, label, np.full(len(partials), deployment.moments[-1]))
 
 
+def node_of(deployment: Deployment, label: str, ages: Words) -> Words:
+    """The node whose slice holds rows of these ages."""
+    return deployment.ring(label)[slice_of(deployment, label, ages)]
+
+
 def slice_of(deployment: Deployment, label: str, ages: Words) -> Words:
-    """The node whose slice holds rows of these ages; rows newer than the moment are at the head."""
+    """The slice that holds rows of these ages, counted from the head; rows newer than the moment are in the head."""
     found: Words = np.searchsorted(deployment.slice_ends(label), ages, "right")
     return found
 
@@ -43,10 +48,10 @@ def slice_of(deployment: Deployment, label: str, ages: Words) -> Words:
 def visits_at(deployment: Deployment, partials: Partials, label: str, moments: Words) -> Visits:
     """The visits of partial results to slices as they lie at the moment of each."""
     low, high = joinable = deployment.joinable(partials, label)
-    partial, node = expanded(slice_of(deployment, label, moments - high), slice_of(deployment, label, moments - low))
+    partial, place = expanded(slice_of(deployment, label, moments - high), slice_of(deployment, label, moments - low))
     ends, now = deployment.slice_ends(label), moments[partial]
-    first = now - np.append(ends, 0)[node] + 1
-    last = now - np.append(0, ends)[node]
-    first[node == deployment.nodes - 1] = EARLIEST
-    last[node == 0] = LATEST
-    return Visits.within(joinable, partial, node, (first, last))
+    first = now - np.append(ends, 0)[place] + 1
+    last = now - np.append(0, ends)[place]
+    first[place == deployment.nodes - 1] = EARLIEST
+    last[place == 0] = LATEST
+    return Visits.within(joinable, partial, deployment.ring(label)[place], (first, last))

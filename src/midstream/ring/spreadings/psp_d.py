@@ -21,6 +21,7 @@ class PspD(Spreading):
     """Home by the state slice table; visits to all slices that have what a partial result may join."""
 
     name = "psp_d"
+    options = ("count_bound",)
     keeps_slices = True
     preference = 2
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from midstream.ring.columns import Copies, Partials, StreamRows, Visits
 from midstream.ring.deployment import Deployment
 from midstream.ring.spreading import Spreading
-from midstream.ring.spreadings.psp import slice_of, visits_at
+from midstream.ring.spreadings.psp import node_of, visits_at
 
 
 class PspI(Spreading):
@@ -25,7 +25,7 @@ class PspI(Spreading):
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
         moments = deployment.moments
-        nodes = [slice_of(deployment, label, moment - rows.ts) for moment in moments]
+        nodes = [node_of(deployment, label, moment - rows.ts) for moment in moments]
         return Copies.distinct(np.tile(np.arange(len(rows)), len(moments)), np.concatenate(nodes), deployment.nodes)
 
     @override

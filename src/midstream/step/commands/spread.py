@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
 from midstream.model.manifest import QueryEntry
 from midstream.model.node_spread import AUTO_NODES, OFF
+from midstream.plan.notation import parse_plan
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
 from midstream.step.commands.add_query import group_for
@@ -19,14 +21,16 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
-from midstream.step.spreading.declare import AUTO, spread_entry
+from midstream.step.spreading.declare import AUTO, check_orders, spread_entry
+from midstream.step.spreading.relocate import carried_over, relocation_of
 
 
 @dataclass(frozen=True)
 class Spread(StepCommand):
     """Run a query spread over `nodes` by a scheme from this step on; by `off` in lanes, without nodes.
 
-    By `auto` nodes there are as many as the cost model finds best.
+    By `auto` nodes there are as many as the cost model finds best. The option `relocation` says how nodes come and go:
+    `aggressive` lists rows at their new nodes at once, `passive` has them run out where they lie.
 
     Its base rows are listed where they are needed then, and no answer is lost or comes twice; what else was kept for it
     is dropped. It leaves the queries that it shares with, and stays by itself. Without a `plan` it keeps its probing
@@ -63,15 +67,18 @@ class Spread(StepCommand):
                 remedy="spread it with the next one",
             )  # fmt: skip
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
-        spread = self._by_orders(draft, bare, entry.plan)
+        place, query = f"query {self.query}", parsed(draft.manifest, entry.sql)
+        way, options = relocation_of(self.options, place)
+        spread = self._by_orders(draft, bare, entry.plan, options)
         assert spread.nodes is not None
-        moment = None if entry.nodes is None else entry.nodes.moment
-        return replace(spread, nodes=replace(spread.nodes, moment=moment))
+        nodes = carried_over(draft.manifest, entry, spread.nodes, way, place)
+        check_orders(query, nodes, parse_plan(spread.plan, query), place)
+        return replace(spread, nodes=nodes)
 
-    def _by_orders(self, draft: Draft, bare: QueryEntry, present: str) -> QueryEntry:
+    def _by_orders(self, draft: Draft, bare: QueryEntry, present: str, options: Mapping[str, Any]) -> QueryEntry:
         def spread(plan: str) -> QueryEntry:
             entry = replace(bare, plan=plan)
-            return spread_entry(draft.manifest, self.query, entry, self.scheme, self.nodes, self.options)
+            return spread_entry(draft.manifest, self.query, entry, self.scheme, self.nodes, options)
 
         if bare.plan:
             return spread(bare.plan)
@@ -85,6 +92,11 @@ class Spread(StepCommand):
             raise QueryError(
                 f"query {self.query!r} is not spread over nodes", place=f"query {self.query}",
                 remedy=f"name a spread: {AUTO}, or one of those in docs/spreading.md",
+            )  # fmt: skip
+        if self.options:
+            raise QueryError(
+                f"in lanes nothing goes by {sorted(self.options)[0]!r}: all rows are taken over at once",
+                place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
         group, spread = group_for(draft.manifest, parsed(draft.manifest, entry.sql))
         return replace(entry, group=group, spread=spread, nodes=None, private=True)

@@ -20,6 +20,7 @@ from midstream.ring.discovery import spreading, spreadings
 from midstream.ring.placement import always_carried
 from midstream.ring.spreading import Spreading
 from midstream.step.spreading.deploy import begun_slices, deployment_of, windows_of
+from midstream.step.spreading.relocate import RELOCATION, relocation_of
 
 AUTO = "auto"
 """The spread that suits a query best: the first in order of preference that carries it."""
@@ -70,10 +71,15 @@ def declared(
         raise PlanError(
             f"{count!r} nodes are not possible", place=place, remedy=f"name 1 to {MOST_NODES}, or {AUTO_NODES}"
         )
+    _, options = relocation_of(options, place)
     unknown = sorted(options.keys() - set(found.options))
     if unknown:
-        known = ", ".join(found.options) or "it has none"
-        raise PlanError(f"{found.name} has no option {unknown[0]!r}", place=place, remedy=f"options: {known}")
+        known = ", ".join((*found.options, RELOCATION))
+        having = " and ".join(one.name for one in spreadings().values() if unknown[0] in one.options)
+        elsewhere = f"; {unknown[0]} is an option of {having}" if having else ""
+        raise PlanError(
+            f"{found.name} has no option {unknown[0]!r}", place=place, remedy=f"options: {known}{elsewhere}"
+        )
     widest = max(*windows_of(query).values(), 1)
     spread = NodeSpread(
         found.name,
@@ -83,6 +89,7 @@ def declared(
         master=_master(query, options, place) if "master" in found.options else "",
         segment=_segment(options, widest, place) if "segment" in found.options else 0,
         copies=_copies(options, count, place),
+        count_bound=_count_bound(options, place),
     )
     spread = begun_slices(query, spread)
     _check(found, query, spread, orders, place)
@@ -146,9 +153,10 @@ def orders_of(plan: Plan, place: str) -> MultiJoin:
 
 
 def check_orders(query: Query, spread: NodeSpread, plan: Plan, place: str) -> None:
-    """Raise unless a query that is spread so can go by this plan."""
+    """Raise unless a query that is spread so can go by this plan, in rows that run out where they lie as well."""
     orders = [(alias, *order) for alias, order in orders_of(plan, place).orders]
-    _check(spreading(spread.scheme), query, spread, orders, place)
+    for one in spread.all:
+        _check(spreading(one.scheme), query, one, orders, place)
 
 
 def _check(found: Spreading, query: Query, spread: NodeSpread, orders: Sequence[Sequence[str]], place: str) -> None:
@@ -186,6 +194,18 @@ def _copies(options: Mapping[str, Any], nodes: int, place: str) -> int:
     given = options.get("copies", min(2, nodes))
     if not isinstance(given, int) or isinstance(given, bool):
         raise PlanError(f"{given!r} copies are not possible", place=place, remedy=f"name 1 to {nodes}")
+    return given
+
+
+def _count_bound(options: Mapping[str, Any], place: str) -> int:
+    given = options.get("count_bound")
+    if given is None:
+        return 0
+    if not isinstance(given, int) or isinstance(given, bool) or given < 1:
+        raise PlanError(
+            f"a slice of at most {given!r} rows is not possible", place=place,
+            remedy="name 1 or more, or leave it out: then slices end by time alone",
+        )  # fmt: skip
     return given
 
 

@@ -14,9 +14,13 @@ from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreading
 from midstream.ring.even_ages import even_ages
 from midstream.ring.joined_rows import Keys
+from midstream.ring.passive import Passive
 from midstream.ring.placement import placement
 from midstream.ring.slice_table import SliceTable
 from midstream.ring.spreading import Spreading
+
+NO_SLICES = SourceSlices((0,), (0,))
+"""What stands for the slices of a source of which no row has come."""
 
 
 def deployment_of(query: Query, spread: NodeSpread, seed: int = 0, moments: tuple[int, ...] = (0,)) -> Deployment:
@@ -30,12 +34,22 @@ def deployment_of(query: Query, spread: NodeSpread, seed: int = 0, moments: tupl
         moments,
         placed_by={label: key.text() for label, key in placement(query).items()},
         ages=_ages(query, spread),
-        tables={label: _table(slices) for label, slices in spread.slices.items()},
+        rings={label: ring for label, ring in spread.rings.items() if label in query.aliases},
+        tables={label: table_of(slices) for label, slices in spread.slices.items()},
         master=spread.master,
         segment=spread.segment,
         copies=spread.copies,
         seed=seed,
     )
+
+
+def spreading_of(query: Query, spread: NodeSpread, seed: int = 0) -> Spreading:
+    """How rows are placed: by the scheme of the spread, and while older rows run out, those by the one before."""
+    now, before = spreading(spread.scheme), spread.before
+    if before is None:
+        return now
+    formerly = deployment_of(query, replace(before, span=spread.span), seed)
+    return Passive(now, spread.begins, spreading_of(query, before, seed), formerly)
 
 
 def windows_of(query: Query) -> dict[str, int]:
@@ -57,20 +71,28 @@ def grown(
     `bound` are left out.
     """
     spread = replace(spread, moment=moments[-1], span=_span(spread.moment, arrivals, moments))
-    if not spreading(spread.scheme).keeps_slices:
+    return _with_slices(query, spread, arrivals, bound)
+
+
+def without_run_out(query: Query, spread: NodeSpread, bound: int) -> NodeSpread:
+    """The spread without those before it whose rows have all ended before `bound`."""
+    if spread.before is None:
         return spread
-    slices, windows = {}, windows_of(query)
-    for label, ts in arrivals.items():
-        slices[label] = _grown(spread.slices.get(label), ts, max(windows[label] // spread.nodes, 1), spread.nodes)
-        slices[label] = _slices(_table(slices[label]).trimmed(bound - windows[label]))
-    return replace(spread, slices=slices)
+    if spread.begins - 1 + max(windows_of(query).values()) < bound:
+        return replace(spread, begins=0, before=None)
+    return replace(spread, before=without_run_out(query, spread.before, bound))
+
+
+def slice_length(window: int, nodes: int) -> int:
+    """How long a slice is where rows stay where they came, in microseconds."""
+    return max(window // nodes, 1)
 
 
 def begun_slices(query: Query, spread: NodeSpread) -> NodeSpread:
     """The spread with one slice of each source, at its first node, where it goes by slices."""
     if not spreading(spread.scheme).keeps_slices:
         return replace(spread, slices={})
-    return replace(spread, slices={alias: SourceSlices((0,), (0,)) for alias in query.aliases})
+    return replace(spread, slices={alias: NO_SLICES for alias in query.aliases})
 
 
 def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | None) -> tuple[tuple[int, ...], Words]:
@@ -83,6 +105,19 @@ def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | No
     newest = [int(part[-1]) for part in parts]
     moments = tuple(one if before is None else max(before, one) for one in newest) or (before or 0,)
     return moments, np.array([part[0] for part in parts[1:]], np.int64)
+
+
+def _with_slices(query: Query, spread: NodeSpread, arrivals: Mapping[str, Words], bound: int) -> NodeSpread:
+    if spread.before is not None:
+        older = {label: ts[ts < spread.begins] for label, ts in arrivals.items()}
+        spread = replace(spread, before=_with_slices(query, spread.before, older, bound))
+        arrivals = {label: ts[ts >= spread.begins] for label, ts in arrivals.items()}
+    if not spreading(spread.scheme).keeps_slices:
+        return spread
+    windows = windows_of(query)
+    tables = {label: _grown(spread, label, ts, windows[label]) for label, ts in arrivals.items()}
+    trimmed = {label: table.trimmed(bound - windows[label]) for label, table in tables.items()}
+    return replace(spread, slices={label: slices_of(table) for label, table in trimmed.items()})
 
 
 def _ages(query: Query, spread: NodeSpread) -> dict[str, tuple[int, ...]]:
@@ -99,18 +134,21 @@ def _span(before: int | None, arrivals: Mapping[str, Words], moments: tuple[int,
     return (moments[-1] - before) // len(moments)
 
 
-def _grown(slices: SourceSlices | None, ts: Words, length: int, nodes: int) -> SourceSlices:
+def _grown(spread: NodeSpread, label: str, ts: Words, window: int) -> SliceTable:
+    slices = spread.slices.get(label, NO_SLICES)
     if not len(ts):
-        return slices or SourceSlices((0,), (0,))
+        return table_of(slices)
     # What stands for no slices yet begins with the first rows.
-    known = slices is not None and (slices.rows or len(slices.starts) > 1)
-    table = _table(slices) if known and slices is not None else SliceTable((int(ts.min()),), (0,))
-    return _slices(table.grown(ts, length, nodes))
+    table = SliceTable((int(ts.min()),), (0,)) if slices == NO_SLICES else table_of(slices)
+    length, bound = slice_length(window, spread.nodes), spread.count_bound or None
+    return table.grown(ts, length, spread.nodes, bound, spread.rings.get(label, ()))
 
 
-def _table(slices: SourceSlices) -> SliceTable:
+def table_of(slices: SourceSlices) -> SliceTable:
+    """The state slice table that a manifest keeps so."""
     return SliceTable(slices.starts, slices.nodes, slices.rows, slices.newest)
 
 
-def _slices(table: SliceTable) -> SourceSlices:
+def slices_of(table: SliceTable) -> SourceSlices:
+    """A state slice table as a manifest keeps it."""
     return SourceSlices(table.starts, table.nodes, table.rows, table.newest)

@@ -20,7 +20,7 @@ from midstream.ring.ring_course import Hops
 from midstream.ring.spreading import Spreading
 from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.step.query_unit import QueryUnit
-from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of
+from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of, spreading_of
 from midstream.step.spreading.listed import Homes
 from midstream.step.spreading.taken_over import Former
 
@@ -38,8 +38,17 @@ class StepSpread:
 
 def needs_arrivals(spread: NodeSpread) -> bool:
     """Whether where rows are at home depends on the event times of the step's rows."""
+    return spreading(spread.scheme).rounds > 1 or any(_moves_on(one) for one in spread.all)
+
+
+def ages(spread: NodeSpread) -> bool:
+    """Whether rows are at home elsewhere as they grow older."""
+    return any(spreading(one.scheme).ages for one in spread.all)
+
+
+def _moves_on(spread: NodeSpread) -> bool:
     chosen = spreading(spread.scheme)
-    return chosen.ages or chosen.keeps_slices or chosen.rounds > 1
+    return chosen.ages or chosen.keeps_slices
 
 
 def as_before(spread: NodeSpread) -> StepSpread:
@@ -88,14 +97,12 @@ class Deployed:
     @cached_property
     def spreading(self) -> Spreading:
         """The way it is spread."""
-        return spreading(self.how.spread.scheme)
+        return spreading_of(self.unit.query, self._named(self.how.spread), self.seed)
 
     @cached_property
     def deployment(self) -> Deployment:
         """The deployment over labels."""
-        spread = self.how.spread
-        named = replace(spread, master=self.unit.labels.get(spread.master, ""))
-        return deployment_of(self.unit.query, named, self.seed, self.how.moments)
+        return deployment_of(self.unit.query, self._named(self.how.spread), self.seed, self.how.moments)
 
     @cached_property
     def hops(self) -> Hops:
@@ -118,8 +125,13 @@ class Deployed:
     @property
     def _settled(self) -> str:
         """What the home of a row depends on; empty where it is not the same in every step, on every time line."""
-        if self.spreading.ages or self.spreading.keeps_slices:
+        spread, one = self.how.spread, self.deployment
+        if any(_moves_on(each) for each in spread.all):
             return ""
-        one = self.deployment
-        parts = (one.windows, one.nodes, one.placed_by, one.master, one.segment, one.copies, one.seed)
-        return f"{self.spreading.name} {parts}"
+        parts = [(each.scheme, each.nodes, each.master, each.segment, each.copies, each.begins) for each in spread.all]
+        return f"{parts} {one.windows} {one.placed_by} {one.seed}"
+
+    def _named(self, spread: NodeSpread) -> NodeSpread:
+        """The spread with its master by label."""
+        before = None if spread.before is None else self._named(spread.before)
+        return replace(spread, master=self.unit.labels.get(spread.master, ""), before=before)

@@ -11,6 +11,7 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.cost import RingCosts, RingLoad, length, result_latency
 from midstream.step.spreading.deploy import begun_slices
+from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
@@ -90,7 +91,9 @@ def _counted(manifest: Manifest, entry: QueryEntry) -> Counters:
 
 def _over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, nodes: int) -> NodeSpread:
     """The same spread over another number of nodes, from this step on."""
-    fresh = replace(
-        spread, nodes=nodes, since=manifest.step, copies=min(spread.copies, nodes), work=(), sent=(), moved=0
-    )
-    return begun_slices(parsed(manifest, entry.sql), fresh)
+    fresh = NodeSpread(
+        spread.scheme, nodes, manifest.step, auto=True, master=spread.master, segment=spread.segment,
+        copies=min(spread.copies, nodes), count_bound=spread.count_bound,
+    )  # fmt: skip
+    begun = begun_slices(parsed(manifest, entry.sql), fresh)
+    return carried_over(manifest, entry, begun, AGGRESSIVE, "nodes")

@@ -97,7 +97,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
     by_node = {one.node: one for one in done.nodes}
     uses = {unit.name: unit.requirements(box).counted}
     lanes = {}
-    for number in range(spread.nodes):
+    for number in range(spread.reach):
         one = by_node.get(number, NodeDone(number))
         states = {spec.id: _listing(done.kept, one, spec.id) for spec in sources.values()}
         state = LaneState(states, {unit.name: dict(box.snapshot())})
@@ -145,7 +145,7 @@ def _state_counters(
 
 def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone) -> NodeSpread:
     """The spread with what each node has done, since it began."""
-    before = spread.work or (NodeWork(),) * spread.nodes
+    before = (*spread.work, *(NodeWork(),) * spread.reach)[: spread.reach]
     work = []
     for number, known in enumerate(before):
         one = by_node.get(number, NodeDone(number))

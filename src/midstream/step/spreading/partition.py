@@ -21,7 +21,7 @@ from midstream.state.keys import Mask, stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
-from midstream.step.spreading.deployed import Deployed
+from midstream.step.spreading.deployed import Deployed, ages
 from midstream.step.spreading.listed import AtNodes, Groups, Keeping
 from midstream.step.spreading.nodes_done import KeptChunks, NodeDone, NodesDone
 from midstream.step.spreading.taken_over import Chunks, kept_columns
@@ -114,7 +114,7 @@ def visited(node: RingNode) -> NodeDone:
 
 def moment_before(deployed: Deployed, spread: NodeSpread, step: int) -> int | None:
     """The moment of the step before, by which rows have moved since; None where none do."""
-    return (spread.moment or 0) if deployed.spreading.ages and spread.since != step else None
+    return (spread.moment or 0) if ages(spread) and spread.since != step else None
 
 
 def answer_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBatch] = ()) -> Answer:

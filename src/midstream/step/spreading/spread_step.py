@@ -17,6 +17,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
 from midstream.step.spreading.arrivals import StepArrivals
+from midstream.step.spreading.deploy import without_run_out
 from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, join_of, step_spread
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
 from midstream.step.spreading.partition import Partition, answer_of, listed, moment_before, read, visited
@@ -45,9 +46,10 @@ def spread_unit(plan: StepPlan, name: str) -> QueryUnit:
 
 
 def left_elsewhere(before: Manifest, plan: StepPlan, name: str, store: ChunkStore) -> Former | None:
-    """What a query leaves elsewhere where it is spread so from this step on; else None."""
+    """What a query leaves elsewhere where all its rows are spread so from this step on; else None."""
     unit, step = spread_unit(plan, name), plan.manifest.step
-    if plan.spread_queries[name].since != step:
+    spread = plan.spread_queries[name]
+    if spread.since != step or spread.before is not None:
         return None
     return former(before, name, unit, store, f"{LaneId(unit.group, 0)}/{step:08d}-taken")
 
@@ -62,6 +64,7 @@ def _spread_step(
     left: Former | None,
 ) -> SpreadOutput:
     bound = bound_of(unit, clock)
+    spread = without_run_out(unit.query, spread, bound)
     arrivals = StepArrivals.selected(join_of(unit), rows)
     if left is None:
         chunks = {label: read(listed(manifest, unit, label), manifest, unit, label, store) for label in arrivals.rows}
@@ -70,7 +73,7 @@ def _spread_step(
     how = step_spread(unit, spread, arrivals.times, bound)
     deployed = Deployed(unit, how, manifest.seed, bound)
     new = {label: deployed.homes(label).groups(batch) for label, batch in arrivals.rows.items()}
-    partition = Partition(deployed, range(spread.nodes), chunks, new)
+    partition = Partition(deployed, range(how.spread.reach), chunks, new)
     nodes = partition.nodes()
     course = RingCourse(
         deployed.hops, [nodes[number] for number in partition.numbers],
