@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import midstream as ms
@@ -155,11 +158,33 @@ def test_a_query_whose_sink_takes_nothing_is_refused_and_the_job_runs_on(spark: 
     feed_step(place, 0)
     (tmp_path / "file").write_text("")
     run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
+    write_deltalake(tmp_path / "table", pa.table({"other": [1]}))
     run.add_query("refused", PAIRS, sink={"path": str(tmp_path / "file" / "out")})
+    run.add_query("unlike", PAIRS, sink={"type": "delta", "path": str(tmp_path / "table")})
     run.add_query("beside", PAIRS)
     feed_step(place, 1)
     run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
-    (refused,) = [event for event in run.events if isinstance(event, CommandRefused)]
+    refused, unlike = [event for event in run.events if isinstance(event, CommandRefused)]
     assert refused.command["query"] == "refused" and "Not a directory" in refused.reason
+    assert unlike.command["query"] == "unlike" and "other is not of the results" in unlike.reason
     assert list(run._driver.manifest.queries) == ["pairs", "beside"]
-    assert run._driver.manifest.last_command == 2
+    assert run._driver.manifest.last_command == 3
+
+
+def test_a_job_whose_table_has_other_columns_ends_before_a_step_is_committed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    write_deltalake(tmp_path / "table", pa.table({"other": [1]}))
+
+    def started() -> ms.Job:
+        found = job(spark, place, STREAMS, {"pairs": PAIRS})
+        return found.query("unlike", PAIRS, sink={"type": "delta", "path": str(tmp_path / "table")})
+
+    with pytest.raises(ms.SinkError, match="other is not of the results"):
+        finish(started())
+    assert place.manifest().step == -1
+    shutil.rmtree(tmp_path / "table")
+    finish(started())
+    assert place.manifest().step == 0

@@ -208,11 +208,14 @@ class EngineCheckpoint:
                     found = appended(found, {stream: rows})
         return found
 
-    def name_sink(self, query: str, sink: Sink, manifest: Manifest) -> None:
-        """Have the results of a query go to a sink from now on."""
+    def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:
+        """Have the results of a query go to a sink from now on, if it takes what they will be with the next step.
+
+        Where functions are still to be named, those of running queries are looked at when the first step begins.
+        """
+        if query in ahead.queries and (self._begun is not None or query not in manifest.queries):
+            self.outputs.check_given(query, sink, ahead, manifest)
         self.outputs.sinks[query] = sink
-        if self._begun is not None and query in manifest.queries:
-            self.outputs.check_sink(query, manifest, manifest)
 
     def refuse_if_lost(self) -> None:
         """Raise if another process has taken the checkpoint over, as far as this one has seen."""

@@ -107,8 +107,7 @@ class Engine(Controls[None]):
             self._store = self._checkpoint.store
             self._manifest = self._checkpoint.open(self._manifest)
             try:
-                for command in settings(self._manifest, lanes, sharing):
-                    self._command(command)
+                self._command(*settings(self._manifest, lanes, sharing))
                 self._change(with_declared(self._manifest, lanes=lanes, sharing=sharing))
             except BaseException:
                 self.close()
@@ -167,10 +166,9 @@ class Engine(Controls[None]):
             return
         meant = as_sink(sink, self._checkpoint.folders.results(name))
         query = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
-        again = f"query {name}" in self._declared
-        for command in (query,) if again else redeclared(self._upcoming(), query):
-            self._command(command)
-        self._checkpoint.name_sink(name, meant, self._manifest)
+        again, named = f"query {name}" in self._declared, self._checkpoint.name_sink
+        commands = (query,) if again else redeclared(self._upcoming(), query)
+        self._command(*commands, checks=lambda ahead: named(name, meant, self._manifest, ahead))
         self._declared.add(f"query {name}")
         self._change(with_declared(self._manifest, query=query))
 
@@ -185,8 +183,7 @@ class Engine(Controls[None]):
 
         What it said when the checkpoint was opened last is not said again: a command may have changed it since.
         """
-        for command in optimized(self._manifest, declared):
-            self._command(command)
+        self._command(*optimized(self._manifest, declared))
         self._change(with_declared(self._manifest, optimizer=declared))
 
     def push(
@@ -308,10 +305,13 @@ class Engine(Controls[None]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _command(self, command: Command) -> None:
-        with fault_located(lambda: f"command {command.kind}"):
-            ahead = taken(self._upcoming(), command)
-        self._change(replace(self._manifest, pending=(*self._manifest.pending, command)))
+    def _command(self, *commands: Command, checks: Callable[[Manifest], None] = lambda ahead: None) -> None:
+        ahead = self._upcoming()
+        for command in commands:
+            with fault_located(lambda: f"command {command.kind}"):  # noqa: B023
+                ahead = taken(ahead, command)
+        checks(ahead)
+        self._change(replace(self._manifest, pending=(*self._manifest.pending, *commands)))
         self._ahead = ahead
 
     def _change(self, manifest: Manifest) -> None:

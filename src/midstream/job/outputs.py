@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
+from midstream.job.results import result_columns
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -131,8 +132,10 @@ class Outputs:
         for output, sink in self._all(manifest):
             if output not in self._ready:
                 sink.open()
-                if output.kind == RESULTS and output.name not in before.queries:
-                    self._begin(output, sink, before)
+                if output.kind == RESULTS:
+                    if output.name not in before.queries:
+                        self._begin(output, sink, before)
+                    self._check_columns(output.name, sink, manifest)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
@@ -148,6 +151,10 @@ class Outputs:
             sink = self._sink(output, manifest)
             sink.open()
             self._begin(output, sink, before)
+        queries = frozenset(JobOutput(RESULTS, query) for query in manifest.queries)
+        for output in queries - self._ready | {JobOutput(RESULTS, query) for query in added}:
+            self._check_columns(output.name, self._sink(output, manifest), manifest)
+        self._ready = queries
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
             if table.num_rows:
@@ -170,8 +177,22 @@ class Outputs:
         Raises the `SinkError` or `CheckpointError` that the first step would fail with, again and again.
         """
         sink = new_sink(self.folders, manifest, query, value) or self._results(query, value)
+        self.check_given(query, sink, manifest, before)
+
+    def check_given(self, query: str, sink: Sink, manifest: Manifest, before: Manifest) -> None:
+        """The same of a sink that is made already."""
+        if isinstance(sink, FileSink):
+            entries = [(name, entry.sink) for name, entry in manifest.queries.items() if entry.sink and name != query]
+            same = [name for name, other in entries if "type" not in other and other.get("path") == sink.path]
+            check_apart((f"query {name}", sink.path) for name in (*same, query))
         sink.open()
         self._check(JobOutput(RESULTS, query), sink, before)
+        self._check_columns(query, sink, manifest)
+
+    @staticmethod
+    def _check_columns(query: str, sink: Sink, manifest: Manifest) -> None:
+        if type(sink).check_columns is not Sink.check_columns:  # An operator would be asked for its columns.
+            sink.check_columns(result_columns(manifest, manifest.queries[query]))
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again.

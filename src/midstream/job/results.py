@@ -11,6 +11,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.operators.difference import OPERATION
 from midstream.sinks import FileSink, restored
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.operators import results_of
@@ -46,11 +47,13 @@ def committed_results(
             place=f"query {query}",
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
-    return CommittedResults(sink, _columns(manifest, entry))
+    return CommittedResults(sink, result_columns(manifest, entry))
 
 
-def _columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
+def result_columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
+    """The columns of a query's results."""
     query = parsed(manifest, entry.sql)
     if entry.operator is not None:
         return results_of(query, entry.operator)
-    return pa.schema([(output.name, output.expression.type) for output in query.outputs])
+    columns = pa.schema([(output.name, output.expression.type) for output in query.outputs])
+    return columns if query.difference is None else columns.append(pa.field(OPERATION, pa.string()))

@@ -179,6 +179,14 @@ class Sink(ABC):
         """
         return
 
+    def check_columns(self, columns: pa.Schema) -> None:
+        """Raise a `SinkError` where results of these columns could never be written: a table has others.
+
+        Called on the driver after `open`, before a step of the query is done: what `write` refuses once the step is
+        committed stands in the way of all that come after.
+        """
+        return
+
     def staging(self, scratch: Storage) -> Staging:
         """Where the tasks of all steps shall write, and as what: each step in a folder of its own below.
 

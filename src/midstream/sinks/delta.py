@@ -7,6 +7,7 @@ of each application the version it is at, and of two commits that bring an appli
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,10 +20,11 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows, lake_schema
+from midstream.sinks.other_columns import differing, other_columns
 
 if TYPE_CHECKING:
-    from deltalake import CommitProperties, DeltaTable
+    from deltalake import CommitProperties, DeltaTable, Schema
 
 APPLICATION, JOB, EPOCH, STEP = "midstream.application", "midstream.job", "midstream.epoch", "midstream.step"
 """Under these names a commit says in the table's history whose it is, and of which step."""
@@ -67,6 +69,11 @@ class DeltaSink(Sink):
     def open(self) -> None:
         """See whether the store answers."""
         self._table()
+
+    def check_columns(self, columns: pa.Schema) -> None:
+        """Raises where there is a table, and its columns have other names or types."""
+        if (table := self._table()) is not None:
+            self._check_columns(table, lake_schema(columns))
 
     def write(self, staged: StagedStep) -> None:
         """Append the rows, unless the table has the step already."""
@@ -141,15 +148,8 @@ class DeltaSink(Sink):
         """Delta would take whatever it can cast, and round what does not fit."""
         from deltalake import Schema
 
-        has = {field.name: str(field.type) for field in table.schema().fields}
-        gives = {field.name: str(field.type) for field in Schema.from_arrow(schema).fields}
-        if has != gives:
-            names = sorted(name for name in has.keys() | gives.keys() if has.get(name) != gives.get(name))
-            raise SinkError(
-                f"the table's columns are not those of the results: {', '.join(names)}",
-                place=self._place,
-                remedy="alter the table so that it has the results' columns, or name another table",
-            )
+        if found := differing(_types(table.schema()), _types(Schema.from_arrow(schema))):
+            raise other_columns(found, self._place)
 
     def _table(self) -> DeltaTable | None:
         from deltalake import DeltaTable
@@ -182,6 +182,11 @@ def _has_credentials(url: str) -> bool:
     parts = urlsplit(url)
     user = parts.username if parts.scheme not in ("abfs", "abfss") else None
     return any(part is not None and part != "" for part in (user, parts.password, parts.query))
+
+
+def _types(schema: Schema) -> dict[str, str]:
+    """The types of columns as the library writes them, those of simple ones by their name alone."""
+    return {field.name: re.sub(r'PrimitiveType\("([^"]*)"\)', r"\1", str(field.type)) for field in schema.fields}
 
 
 def _application(name: str) -> str:

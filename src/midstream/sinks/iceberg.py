@@ -19,12 +19,14 @@ from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows, lake_schema
+from midstream.sinks.other_columns import differing, other_columns
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
+    from pyiceberg.types import NestedField
 
 QUERY, JOB, EPOCH, STEP = "midstream.query", "midstream.job", "midstream.epoch", "midstream.step"
 """Under these names a snapshot says whose it is, and of which step."""
@@ -57,6 +59,12 @@ class IcebergSink(Sink):
         """See whether the catalog answers, and make the namespace where there is none."""
         with self._failing():
             self._catalog().create_namespace_if_not_exists(self.table.rpartition(".")[0])
+
+    def check_columns(self, columns: pa.Schema) -> None:
+        """Raises where there is a table, and its columns have other names, or types that do not take the results'."""
+        with self._failing():
+            if (table := self._loaded()) is not None:
+                self._check_columns(table, lake_schema(columns))
 
     def write(self, staged: StagedStep) -> None:
         """Append the rows, unless the table has the step already."""
@@ -131,14 +139,19 @@ class IcebergSink(Sink):
         return None if stamp is None or stamp.step < 0 else stamp
 
     def _check_columns(self, table: Table, schema: pa.Schema) -> None:
-        """Types are checked as rows are appended; but columns that are missing would become NULL."""
-        missing = sorted({field.name for field in table.schema().fields} ^ set(schema.names))
-        if missing:
-            raise SinkError(
-                f"the table's columns are not those of the results: {', '.join(missing)}",
-                place=self._place,
-                remedy="alter the table so that it has the results' columns, or name another table",
-            )
+        """Types that do not fit are refused as rows are appended, too; but columns that are missing would be NULL."""
+        from pyiceberg.io.pyarrow import pyarrow_to_schema
+
+        has = {field.name: field for field in table.schema().fields}
+        if has.keys() != set(schema.names):
+            raise other_columns(differing(dict.fromkeys(has, ""), dict.fromkeys(schema.names, "")), self._place)
+        gives = pyarrow_to_schema(schema, name_mapping=table.schema().name_mapping).fields
+        if found := [
+            f"{field.name} is {_shown(has[field.name])} and should be {_shown(field)}"
+            for field in gives
+            if not _takes(has[field.name], field)
+        ]:
+            raise other_columns(found, self._place)
 
     def _catalog(self) -> Catalog:
         from pyiceberg.catalog import load_catalog
@@ -163,6 +176,30 @@ class IcebergSink(Sink):
                 remedy="see that the catalog is described and can be reached, and that the table has the columns of "
                 "the results in their types; then start again",
             ) from error
+
+
+def _takes(column: NestedField, results: NestedField) -> bool:
+    """Whether a column takes what a column of results gives: its type, or one that is promoted to it without loss.
+
+    What is within nested values is left to the append.
+    """
+    from pyiceberg.exceptions import ResolveError
+    from pyiceberg.schema import promote
+
+    if column.required and not results.required:
+        return False
+    has, gives = column.field_type, results.field_type
+    if has == gives or (type(has) is type(gives) and not has.is_primitive):
+        return True
+    try:
+        promote(gives, has)
+    except ResolveError:
+        return False
+    return True
+
+
+def _shown(field: NestedField) -> str:
+    return f"{'required ' if field.required else ''}{field.field_type}"
 
 
 def _summary(name: str, stamp: Stamp) -> dict[str, str]:

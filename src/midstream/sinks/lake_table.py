@@ -31,8 +31,13 @@ def lake_rows(rows: pa.Table) -> pa.Table:
     >>> lake_rows(pa.table({"n": pa.array([2**64 - 1], pa.uint64())})).schema.field("n").type
     Decimal128Type(decimal128(20, 0))
     """
-    kinds = pa.schema([pa.field(field.name, _lake_type(field.type)) for field in rows.schema])
+    kinds = lake_schema(rows.schema)
     return rows if kinds == rows.schema else rows.cast(kinds)
+
+
+def lake_schema(columns: pa.Schema) -> pa.Schema:
+    """The columns in types that both formats have."""
+    return pa.schema([pa.field(field.name, _lake_type(field.type)) for field in columns])
 
 
 def _lake_type(kind: pa.DataType) -> pa.DataType:

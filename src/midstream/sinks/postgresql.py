@@ -18,6 +18,8 @@ import pyarrow as pa
 from midstream.model.errors import SinkError, WriteError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
+from midstream.sinks.other_columns import other_columns
+from midstream.sinks.postgresql_columns import differing_columns
 from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, holds_a_password
 from midstream.sinks.postgresql_lock import lock
 from midstream.sinks.postgresql_text import column_type, copy_text
@@ -94,6 +96,15 @@ class PostgresqlSink(Sink):
         with self._transaction() as connection:
             if self._is_there(connection):
                 self._check_step_column(connection)
+
+    def check_columns(self, columns: pa.Schema) -> None:
+        """Raises where there is a table that lacks a column, has one of another kind, or wants what is not given."""
+        with self._transaction() as connection:
+            if self._is_there(connection):
+                given = {field.name: column_type(field) for field in columns}
+                given |= {STEP_COLUMN: "bigint"} if self.step_column else {}
+                if found := differing_columns(connection, self._table, given):
+                    raise other_columns(found, self._place)
 
     def write(self, staged: StagedStep) -> None:
         """Append the rows and note the step, in one transaction; nothing where it is noted already."""
