@@ -1,4 +1,4 @@
-"""The demo's act that the optimizer looks after, without Spark: the flights drift, and the plan changes unasked."""
+"""The demo's acts without Spark: flights drift, and the plan changes unasked; one goes over to nodes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import pytest
 
 from midstream.cli.demo_act import show_act
 from midstream.demo.acts import LATE_IN_THE_HEAT as ACT
+from midstream.demo.acts import NEAR_TOGETHER
 from midstream.demo.check import AnswerCheck
 from midstream.demo.flights import prepare, read_streams
 from midstream.demo.performance import Performance, performance
+from midstream.demo.places import with_places
 from midstream.demo.play import rehearse
+from midstream.model.events import QuerySpread
 
 HEAT_LAST = "((D L) W)"
 
@@ -62,3 +65,20 @@ def test_the_screen_shows_what_was_proposed_and_why(
     said = capsys.readouterr().out
     assert f"{HEAT_LAST} instead of {ACT.old_plan}. Why: saves" in said and "ms of work by" in said
     assert "It saved" in said and f"foreseen {HEAT_LAST}" in said
+
+
+def test_a_step_in_which_a_query_is_spread_begins_a_phase(tmp_path: Path) -> None:
+    read = read_streams()
+    span = NEAR_TOGETHER.span(4)
+    replays = prepare({name: read[name] for name in NEAR_TOGETHER.streams}, tmp_path, span)
+    kept = rehearse(NEAR_TOGETHER, replays, "off")
+    assert sum(sum(step.rows_out.values()) for step in kept.steps) > 500
+    events = [*kept.events, QuerySpread(5, "flights", "one_lane", "psp_d", 4)]
+    before, after = performance(NEAR_TOGETHER.begins, events, kept.steps, 0.0).phases
+    assert (before.plan, before.last, after.plan, after.first) == ("one_lane", 4, "psp_d, 4 nodes", 5)
+
+
+def test_places_of_destinations_that_are_not_known_are_null() -> None:
+    flights = pa.table({"dest": ["SJU", "BOS"]})
+    placed = with_places(flights, pa.table({"faa": ["ATL", "BOS"], "lat": [33.6, 42.4], "lon": [-84.4, -71.0]}))
+    assert placed.select(["lat", "lon"]).to_pylist() == [{"lat": None, "lon": None}, {"lat": 42.4, "lon": -71.0}]

@@ -58,7 +58,7 @@ def demo(
         )
     if not as_json:
         total = sum(act["rows"] for act in acts)
-        say(f"\nAll migrated answers equal DuckDB's over the whole input: {total:,} rows.", bold=True)
+        say(f"\nAll answers equal DuckDB's over the whole input: {total:,} rows.", bold=True)
         say(f"{seconds:.0f} seconds in all.")
         say(f"Look closer: midstream explain {acts[0]['checkpoint']} {acts[0]['query']} --analyze")
         say(f"or:          midstream plans {acts[-1]['checkpoint']} {acts[-1]['query']}")
@@ -81,13 +81,13 @@ def _play(
             folder, span = out / act.name, act.span(weeks)
             if not quiet:
                 say(f"\n{act.question}", bold=True)
-            task = progress.add_task(f"file by file, {act.old_plan}", total=span.files)
+            task = progress.add_task(f"file by file, {act.begins}", total=span.files)
             replays = prepare({name: streams[name] for name in act.streams}, folder / "input", span)
             figures = play(act, replays, folder, session, cores, partial(progress.update, task))
             progress.update(task, description="asking DuckDB", total=None)
             verdict = check(act, replays, folder / "results")
             rehearsals = dict[str, float]()
-            if act.new_plan is None:
+            if act.is_optimized:
                 progress.update(task, description="once more without Spark, side by side")
                 rehearsals |= {mode: rehearse(act, replays, mode).seconds for mode in ("auto", MODE_OFF)}
             progress.remove_task(task)

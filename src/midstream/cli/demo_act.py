@@ -7,7 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from midstream.checkpoint.folders import Folders
 from midstream.cli.output import print_table, say
+from midstream.demo.play import QUERY
+from midstream.explain.nodes import draw_nodes, node_values
 from midstream.model.optimization import MODE_OFF
 
 if TYPE_CHECKING:
@@ -27,9 +30,11 @@ def show_act(
 
     `rehearsals` are the seconds of its steps without Spark, by the optimizer's mode.
     """
-    if act.new_plan is None:
+    if act.is_optimized:
         _show_reviews(span, figures)
     _show_phases(act, span, figures)
+    if act.spread:
+        _show_nodes(act, span, figures, folder)
     if rehearsals:
         say(
             f"Without Spark the same steps take {rehearsals['auto']:.2f} s, the optimizer's reviews included, and "
@@ -93,8 +98,8 @@ def _show_phases(act: Act, span: Span, figures: Performance) -> None:
         )
         for phase in figures.phases
     ]
-    print_table("", ("2013", "plan", "rows in", "rows out", "comparisons", f"under {act.old_plan}"), rows)
-    for switch, after in zip(figures.switches, figures.phases[1:], strict=True):
+    print_table("", ("2013", "plan", "rows in", "rows out", "comparisons", f"under {act.begins}"), rows)
+    for switch, after in zip(figures.switches, figures.phases[1:], strict=bool(figures.switches)):
         say(
             f"On {_begin(span, after.first)} the running query was carried from {switch.old} to {switch.new} by "
             f"{switch.strategy}; moving its state took {switch.comparisons:,} comparisons, foreseen were "
@@ -104,12 +109,25 @@ def _show_phases(act: Act, span: Span, figures: Performance) -> None:
         say(f"It saved {share:.0%} of the comparisons that {act.old_plan} would have made. {act.why}")
 
 
+def _show_nodes(act: Act, span: Span, figures: Performance, folder: Path) -> None:
+    """Write how the nodes share the work of a query that is spread over them."""
+    _, after = figures.phases
+    say(f"On {_begin(span, after.first)} the running query went from one node over to {after.plan}. {act.why}")
+    for line in draw_nodes(_nodes(folder)):
+        say(line)
+
+
+def _nodes(folder: Path) -> dict[str, Any]:
+    """What `midstream explain` says of the nodes at the end."""
+    manifest = Folders(str(folder / "checkpoint")).manifests.latest()
+    assert manifest is not None
+    return node_values(manifest, QUERY)
+
+
 def act_as_json(
     act: Act, figures: Performance, verdict: AnswerCheck, rehearsals: Mapping[str, float], folder: Path
 ) -> dict[str, Any]:
     """The same for a program."""
-    from midstream.demo.play import QUERY
-
     return {
         "act": act.name,
         "question": act.question,
@@ -122,5 +140,6 @@ def act_as_json(
         "expected_rows": verdict.expected_rows,
         "highlights": [dict(zip(verdict.columns, row, strict=True)) for row in verdict.highlights],
         "seconds_without_spark": rehearsals,
+        **({"nodes": _nodes(folder)} if act.spread else {}),
         **asdict(figures),
     }

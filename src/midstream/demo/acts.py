@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from midstream.demo.flights import Span, around_june, from_january
+from midstream.demo.flights import Span, around_june, from_january, in_26_files
 
 LATENESS = "1 hour"
+
+ONE_NODE = "one_lane"
+"""The spread that an act begins with whose query is spread over nodes."""
+
+
+def kilometres(lat: str, lon: str, other_lat: str, other_lon: str) -> str:
+    """The distance of two places along the great circle, in a database's SQL."""
+    across = f"cos(radians({lat})) * cos(radians({other_lat})) * pow(sin(radians({other_lon} - {lon}) / 2), 2)"
+    return f"2 * 6371 * asin(sqrt(pow(sin(radians({other_lat} - {lat}) / 2), 2) + {across}))"
 
 
 @dataclass(frozen=True)
 class Act:
     """A query with the plan it begins with, the plan it is carried to, and the same question put to a database.
 
-    Where no `new_plan` is named, the optimizer looks after the query. `expected` is SQL over tables named like the
-    streams, whose `ts` is in microseconds; `why` says why another plan is the better one. Both answers call the
-    result's time `moment`. `span` gives what of the year is replayed in a demo of so many weeks.
+    Where no `new_plan` is named, the optimizer looks after the query; where a `spread` is, the query begins at one node
+    and is spread over so many `nodes` instead. `expected` is SQL over tables named like the streams, whose `ts` is in
+    microseconds; `why` says what the change is good for. Both answers call the result's time `moment`. `span` gives
+    what of the year is replayed in a demo of so many weeks.
     """
 
     name: str
@@ -29,6 +39,18 @@ class Act:
     expected: str
     summary: str
     span: Callable[[int], Span] = from_january
+    spread: str = ""
+    nodes: int = 0
+
+    @property
+    def is_optimized(self) -> bool:
+        """Whether the optimizer looks after the query."""
+        return self.new_plan is None and not self.spread
+
+    @property
+    def begins(self) -> str:
+        """How the query is evaluated at first, as the demo calls it."""
+        return ONE_NODE if self.spread else self.old_plan
 
 
 LATE_TOGETHER = Act(
@@ -116,4 +138,50 @@ LATE_IN_THE_HEAT = Act(
     span=around_june,
 )
 
-ACTS = (LATE_TOGETHER, LOST_IN_WEATHER, LATE_IN_THE_HEAT)
+NEAR_KM, HALF_HOUR = 75, 1_800_000_000
+
+NEAR_TOGETHER = Act(
+    name="near_together",
+    question="From all three airports within half an hour: who left for places so near that either would have done?",
+    why="No equality ties these streams, so there is no key to share the work by: four nodes do by time what one did.",
+    streams=("EWR", "JFK", "LGA"),
+    sql=f"""
+        SELECT EWR.dest AS ewr_dest, EWR.carrier AS ewr_carrier, EWR.flight AS ewr_flight,
+               JFK.dest AS jfk_dest, JFK.carrier AS jfk_carrier, JFK.flight AS jfk_flight,
+               LGA.dest AS lga_dest, LGA.carrier AS lga_carrier, LGA.flight AS lga_flight, _ts AS moment
+        FROM EWR, JFK, LGA
+        WHERE within_km(EWR.lat, EWR.lon, JFK.lat, JFK.lon, {NEAR_KM})
+          AND within_km(JFK.lat, JFK.lon, LGA.lat, LGA.lon, {NEAR_KM})
+          AND within_km(LGA.lat, LGA.lon, EWR.lat, EWR.lon, {NEAR_KM})
+          AND (EWR.dest <> JFK.dest OR JFK.dest <> LGA.dest)
+        WINDOW 30 MINUTES""",
+    old_plan="[EWR: JFK LGA | JFK: LGA EWR | LGA: JFK EWR]",
+    new_plan=None,
+    expected=f"""
+        WITH placed AS (  -- Half an hour reaches from any half hour into the one before and the one after.
+            SELECT *, unnest([ts // {HALF_HOUR} - 1, ts // {HALF_HOUR}, ts // {HALF_HOUR} + 1]) AS near FROM JFK),
+        pairs AS (
+            SELECT JFK.*, LGA.dest AS lga_dest, LGA.carrier AS lga_carrier, LGA.flight AS lga_flight,
+                   LGA.lat AS lga_lat, LGA.lon AS lga_lon,
+                   greatest(JFK.ts, LGA.ts) AS latest, least(JFK.ts, LGA.ts) AS earliest
+            FROM placed JFK JOIN LGA ON JFK.near = LGA.ts // {HALF_HOUR}
+            WHERE abs(JFK.ts - LGA.ts) <= {HALF_HOUR}
+              AND {kilometres("JFK.lat", "JFK.lon", "LGA.lat", "LGA.lon")} <= {NEAR_KM})
+        SELECT EWR.dest AS ewr_dest, EWR.carrier AS ewr_carrier, EWR.flight AS ewr_flight,
+               pairs.dest AS jfk_dest, pairs.carrier AS jfk_carrier, pairs.flight AS jfk_flight,
+               lga_dest, lga_carrier, lga_flight, greatest(EWR.ts, latest) AS moment
+        FROM (SELECT * REPLACE (unnest([ts // {HALF_HOUR} - 1, ts // {HALF_HOUR}, ts // {HALF_HOUR} + 1]) AS near)
+              FROM pairs) pairs
+        JOIN EWR ON pairs.near = EWR.ts // {HALF_HOUR}
+        WHERE greatest(EWR.ts, latest) - least(EWR.ts, earliest) <= {HALF_HOUR}
+          AND (EWR.dest <> pairs.dest OR pairs.dest <> lga_dest)
+          AND {kilometres("EWR.lat", "EWR.lon", "pairs.lat", "pairs.lon")} <= {NEAR_KM}
+          AND {kilometres("EWR.lat", "EWR.lon", "lga_lat", "lga_lon")} <= {NEAR_KM}""",
+    summary="""SELECT ewr_dest AS from_ewr, jfk_dest AS from_jfk, lga_dest AS from_lga, count(*) AS times
+               FROM result GROUP BY ALL ORDER BY times DESC, from_ewr, from_jfk, from_lga LIMIT 5""",
+    span=in_26_files,
+    spread="psp_d",
+    nodes=4,
+)
+
+ACTS = (LATE_TOGETHER, LOST_IN_WEATHER, LATE_IN_THE_HEAT, NEAR_TOGETHER)

@@ -10,7 +10,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from math import ceil
 from pathlib import Path
@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
+from midstream.demo.places import with_places
 from midstream.model.errors import InputError
 
 AIRPORTS = ("EWR", "JFK", "LGA")
@@ -71,8 +72,13 @@ def around_june(weeks: int) -> Span:
     (Span(first=140, days=2, files=14), Span(first=0, days=14, files=27))
     """
     first = min(max(JUNE - weeks // 2, 0), WEEKS_OF_YEAR - weeks)
+    return replace(in_26_files(weeks), first=first * 7)
+
+
+def in_26_files(weeks: int) -> Span:
+    """The first weeks of the year, in some 26 files of two days to fourteen."""
     days = max(2, weeks * 7 // 26)
-    return Span(first * 7, days, ceil(weeks * 7 / days))
+    return Span(0, days, ceil(weeks * 7 / days))
 
 
 @dataclass(frozen=True)
@@ -100,9 +106,10 @@ def read_streams() -> dict[str, pa.Table]:
     data = _data_folder()
     with zipfile.ZipFile(data / "flights.csv.zip") as archive, archive.open("flights.csv") as file:
         flights = _read_csv(file)
-    departures = _departures(flights)
+    airports = _read_csv(data / "airports.csv")
+    departures = with_places(_departures(flights), airports)
     streams = {airport: departures.filter(pc.equal(departures["origin"], airport)) for airport in AIRPORTS}
-    streams["arrivals"] = _arrivals(flights, _zones(_read_csv(data / "airports.csv")))
+    streams["arrivals"] = _arrivals(flights, _zones(airports))
     streams["weather"] = _weather(_read_csv(data / "weather.csv"))
     return {name: table.sort_by("ts") for name, table in streams.items()}
 

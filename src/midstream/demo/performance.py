@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from midstream.model.events import Event, MigrationBegun, MigrationEnded, PlanReviewed, StepDone
+from midstream.model.events import Event, MigrationBegun, MigrationEnded, PlanReviewed, QuerySpread, StepDone
 
 
 @dataclass(frozen=True)
 class Phase:
-    """A run of steps under one plan; `old_plan_comparisons` is what the first plan needs for the same steps."""
+    """A run of steps under one plan, or spread over nodes as `plan` says.
+
+    `old_plan_comparisons` is what the first plan needs for the same steps, in lanes.
+    """
 
     first: int
     last: int
@@ -70,10 +73,12 @@ def performance(plan: str, events: Iterable[Event], kept: Sequence[StepDone], se
     happened = list(events)
     steps = [event for event in happened if isinstance(event, StepDone)]
     switches = _switches(happened)
-    bounds = [0, *(switch.step for switch in switches), steps[-1].step + 1]
+    changes = [(switch.step, switch.new) for switch in switches]
+    changes += [(one.step, f"{one.new}, {one.nodes} nodes") for one in happened if isinstance(one, QuerySpread)]
+    bounds = [0, *(step for step, _ in changes), steps[-1].step + 1]
     phases = tuple(
         _phase([one for one in steps if first <= one.step < end], under, kept)
-        for (first, end), under in zip(pairwise(bounds), [plan, *(switch.new for switch in switches)], strict=True)
+        for (first, end), under in zip(pairwise(bounds), [plan, *(new for _, new in changes)], strict=True)
     )
     reviews = tuple(_reviewed(event) for event in happened if isinstance(event, PlanReviewed))
     return Performance(phases, switches, reviews, seconds)

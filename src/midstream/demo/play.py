@@ -11,9 +11,10 @@ from typing import Any
 import pyarrow.parquet as parquet
 
 from midstream.checkpoint.folders import Folders
-from midstream.demo.acts import LATENESS, Act
+from midstream.demo.acts import LATENESS, ONE_NODE, Act
 from midstream.demo.flights import Replay
 from midstream.demo.performance import Performance, performance
+from midstream.demo.places import declare_within_km
 from midstream.model.events import Event, StepDone
 from midstream.model.optimization import MODE_OFF, Mode
 
@@ -27,11 +28,13 @@ def play(
 ) -> Performance:
     """Run the act through Spark until its input is used up; the plan is changed when half of the files are done.
 
-    Where the act names no new plan, the optimizer looks after it. State goes to `checkpoint` and results to `results`
+    Where the act names a spread, the query goes from one node over to several instead; where it names neither, the
+    optimizer looks after it. State goes to `checkpoint` and results to `results`
     below the folder. `progress` is told the files done (`completed`) and what is going on (`description`).
     """
     import midstream as ms
 
+    declare_within_km()
     began = time.monotonic()
     checkpoint, half = folder / "checkpoint", replays[act.streams[0]].span.files // 2
     job = ms.Job(session, checkpoint=str(checkpoint), lanes=cores)
@@ -40,20 +43,32 @@ def play(
         schema = session.read.parquet(files).schema
         frame = session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(files)
         job.stream(name, frame, timestamp="ts", lateness=LATENESS)
-    job.query(QUERY, act.sql, plan=act.old_plan, sink=ms.sinks.files(folder / "results"))
-    if act.new_plan is None:
+    job.query(QUERY, act.sql, act.old_plan, ms.sinks.files(folder / "results"), **_one_node(act))
+    if act.is_optimized:
         job.optimize(QUERY)
     run = job.start(trigger={"availableNow": True})
     manifests, changed = Folders(str(checkpoint)).manifests, False
     while not run.await_termination(POLL_SECONDS):
         done = max(manifests.steps(), default=-1) + 1
         progress(completed=done)
-        if act.new_plan is not None and not changed and done >= half:
-            run.migrate(QUERY, plan=act.new_plan, strategy=STRATEGY)
+        if not act.is_optimized and not changed and done >= half:
             changed = True
-            progress(description=f"file by file, {act.old_plan} -> {act.new_plan}")
+            progress(description=f"file by file, {_change(act, run)}")
     seconds = time.monotonic() - began
-    return performance(act.old_plan, run.events, rehearse(act, replays, MODE_OFF).steps, seconds)
+    return performance(act.begins, run.events, rehearse(act, replays, MODE_OFF).steps, seconds)
+
+
+def _one_node(act: Act) -> dict[str, Any]:
+    return {"spread": ONE_NODE, "nodes": 1} if act.spread else {}
+
+
+def _change(act: Act, run: Any) -> str:
+    """Change how the running query is evaluated, as the act says; what to show of it."""
+    if act.new_plan is None:
+        run.spread(QUERY, act.spread, nodes=act.nodes)
+        return f"{act.spread} over {act.nodes} nodes"
+    run.migrate(QUERY, plan=act.new_plan, strategy=STRATEGY)
+    return f"{act.old_plan} -> {act.new_plan}"
 
 
 @dataclass(frozen=True)
@@ -73,11 +88,12 @@ def rehearse(act: Act, replays: Mapping[str, Replay], mode: Mode) -> Rehearsal:
     """The act by the embedded engine, without a change but those that the optimizer makes in a mode."""
     from midstream.engine import Engine
 
+    declare_within_km()
     files = {name: replays[name].files for name in act.streams}
     engine, seconds = Engine(), 0.0
     for name, paths in files.items():
         engine.create_stream(name, parquet.read_schema(paths[0]), timestamp="ts", lateness=LATENESS)
-    engine.add_query(QUERY, act.sql, plan=act.old_plan)
+    engine.add_query(QUERY, act.sql, act.old_plan, **_one_node(act))
     engine.optimize(QUERY, mode=mode)
     for number in range(replays[act.streams[0]].span.files):
         tables = {name: parquet.read_table(paths[number]) for name, paths in files.items()}

@@ -14,6 +14,9 @@ from midstream.ring.columns import Words
 from midstream.ring.discovery import spreading
 from midstream.step.spreading.deploy import deployment_of
 
+SLICES_SHOWN = 3
+"""So many slices of a source at a node are drawn; as JSON there are all."""
+
 
 def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
@@ -50,11 +53,18 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
     lines = [f"nodes {value['scheme']} since step {value['since']}{busiest}; visits by hop: {sent}"]
     for number, node in enumerate(value["nodes"]):
         held = f"{counted(node['rows'], 'row')}, {node['comparisons']:,} comparisons, {node['visits']:,} visits"
-        own = "; ".join(f"{label} {', '.join(parts)}" for label, parts in node["slices"].items() if parts)
+        own = "; ".join(f"{label} {_shown(parts)}" for label, parts in node["slices"].items() if parts)
         lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
     for one in value["running_out"]:
         lines.append(f"  rows before {time_text(one['until'])} run out on {one['nodes']} nodes by {one['scheme']}")
     return lines
+
+
+def _shown(slices: list[str]) -> str:
+    """The slices of a source at a node; of many the oldest and the newest."""
+    if len(slices) <= SLICES_SHOWN:
+        return ", ".join(slices)
+    return f"{slices[0]}, {len(slices) - 2} more, {slices[-1]}"
 
 
 def _slices(spread: NodeSpread, ends: Callable[[str], Words], labels: tuple[str, ...]) -> list[dict[str, list[str]]]:
