@@ -18,6 +18,7 @@ from midstream.step.commands.add_query import AddQuery
 from tests.embedded.test_checkpoint import SQL, opened, step
 from tests.postgresql import Server
 from tests.sinks.lakes import catalog, describe_catalog
+from tests.unit.building import table
 
 OTHERS = pa.schema([("k", pa.string()), ("t", pa.int64())])
 """The results have `k`, a BIGINT, and `w`, a DOUBLE."""
@@ -212,7 +213,7 @@ DIFFERENCE = "SELECT A.k FROM A EXCEPT ON (k) B WINDOW 20 SECONDS"
 def test_the_table_of_a_difference_says_what_rows_do(tmp_path: Path) -> None:
     """It is opened again, with the column that says whether a row comes or goes."""
     sink = {"type": "delta", "path": str(tmp_path / "table")}
-    for number in range(2):
+    for number in range(3):
         with opened(tmp_path, DIFFERENCE, sink) as engine:
-            engine.push({"A": step(3 * number)["A"], "B": step(0)["B"].slice(0, 0)})
+            engine.push({"A": step(4 * number)["A"], "B": table([40 * number + 1], k=[7], v=[0])})
     assert DeltaTable(tmp_path / "table").to_pyarrow_table().column_names == ["k", "_op"]
