@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +27,9 @@ from tests.object_journal import Journal
 BUCKET = "midstream-tests"
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "hidden-from-all", "AWS_REGION": "us-east-1"}
 CONTROL = "/_control"
+
+Application = Callable[[dict[str, Any], Any], Iterable[bytes]]
+"""A WSGI application."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,7 @@ class ObjectServer:
     port: int
     process: subprocess.Popen[bytes] | None = None
     journal: Path | None = None
+    module: str = "tests.object_server"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -65,7 +69,7 @@ class ObjectServer:
 
     def start(self) -> None:
         """Start it, with one bucket; what an earlier process of it held is gone, unless it has a journal."""
-        command = [sys.executable, "-m", "tests.object_server", str(self.port)]
+        command = [sys.executable, "-m", self.module, str(self.port)]
         command += [] if self.journal is None else [str(self.journal)]
         root = Path(__file__).resolve().parent.parent
         self.process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -118,7 +122,7 @@ def free_port() -> int:
 class Counting:
     """The application between a client and moto's."""
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Application) -> None:
         self.application, self.requests, self.lock = application, list[tuple[str, str, int]](), threading.Lock()
         self.trouble, self.ready = Trouble(times=0), threading.Event()
 
@@ -171,7 +175,7 @@ def _kind(method: str, environ: Mapping[str, Any]) -> str:
     return "DELETE_MANY" if method == "POST" and "delete" in query else method
 
 
-def main(port: int, journal: str = "") -> None:
+def main(port: int, journal: str = "", dialect: Callable[[Application], Application] = lambda plain: plain) -> None:
     os.environ.update(CREDENTIALS, MOTO_PORT=str(port), MOTO_S3_CUSTOM_ENDPOINTS=f"http://127.0.0.1:{port}")
     import boto3
     from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -179,7 +183,7 @@ def main(port: int, journal: str = "") -> None:
 
     WSGIRequestHandler.protocol_version = "HTTP/1.1"  # Connections stay open, as those of a real one.
     backend = DomainDispatcherApplication(create_backend_app)
-    application = Counting(Journal(backend, Path(journal)) if journal else backend)
+    application = Counting(dialect(Journal(backend, Path(journal)) if journal else backend))
     server = make_server("127.0.0.1", port, application, threaded=True)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

@@ -36,7 +36,10 @@ _LONGEST_REQUEST = "120s"
 _PART = 64 << 20
 """Bytes from which on an object is sent in parts, which takes three requests more."""
 
-_ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT")
+_ENDPOINTS = (
+    "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT", "AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT",
+    "GOOGLE_BASE_URL",
+)  # fmt: skip
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _URL = re.compile(r"([a-z0-9]+)://([^/?#]+)(/[^?#]*)?")
 _STATUS = re.compile(r"status code: (\d+[ A-Za-z]*)")

@@ -1,0 +1,81 @@
+"""The contract of storages on Google Cloud, over its XML interface, and an engine that is killed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from midstream.state.store import objects
+from midstream.state.store.objects import ObjectStorage
+from midstream.state.store.places import storage_at
+from midstream.state.store.storage import Storage
+from tests.embedded.test_kills import test_it_is_killed_on_an_object_store
+from tests.google_storage import TOKEN, GoogleServer
+from tests.object_server import BUCKET, free_port
+from tests.unit.state.test_storage import (
+    cache,
+    test_a_damaged_copy_is_brought_anew,
+    test_a_damaged_object_is_an_error,
+    test_a_file_holds_what_was_written_last,
+    test_a_file_that_is_not_there,
+    test_every_name_that_a_checkpoint_has,
+    test_files_and_when_they_were_changed,
+    test_moving_files_and_folders,
+    test_names_after_another,
+    test_names_are_those_right_in_a_folder,
+    test_of_many_who_create_a_file_one_does,
+)
+
+__all__ = [
+    "cache",
+    "test_a_damaged_copy_is_brought_anew",
+    "test_a_damaged_object_is_an_error",
+    "test_a_file_holds_what_was_written_last",
+    "test_a_file_that_is_not_there",
+    "test_every_name_that_a_checkpoint_has",
+    "test_files_and_when_they_were_changed",
+    "test_it_is_killed_on_an_object_store",
+    "test_moving_files_and_folders",
+    "test_names_after_another",
+    "test_names_are_those_right_in_a_folder",
+    "test_of_many_who_create_a_file_one_does",
+]
+
+
+@pytest.fixture(scope="session")
+def google() -> Iterator[GoogleServer]:
+    server = GoogleServer(free_port())
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def bucket(request: pytest.FixtureRequest, google: GoogleServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A part of the bucket that no other test has, found by Google's environment alone."""
+    for name in objects._ENDPOINTS:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in google.environment.items():
+        monkeypatch.setenv(name, value)
+    objects._client.cache_clear()
+    yield f"gs://{BUCKET}/{abs(hash(request.node.nodeid)):x}"
+    objects._client.cache_clear()
+
+
+@pytest.fixture
+def storage(bucket: str) -> Storage:
+    return storage_at(f"{bucket}/root")
+
+
+def test_the_token_is_not_where_the_storage_goes(storage: Storage) -> None:
+    assert isinstance(storage, ObjectStorage)
+    assert TOKEN not in repr(vars(storage)) + storage.url
+
+
+def test_a_wrong_token_is_refused_and_said(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_BEARER_TOKEN", "wrong")
+    objects._client.cache_clear()
+    with pytest.raises(objects.WriteError, match=r"401 Unauthorized.*credentials") as caught:
+        storage.write("a", b"")
+    assert "wrong" not in str(caught.value)
