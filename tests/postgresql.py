@@ -74,11 +74,12 @@ class Server:
 
 @contextmanager
 def server() -> Iterator[Server]:
-    """A server while the block lasts; its password is in `PGPASSWORD`."""
+    """A server while the block lasts; its password is in `PGPASSWORD`, and `PGHOST` and `PGPORT` say whose it is."""
     programs = _programs()
     # Not below pytest's folder, which only its own user may enter: a server does not run as root.
     folder = Path(tempfile.mkdtemp(prefix="midstream-postgresql-"))
-    before = os.environ.get("PGPASSWORD")
+    names = ("PGPASSWORD", "PGHOST", "PGPORT")
+    before = {name: os.environ[name] for name in names if name in os.environ}
     try:
         user = _unprivileged(folder)
         (folder / "password").write_text(PASSWORD)
@@ -86,16 +87,17 @@ def server() -> Iterator[Server]:
         asked = [f"--username={USER}", "--auth=scram-sha-256", f"--pwfile={folder}/password", "--encoding=UTF8"]
         asked += ["--locale=C", "--no-sync", "--no-instructions", f"--pgdata={folder}/data"]
         subprocess.run([programs / "initdb", *asked], cwd=folder, check=True, capture_output=True, **user)
-        os.environ["PGPASSWORD"] = PASSWORD
         begun = Server(programs, folder, user, _free_port())
+        os.environ.update(dict(zip(names, (PASSWORD, "127.0.0.1", str(begun.port)), strict=True)))
         try:
             begun.start()
             yield begun
         finally:
             begun.stop()
     finally:
-        os.environ.pop("PGPASSWORD", None)
-        os.environ.update({} if before is None else {"PGPASSWORD": before})
+        for name in names:
+            os.environ.pop(name, None)
+        os.environ.update(before)
         shutil.rmtree(folder, ignore_errors=True)
 
 

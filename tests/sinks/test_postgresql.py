@@ -212,6 +212,7 @@ def test_a_server_that_does_not_answer_is_not_waited_for_without_end(monkeypatch
         raise psycopg.OperationalError("no answer")
 
     monkeypatch.setattr(psycopg, "connect", connect)
+    monkeypatch.delenv("PGPASSWORD", raising=False)
     for dsn in ("service=warehouse", "host=db connect_timeout=90 keepalives_idle=5"):
         with pytest.raises(ms.SinkError, match="no answer"):
             PostgresqlSink("t", dsn).open()
@@ -222,7 +223,8 @@ def test_a_server_that_does_not_answer_is_not_waited_for_without_end(monkeypatch
     assert [options.get("keepalives_idle") for options in made] == [30, None, 30]
 
 
-def test_a_server_that_is_away_is_an_error_with_a_remedy(postgresql: Server) -> None:
+def test_a_server_that_is_away_is_an_error_with_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)
     with pytest.raises(ms.SinkError, match=r"refused.*table t.*Remedy: see that the server runs"):
         PostgresqlSink("t", "host=127.0.0.1 port=1 user=x dbname=y").open()
 

@@ -20,7 +20,7 @@ from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.other_columns import other_columns
 from midstream.sinks.postgresql_columns import differing_columns
-from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, holds_a_password
+from midstream.sinks.postgresql_dsn import SECRETS, check_dsn, check_password_goes_to, holds_a_password
 from midstream.sinks.postgresql_lock import lock
 from midstream.sinks.postgresql_text import column_type, copy_text
 
@@ -65,9 +65,9 @@ class PostgresqlSink(Sink):
     """Rows appended to a table, which is created with the results' columns where there is none.
 
     `dsn` is a connection string (`service=warehouse`, `host=db dbname=sales user=etl`, a `postgresql://` URL) of
-    `SETTINGS` and without a password: libpq takes that from `PGPASSWORD`, a service file or `~/.pgpass`, and what `dsn`
-    leaves out from its other environment variables. Without `step_column` the table has the results' columns alone, and
-    a job that goes back is refused.
+    `SETTINGS` and without a password: libpq takes that from a service file, from `~/.pgpass`, or from `PGPASSWORD` for
+    the server that `PGHOST` and `PGPORT` name; what `dsn` leaves out it takes from its other environment variables.
+    Without `step_column` the table has the results' columns alone, and a job that goes back is refused.
 
     >>> PostgresqlSink("sales.pairs", "service=warehouse").to_json()
     {'type': 'postgresql', 'table': 'sales.pairs', 'dsn': 'service=warehouse', 'step_column': True}
@@ -220,8 +220,9 @@ class PostgresqlSink(Sink):
 
         return Identifier(*self.table.split(".")[:-1], STEPS)
 
-    def _patience(self) -> dict[str, int]:
-        given = set(check_dsn(self.dsn))
+    @staticmethod
+    def _patience(dsn: Mapping[str, str]) -> dict[str, int]:
+        given = set(dsn)
         if "PGCONNECT_TIMEOUT" in os.environ:
             given.add("connect_timeout")
         return {name: value for name, value in CONNECTING.items() if name not in given}
@@ -231,7 +232,9 @@ class PostgresqlSink(Sink):
         """A connection whose transaction is committed at the end of the block, or rolled back where that fails."""
         import psycopg
 
-        made: dict[str, Any] = {"client_encoding": "UTF8", "application_name": "midstream", **self._patience()}
+        dsn = check_dsn(self.dsn)
+        check_password_goes_to(dsn, os.environ, self._place)
+        made: dict[str, Any] = {"client_encoding": "UTF8", "application_name": "midstream", **self._patience(dsn)}
         try:
             with psycopg.connect(self.dsn, **made) as connection:
                 connection.execute("SET LOCAL TimeZone = 'UTC'")
@@ -268,7 +271,7 @@ def _failed(error: Error, place: str) -> SinkError:
     remedies = {
         "22": "see that the table's columns have the types of the results, or name another table",
         "23": "see that the table's constraints allow the results, or name another table",
-        "28": "set PGPASSWORD, or use ~/.pgpass or a service file",
+        "28": "set PGPASSWORD with PGHOST and PGPORT, or use ~/.pgpass or a service file",
         "42": "alter the table so that it has the results' columns and this user may write it, or name another table",
         "53": "give the server more room, then start again",
         "55": "see in pg_locks and pg_stat_activity whose session holds the lock, and end it",

@@ -50,12 +50,38 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
     return given
 
 
+def check_password_goes_to(given: Mapping[str, str], environment: Mapping[str, str], place: str) -> None:
+    """Raise where `PGPASSWORD` would be shown to a server which the environment that has it does not name.
+
+    Whoever set the one says by `PGHOST` and `PGPORT` which servers it is for; what else a connection string says may
+    be anybody's. Service files and `~/.pgpass` say themselves which server each password is for.
+
+    >>> check_password_goes_to({"host": "db"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "table t")
+    >>> check_password_goes_to({"host": "evil"}, {"PGPASSWORD": "of db", "PGHOST": "db"}, "t")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    midstream.model.errors.SinkError: PGPASSWORD is not shown to the host evil, which the environment does not name ...
+    """
+    if not environment.get("PGPASSWORD"):
+        return
+    for what, variable, default in (("host", "PGHOST", ""), ("port", "PGPORT", "5432")):
+        named = (environment.get(variable) or default).split(",")
+        for one in given.get(what, "").split(","):
+            if one and one not in named:
+                raise SinkError(
+                    f"PGPASSWORD is not shown to the {what} {one}, which the environment does not name",
+                    place=place,
+                    remedy=f"if you trust it with that password, set {variable}={one} too; or use ~/.pgpass or a "
+                    "service file, which say what server a password is for",
+                )
+
+
 def holds_a_password() -> SinkError:
     """The error to raise where a sink's options hold one."""
     return SinkError(
         "a sink must not hold a password: the checkpoint would keep it",
         place="sink",
-        remedy="leave it out, and set PGPASSWORD or use ~/.pgpass or a service file",
+        remedy="leave it out, and set PGPASSWORD with PGHOST or use ~/.pgpass or a service file",
     )
 
 
