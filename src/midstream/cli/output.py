@@ -93,18 +93,6 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
     return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], (), ""))
 
 
-def size_text(count: int) -> str:
-    """A number of bytes, to be read.
-
-    >>> size_text(999), size_text(1_500_000)
-    ('999 B', '1.5 MB')
-    """
-    size, unit = float(count), 0
-    while size >= 1000 and unit < 4:
-        size, unit = size / 1000, unit + 1
-    return f"{count} B" if unit == 0 else f"{size:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"
-
-
 @contextmanager
 def progress_bar(quiet: bool = False) -> Iterator[Progress]:
     """A progress display that stays silent when stdout is no terminal."""

@@ -8,8 +8,8 @@ import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath
 from midstream.cli.errors import WrongUse
-from midstream.cli.output import print_json, print_table, size_text
-from midstream.model.words import time_text
+from midstream.cli.output import print_json, print_table
+from midstream.model.words import size_text, time_text
 
 SHOWN = 20
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, QueryName
-from midstream.cli.output import event_in_words, fields_text, print_json, print_table, say, size_text
-from midstream.model.words import coverage_text, time_text
+from midstream.cli.output import event_in_words, fields_text, print_json, print_table, say
+from midstream.model.words import coverage_text, size_text, time_text
 
 if TYPE_CHECKING:
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
@@ -92,7 +92,16 @@ def _show(report: Report, place: str) -> None:
     )
     print_table(
         "spread over nodes",
-        ("query", "by", "nodes", "since step", "rows at nodes", "busiest against mean", "visits by hop"),
+        (
+            "query",
+            "by",
+            "nodes",
+            "since step",
+            "rows at nodes",
+            "busiest against mean",
+            "visits by hop",
+            "bytes by hop",
+        ),
         [_spread_row(query.name, query.nodes) for query in report.queries.values() if query.nodes is not None],
     )
     _show_lanes(report.lane_review)
@@ -140,7 +149,8 @@ def _query_row(query: QueryReport) -> tuple[Any, ...]:
 def _spread_row(query: str, spread: NodeSpread) -> tuple[Any, ...]:
     rows, sent = (", ".join(map(str, found)) for found in ([one.rows for one in spread.work], spread.sent))
     balance = None if spread.balance is None else f"{spread.balance:.2f}"
-    return query, spread.scheme, spread.nodes, spread.since, rows, balance, sent
+    size = ", ".join(map(size_text, spread.bytes))
+    return query, spread.scheme, spread.nodes, spread.since, rows, balance, sent, size
 
 
 def _migration_row(migration: MigrationReport, query: str) -> tuple[Any, ...]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, NodeWork
-from midstream.model.words import counted, span_text, time_text
+from midstream.model.words import counted, size_text, span_text, time_text
 from midstream.plan.signature import canonical
 from midstream.ring.columns import Words
 from midstream.ring.discovery import spreading
 from midstream.step.spreading.deploy import deployment_of
+from midstream.step.spreading.length import foreseen
 
 SLICES_SHOWN = 3
 """So many slices of a source at a node are drawn; as JSON there are all."""
@@ -21,7 +23,9 @@ SLICES_SHOWN = 3
 def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
 
-    `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop.
+    `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop, and
+    `bytes` the size of their values. `foreseen` are the mean seconds from a row to one of its results by the cost
+    model, with these nodes and with the best number of them.
     `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
     """
     entry = manifest.queries[name]
@@ -34,6 +38,8 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
         "since": spread.since,
         "balance": spread.balance,
         "sent": list(spread.sent),
+        "bytes": list(spread.bytes),
+        "foreseen": None if (found := foreseen(manifest, entry, manifest.step + 1)) is None else asdict(found),
         "moved": spread.moved,
         "running_out": [
             {"until": now.begins, "nodes": one.nodes, "scheme": one.scheme}
@@ -49,12 +55,18 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
 def draw_nodes(value: dict[str, Any]) -> list[str]:
     """The nodes in lines, one for each."""
     busiest = "" if value["balance"] is None else f", busiest node {value['balance']:.2f} times the mean"
-    sent = ", ".join(f"{visits:,}" for visits in value["sent"]) or "none"
+    hops = zip(value["sent"], value["bytes"], strict=False)
+    sent = ", ".join(f"{visits:,} ({size_text(size)})" for visits, size in hops) or "none"
     lines = [f"nodes {value['scheme']} since step {value['since']}{busiest}; visits by hop: {sent}"]
     for number, node in enumerate(value["nodes"]):
         held = f"{counted(node['rows'], 'row')}, {node['comparisons']:,} comparisons, {node['visits']:,} visits"
         own = "; ".join(f"{label} {_shown(parts)}" for label, parts in node["slices"].items() if parts)
         lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
+    if (found := value["foreseen"]) is not None:
+        lines.append(
+            f"  foreseen: a result {1000 * found['seconds']:,.2f} ms after its row; "
+            f"soonest with {counted(found['best'], 'node')}, {1000 * found['best_seconds']:,.2f} ms"
+        )
     for one in value["running_out"]:
         lines.append(f"  rows before {time_text(one['until'])} run out on {one['nodes']} nodes by {one['scheme']}")
     return lines

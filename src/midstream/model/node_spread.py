@@ -44,8 +44,9 @@ class NodeSpread:
     they came. `rings` are by label the nodes of the ring from the head on, where they do not follow one another by
     number. `moment` is the newest event time that a step has seen,
     `span` by how much it went on with each moment in flight of the last step.
-    `work` is what each node did, `sent` has for each hop the visits of partial results to nodes, `moved` counts rows
-    that were listed at another node.
+    `work` is what each node did, `sent` has for each hop the visits of partial results to nodes and `bytes` the size of
+    their values, `moved` counts rows that were listed at another node. `began` is the first step that had nodes, where
+    the query ran in lanes before.
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.
@@ -65,7 +66,9 @@ class NodeSpread:
     rings: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     work: tuple[NodeWork, ...] = ()
     sent: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
     moved: int = 0
+    began: int | None = None
     begins: int = 0
     before: NodeSpread | None = None
 

@@ -104,3 +104,15 @@ def wrapped(head: str, text: str, wide: int = 80) -> str:
     """
     kept = textwrap.wrap(text, wide, initial_indent=head, subsequent_indent=" " * len(head), break_long_words=False)
     return "\n".join(kept) or head.rstrip()
+
+
+def size_text(count: int) -> str:
+    """A number of bytes, to be read.
+
+    >>> size_text(999), size_text(1_500_000)
+    ('999 B', '1.5 MB')
+    """
+    size, unit = float(count), 0
+    while size >= 1000 and unit < 4:
+        size, unit = size / 1000, unit + 1
+    return f"{count} B" if unit == 0 else f"{size:.1f} {('B', 'kB', 'MB', 'GB', 'TB')[unit]}"

@@ -12,6 +12,7 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
 from midstream.plan.key_classes import KeyClass
 from midstream.ring.columns import Partials, StreamRows, Words
+from midstream.ring.value_sizes import value_sizes
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
 from midstream.state.rows import united
@@ -52,6 +53,14 @@ class JoinedRows:
     def newest(self) -> Words:
         """The event time of each partial result's newest row."""
         found: Words = np.maximum.reduce([times(part) for part in self.parts.values()])
+        return found
+
+    @property
+    def sizes(self) -> Words:
+        """How many bytes the values of each partial result are, however they are sent."""
+        found = np.full(len(self), self.moment.itemsize, np.int64)
+        for column in (column for part in self.parts.values() for column in part.columns):
+            found += value_sizes(column)
         return found
 
     def partials(self, keys: Keys) -> Partials:

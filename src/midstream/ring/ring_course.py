@@ -64,12 +64,13 @@ class Hops:
 class RingCourse:
     """The hops of a step, one after the other for all inputs; a hop that has no partial result costs nothing.
 
-    `empty` has for each source no rows, with its columns. `sent` has the visits of each hop.
+    `empty` has for each source no rows, with its columns. `sent` has the visits of each hop, `bytes` the size of
+    what visits.
     """
 
     def __init__(self, hops: Hops, nodes: Sequence[RingNode], empty: Mapping[str, pa.RecordBatch]) -> None:
         self._hops, self._nodes, self._empty = hops, nodes, empty
-        self.sent = [0] * len(hops)
+        self.sent, self.bytes = [0] * len(hops), [0] * len(hops)
 
     def run(self, new: Mapping[str, JoinedRows]) -> JoinedRows:
         """The step's results, from its new rows by source."""
@@ -83,9 +84,10 @@ class RingCourse:
         return concatenated(results) if results else nothing_joined(self._empty)
 
     def _hop(self, start: int, hop: int, joined: JoinedRows) -> JoinedRows:
-        found: list[JoinedRows] = []
+        found, sizes = list[JoinedRows](), joined.sizes
         for node, visits in self._hops.visits(start, hop, joined):
             self.sent[hop] += len(visits)
+            self.bytes[hop] += int(sizes[visits.partial].sum())
             found += self._hops.met(start, hop, self._nodes[node], joined, visits)
         return concatenated(found) if found else nothing_joined(self._empty)
 

@@ -127,13 +127,14 @@ class _Work:
         deployed = part.deployed(step.plan, step.clock, parcels)
         visits = [parcel for parcel in parcels if parcel.kind == VISITS]
         partition = self._nodes(part, deployed, hop, parcels, visits)
-        nodes, found, sent = partition.nodes(), dict[int, list[JoinedRows]](), 0
+        nodes, found, sent, size = partition.nodes(), dict[int, list[JoinedRows]](), 0, 0
         for parcel in visits:
             start, node, parts = parcel.words
             joined, here = unpacked_visits(parcel.body, node, parts)
             found.setdefault(start, []).extend(deployed.hops.met(start, hop, nodes[node], joined, here))
-            sent += len(here)
-        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=(0,) * hop + (sent,))
+            sent, size = sent + len(here), size + int(joined.sizes.sum())
+        before = (0,) * hop
+        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=(*before, sent), bytes=(*before, size))
         if hop == 0:
             moment = moment_before(deployed, part.spread, step.clock.step)
             done += partition.kept(step.writes.store, step.clock.step, moment)

@@ -93,3 +93,37 @@ def test_the_command_line_says_auto(tmp_path: Path) -> None:
         made.push(rows(0, 2))
     assert main(["spread", str(tmp_path / "checkpoint"), "q", "psp_d", "--nodes", "auto"]) == 0
     assert main(["spread", str(tmp_path / "checkpoint"), "q", "psp_d", "--nodes", "many"]) == 2
+
+
+def test_what_the_model_foresees_is_shown_and_is_what_auto_goes_by() -> None:
+    """By what a row has done since there were nodes; before there is anything to go by, nothing is foreseen."""
+    made, late = engine(), engine()
+    made.add_query("q", SQL, spread="psp_d", nodes=2)
+    late.add_query("q", SQL)
+    made.push({})
+    assert made.explain("q", format="json")["nodes"]["foreseen"] is None
+    driven(made, [60] * 4)
+    found = made.explain("q", format="json")["nodes"]["foreseen"]
+    assert found["nodes"] == 2 and 0 < found["best_seconds"] <= found["seconds"]
+    assert "foreseen: a result" in made.explain("q")
+    driven(late, [0] * 40)
+    late.spread("q", "psp_d", nodes=2)
+    for step in range(4):
+        late.push(rows(step + 100, 60))
+    later = late.explain("q", format="json")["nodes"]["foreseen"]
+    assert later["seconds"] == pytest.approx(found["seconds"], rel=0.3), "steps without nodes count for nothing"
+
+
+def test_bytes_are_those_of_the_partial_results_that_visit() -> None:
+    """Each row visits the node of its key: a moment and its event time, eight bytes each, and its name."""
+    made = ms.Engine()
+    for stream in "AB":
+        made.create_stream(stream, "name TEXT, ts TIMESTAMP", timestamp="ts")
+    sql = "SELECT A.name AS name FROM A, B WHERE A.name = B.name WINDOW 20 SECONDS"
+    made.add_query("q", sql, spread="hash_hops", nodes=3)
+    names = ["a", "bcd", "bcd", "Ährenfeld"]
+    times = pa.array([second * SECOND for second in range(len(names))], pa.timestamp("us"))
+    made.push({stream: pa.table({"name": names, "ts": times}) for stream in "AB"})
+    found = made.explain("q", format="json")["nodes"]
+    assert found["sent"] == [8] and found["bytes"] == [2 * sum(16 + len(name.encode()) for name in names)]
+    assert f"visits by hop: 8 ({found['bytes'][0]} B)" in made.explain("q")

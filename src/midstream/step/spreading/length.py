@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
@@ -47,18 +47,38 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
     return manifest
 
 
+@dataclass(frozen=True)
+class Foreseen:
+    """What the cost model says of a query over nodes: the mean seconds from a row to one of its results.
+
+    With the `nodes` that it has, and with the `best` number.
+    """
+
+    nodes: int
+    seconds: float
+    best: int
+    best_seconds: float
+
+
 def better(manifest: Manifest, entry: QueryEntry) -> int | None:
     """The number of nodes with which results come soonest, if they come much sooner; None while nothing is known."""
+    found = foreseen(manifest, entry, manifest.step)
+    return found.best if found is not None and found.seconds > WORTH * found.best_seconds else None
+
+
+def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None:
+    """What the cost model says by what was counted before the step `end`; None while nothing is known."""
     counted = _counted(manifest, entry)
-    steps = manifest.step - entry.since
-    if entry.nodes is None or steps < 1 or not counted.rows_in or not counted.comparisons:
+    if entry.nodes is None:
+        return None
+    steps = end - max(entry.since, entry.nodes.began or 0)
+    if steps < 1 or not counted.rows_in or not counted.comparisons:
         return None
     load = load_of(len(parsed(manifest, entry.sql).sources), counted)
     # A step's rows wait for the nodes together.
     costs = replace(MEASURED, hop=MEASURED.hop * steps / counted.rows_in)
-    best = length(load, costs, MOST_CHOSEN)
-    now, then = (result_latency(load, costs, nodes) for nodes in (entry.nodes.nodes, best))
-    return best if now > WORTH * then else None
+    now, best = entry.nodes.nodes, length(load, costs, MOST_CHOSEN)
+    return Foreseen(now, result_latency(load, costs, now), best, result_latency(load, costs, best))
 
 
 def load_of(ways: int, counted: Counters) -> RingLoad:

@@ -41,8 +41,9 @@ class NodesDone:
     """What some nodes of a query did in a step, or in a part of it.
 
     `counters` are those that belong to no node, `arrived` counts by source the step's rows at all nodes, copies
-    included, `sent` the visits of each hop, `moved` the rows that are at home at another node than before, `rows_out`
-    the results. `spread` is how the query is spread from then on, where it is known, `newest` the greatest event time.
+    included, `sent` the visits of each hop and `bytes` the size of what visits, `moved` the rows that are at home at
+    another node than before, `rows_out` the results. `spread` is how the query is spread from then on, where it is
+    known, `newest` the greatest event time.
     """
 
     nodes: tuple[NodeDone, ...] = ()
@@ -50,6 +51,7 @@ class NodesDone:
     counters: Mapping[OperatorId, Counters] = field(default_factory=dict)
     arrived: Mapping[StateId, int] = field(default_factory=dict)
     sent: tuple[int, ...] = ()
+    bytes: tuple[int, ...] = ()
     moved: int = 0
     rows_out: int = 0
     spread: NodeSpread | None = None
@@ -69,7 +71,8 @@ class NodesDone:
             {o: self.counters.get(o, Counters()) + other.counters.get(o, Counters())
              for o in [*self.counters, *(o for o in other.counters if o not in self.counters)]},
             _added(self.arrived, other.arrived),
-            tuple(one + another for one, another in zip_longest(self.sent, other.sent, fillvalue=0)),
+            _by_hop(self.sent, other.sent),
+            _by_hop(self.bytes, other.bytes),
             self.moved + other.moved,
             self.rows_out + other.rows_out,
             self.spread or other.spread,
@@ -151,8 +154,12 @@ def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone
         one = by_node.get(number, NodeDone(number))
         compared, visited = known.comparisons + one.counters.comparisons, known.visits + one.counters.hops
         work.append(NodeWork(sum(one.living.values()), compared, visited))
-    sent = tuple(one + other for one, other in zip_longest(spread.sent, done.sent, fillvalue=0))
-    return replace(spread, work=tuple(work), sent=sent, moved=spread.moved + done.moved)
+    sent, size = _by_hop(spread.sent, done.sent), _by_hop(spread.bytes, done.bytes)
+    return replace(spread, work=tuple(work), sent=sent, bytes=size, moved=spread.moved + done.moved)
+
+
+def _by_hop(one: Iterable[int], other: Iterable[int]) -> tuple[int, ...]:
+    return tuple(mine + theirs for mine, theirs in zip_longest(one, other, fillvalue=0))
 
 
 def _added(one: Mapping[StateId, int], other: Mapping[StateId, int]) -> dict[StateId, int]:

@@ -44,7 +44,8 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
             "a query in lanes has no nodes whose rows could run out", place=place,
             remedy=f"use relocation {AGGRESSIVE}, which is what happens unless you say",
         )  # fmt: skip
-    spread = replace(spread, moment=None if entry.nodes is None else entry.nodes.moment)
+    moment, began = (None, manifest.step) if entry.nodes is None else (entry.nodes.moment, entry.nodes.began)
+    spread = replace(spread, moment=moment, began=began)
     if former is None or spread.moment is None:
         return spread
     query = canonical(parsed(manifest, entry.sql))[0]
@@ -55,7 +56,7 @@ def carried_over(manifest: Manifest, entry: QueryEntry, spread: NodeSpread, way:
 
 def _running_out(query: Query, spread: NodeSpread, former: NodeSpread, begins: int) -> NodeSpread:
     """Rows from an event time on by the new spread; the head goes on to the new nodes, then to the present tail."""
-    former = replace(former, work=(), sent=(), moved=0, auto=False)
+    former = replace(former, work=(), sent=(), bytes=(), moved=0, auto=False)
     slices, rings = dict(spread.slices), dict(spread.rings)
     if spreading(spread.scheme).keeps_slices:
         for label in query.aliases:

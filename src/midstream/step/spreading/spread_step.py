@@ -85,6 +85,7 @@ def _spread_step(
         tuple(visited(node) for node in nodes.values()),
         counters=arrivals.counters,
         sent=tuple(course.sent),
+        bytes=tuple(course.bytes),
         rows_out=len(answer.times),
         spread=how.spread,
     )
