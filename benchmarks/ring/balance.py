@@ -1,8 +1,12 @@
-"""How even the work of nodes is on steady streams: `python -m benchmarks.ring.balance`.
+"""How even the work of nodes is on steady streams, and in a burst: `python -m benchmarks.ring.balance [--burst 10]`.
 
 Three streams with rows at random times and a window of 16 seconds. The first window is not counted: while windows fill,
 nodes wait for their first rows. Prints for each spread and number of nodes the comparisons of the busiest node against
 the mean, over all that is counted and on average over steps.
+
+With `--burst` so many times the rows come for a quarter of a window, amid steady streams; what is counted is the burst
+and the window behind it, in which its rows are still met. Slices have no bound, then bounds by count: as many rows as
+a node has in the steady streams, and a half of that (Wang §14.1).
 """
 
 from __future__ import annotations
@@ -26,13 +30,15 @@ Compared = npt.NDArray[np.float64]
 """Pairs compared: steps down, nodes across."""
 
 
-def engine_for(scheme: str, nodes: int, conditions: str) -> ms.Engine:
+def engine_for(scheme: str, nodes: int, conditions: str, bound: int | None = None) -> ms.Engine:
     """An engine with one query, spread so."""
     engine = ms.Engine(seed=3)
     for name in STREAMS:
         engine.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts")
     sql = f"SELECT A.x FROM A, B, C WHERE {conditions} WINDOW {WINDOW} SECONDS"
-    engine.add_query("q", sql, spread=scheme, nodes=nodes)
+    engine.add_query(
+        "q", sql, spread=scheme, nodes=nodes, spread_options={} if bound is None else {"count_bound": bound}
+    )
     return engine
 
 
@@ -61,6 +67,13 @@ def busiest(work: Compared) -> tuple[float, float]:
     return float(whole.max() / whole.mean()), float((each.max(axis=1) / each.mean(axis=1)).mean())
 
 
+def in_a_burst(conditions: str, nodes: int, rate: float, times: float, step: float, bound: int | None) -> Compared:
+    """What the nodes of `psp_d` compare from the beginning of a burst until its rows are gone."""
+    before, burst, after = int(1.25 * WINDOW / step), int(WINDOW / 4 / step), int(WINDOW / step)
+    rates = [rate] * before + [rate * times] * burst + [rate] * after
+    return compared(engine_for("psp_d", nodes, conditions, bound), rates, step)[before:]
+
+
 def main() -> None:
     """Measure and print."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -70,7 +83,16 @@ def main() -> None:
     asked.add_argument("--rate", type=float, default=40)
     asked.add_argument("--step", type=float, default=0.5)
     asked.add_argument("--windows", type=int, default=2, help="how many windows are counted")
+    asked.add_argument("--burst", type=float, metavar="TIMES", help="so many times the rows, for a quarter of a window")
     said = asked.parse_args()
+    if said.burst is not None:
+        for nodes in map(int, said.nodes.split(",")):
+            fair = max(int(said.rate * WINDOW) // nodes, 2)
+            for bound in (None, fair, fair // 2):
+                work = in_a_burst(CONDITIONS[said.conditions], nodes, said.rate, said.burst, said.step, bound)
+                whole, by_step = busiest(work)
+                print(f"{nodes:3} nodes, at most {bound or 'any':>3} rows: {whole:.3f} in all, {by_step:.3f} by step")
+        return
     for scheme in said.schemes.split(","):
         for nodes in map(int, said.nodes.split(",")):
             engine = engine_for(scheme, nodes, CONDITIONS[said.conditions])

@@ -39,6 +39,21 @@ def test_nodes_of_a_ring_compare_alike_on_steady_streams(scheme: str) -> None:
     assert busiest(work)[0] <= 1.1
 
 
+def test_slices_bounded_by_count_smooth_a_burst() -> None:
+    """Ten times the rows for a quarter of a window: until they are gone, whoever was the head then has most of them."""
+    found = {}
+    for bound in (None, 40):
+        engine = ms.Engine(seed=3)
+        for name in "ABC":
+            engine.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts")
+        options = {} if bound is None else {"count_bound": bound}
+        sql = "SELECT A.x FROM A, B WHERE A.x <> B.x WINDOW 16 SECONDS"
+        engine.add_query("q", sql, spread="psp_d", nodes=8, spread_options=options)
+        found[bound] = busiest(compared(engine, [20.0] * 20 + [200.0] * 4 + [20.0] * 16, 1.0)[20:])
+    assert max(found[40]) <= 1.3
+    assert min(found[None]) > 2
+
+
 def test_of_n_segments_in_a_row_every_node_has_equally_many() -> None:
     segments = np.arange(-10, 15)
     for nodes, copies in ((1, 1), (5, 1), (5, 2), (5, 5)):
