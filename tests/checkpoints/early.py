@@ -23,11 +23,11 @@ import pyarrow as pa
 from tests.checkpoints.course import Course, fingerprint
 from tests.checkpoints.courses import CROSSED, LEFT, RIGHT, ROWS, case, counts, difference, member, single
 from tests.checkpoints.kept import ROOT, pack, relocate
-from tests.checkpoints.spark_job import feed
 from tests.oracle.spec import duration
 from tests.property.drive import Rescale
 from tests.sharing.case import Action, Add, Change, Drop, Move
 from tests.spark.drive import Place
+from tests.spark.shared_case import feed
 
 SAVED = 5
 """The step before which the engine is saved."""

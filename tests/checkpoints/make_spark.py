@@ -18,8 +18,9 @@ import pyarrow as pa
 from midstream.checkpoint.command_log import CommandLog
 from tests.checkpoints.course import fingerprint
 from tests.checkpoints.kept import ROOT, archive, pack, relocate
-from tests.checkpoints.spark_job import CASE, COURSE, SAVED, commands, feed
+from tests.checkpoints.spark_job import CASE, COURSE, SAVED
 from tests.spark.drive import Place
+from tests.spark.shared_case import commands, feed
 
 KILLED_AT = f"after_manifest:{SAVED - 1}"
 """The step is committed, its results are not in the sinks yet, and Spark will bring its batch again."""
@@ -35,9 +36,9 @@ def make(target: Path) -> None:
     """Kill the job, keep what is there, and let it go on to its end for the record."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         folder, kept = Path(first), Path(second)
-        feed(folder)
+        feed(folder, CASE)
         assert run(folder, KILLED_AT) == -signal.SIGKILL
-        for command in commands(folder, SAVED):
+        for command in commands(folder, SAVED, CASE):
             CommandLog(folder / "checkpoint" / "commands").append(command)
         entries = Place(folder).manifest().queries
         under_way = sorted(query for query, entry in entries.items() if entry.migrations)

@@ -5,22 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-
-import midstream as ms
-from midstream.model.command import Command
-from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.checkpoints.course import Course
 from tests.checkpoints.courses import CROSSED, LEFT, RIGHT, ROWS, case, counts, difference, member
 from tests.property.drive import Rescale as RescaleAction
-from tests.sharing.case import Add, Case, Change, Drop, Move
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.sharing.case import Add, Change, Drop, Move
+from tests.spark.drive import SHORT_LIVED
+from tests.spark.shared_case import run_alone
 
 SAVED = 5
 
@@ -52,56 +43,9 @@ CASE = COURSE.case
 LANES = 2
 
 
-def the_job(spark: SparkSession, root: Path, case: Case = CASE) -> ms.Job:
-    """The job, the same whenever it is started."""
-    first = [action for action in case.actions if isinstance(action, Add) and action.step == 0]
-    queries = {add.query: add.asked.spec.cql() for add in first}
-    plans = {add.query: add.asked.plan for add in first if add.asked.plan}
-    return job(spark, Place(root), case.streams, queries, plans, LANES, sharing="auto")
-
-
-def feed(root: Path, case: Case = CASE) -> None:
-    """The input, a file of each stream for each step."""
-    for step, tables in enumerate(case.steps):
-        for spec in case.streams:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
-
-
-def commands(root: Path, step: int, case: Case = CASE) -> list[Command]:
-    """The commands that are given before a step."""
-    found: list[Command] = []
-    for action in case.actions:
-        if action.step != step:
-            continue
-        match action:
-            case Add(_, query, asked, history) if step > 0:
-                sink = {"path": str(Place(root).answers(query)), "format": "parquet"}
-                found.append(AddQuery(query, asked.spec.cql(), asked.plan, sink, history=history))
-            case Change(_, query, asked):
-                found.append(ChangeQuery(query, asked.spec.cql()))
-            case Drop(_, query):
-                found.append(DropQuery(query))
-            case Move(_, query, plan, strategy, options, together):
-                found.append(Migrate(query, plan, strategy, dict(options), together=together))
-            case RescaleAction(_, lanes):
-                found.append(Rescale(lanes))
-    return found
-
-
 def main(root: Path) -> None:
     """Run the job to its end; commands are given as the steps go by, each once."""
-    original = Driver.fold
-
-    def fold(self: Driver, batch: DataFrame, number: int) -> None:
-        log = self.folders.commands
-        given = [command for _, command in log.after(0)]
-        for command in commands(root, number):
-            if command not in given:
-                log.append(command)
-        original(self, batch, number)
-
-    Driver.fold = fold  # type: ignore[method-assign]
-    finish(the_job(local_session("kept", settings=SHORT_LIVED), root))
+    run_alone(local_session("kept", settings=SHORT_LIVED), root, CASE, LANES)
 
 
 if __name__ == "__main__":

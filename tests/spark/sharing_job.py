@@ -6,22 +6,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame, SparkSession
-
-import midstream as ms
-from midstream.checkpoint.command_log import CommandLog
-from midstream.model.command import Command
 from midstream.spark.session import local_session
-from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.change_query import ChangeQuery
-from midstream.step.commands.drop_query import DropQuery
-from midstream.step.commands.migrate import Migrate
-from midstream.step.commands.rescale import Rescale
 from tests.property.drive import Rescale as RescaleAction
 from tests.property.rows import Shape, cut, draw_rows
 from tests.sharing.case import Action, Add, Case, Change, Drop, Move
 from tests.sharing.plain import asked
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED
+from tests.spark.shared_case import run_alone
 
 LEFT, RIGHT = "((A B) C)", "(A (B C))"
 
@@ -50,57 +41,9 @@ def case(sharing: str) -> Case:
     return replace(CASE, sharing=sharing)
 
 
-def feed(root: Path) -> None:
-    """The input, a file of each stream for each step."""
-    for step, tables in enumerate(CASE.steps):
-        for spec in STREAMS:
-            Place(root).feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
-
-
-def the_job(spark: SparkSession, root: Path, sharing: str) -> ms.Job:
-    """The job, the same whenever it is started."""
-    first = [action for action in ACTIONS if isinstance(action, Add) and action.step == 0]
-    queries = {add.query: add.asked.spec.cql() for add in first}
-    plans = {add.query: add.asked.plan for add in first if add.asked.plan}
-    return job(spark, Place(root), STREAMS, queries, plans, CASE.lanes, sharing=sharing)
-
-
-def commands(root: Path, step: int) -> list[Command]:
-    """The commands that are given before a step."""
-    found: list[Command] = []
-    for action in ACTIONS:
-        if action.step != step:
-            continue
-        match action:
-            case Add(_, query, asked, history) if step > 0:
-                sink = {"path": str(Place(root).answers(query)), "format": "parquet"}
-                found.append(AddQuery(query, asked.spec.cql(), asked.plan, sink, history=history))
-            case Change(_, query, asked):
-                found.append(ChangeQuery(query, asked.spec.cql()))
-            case Drop(_, query):
-                found.append(DropQuery(query))
-            case Move(_, query, plan, strategy, options, together):
-                found.append(Migrate(query, plan, strategy, dict(options), together=together))
-            case RescaleAction(_, lanes):
-                found.append(Rescale(lanes))
-    return found
-
-
 def main(root: Path, sharing: str) -> None:
     """Run the job to its end; commands are given as the steps go by, each once."""
-    from midstream.spark.driver import Driver
-
-    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
-
-    def fold(self: Driver, batch: DataFrame, number: int) -> None:
-        given = [command for _, command in log.after(0)]
-        for command in commands(root, number):
-            if command not in given:
-                log.append(command)
-        original(self, batch, number)
-
-    Driver.fold = fold  # type: ignore[method-assign]
-    finish(the_job(local_session("sharing", settings=SHORT_LIVED), root, sharing))
+    run_alone(local_session("sharing", settings=SHORT_LIVED), root, case(sharing), CASE.lanes)
 
 
 if __name__ == "__main__":

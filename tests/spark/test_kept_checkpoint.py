@@ -11,11 +11,12 @@ from pyspark.sql import SparkSession
 from tests.checkpoints import early
 from tests.checkpoints.course import fingerprint
 from tests.checkpoints.kept import ROOT, relocate, unpack
-from tests.checkpoints.spark_job import CASE, SAVED, commands, feed, the_job
+from tests.checkpoints.spark_job import CASE, LANES, SAVED
 from tests.oracle.compare import difference
 from tests.sharing.drive import run
 from tests.sharing.judge import Judge
 from tests.spark.drive import Hooks, Place, finish
+from tests.spark.shared_case import commands, feed, job_of
 
 EARLY = early.courses()["held"].case
 KEPT = {"spark_at_367217f": (1, EARLY), "spark": (2, CASE), "spark of format 3": (3, CASE)}
@@ -35,7 +36,7 @@ def test_it_goes_on_exact(spark: SparkSession, hooks: Hooks, tmp_path: Path, nam
     for step in range(SAVED + (version > 1), steps):
         for command in commands(tmp_path, step, case):
             hooks.give(step, command)
-    finish(the_job(spark, tmp_path, case))
+    finish(job_of(spark, tmp_path, case, LANES))
     assert (place.manifest().step, place.manifest().lanes) == (steps - 1, 3)
     embedded = run(case)
     Judge(case, embedded).check()

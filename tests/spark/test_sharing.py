@@ -15,7 +15,8 @@ from tests.sharing.drive import Segment, run
 from tests.sharing.judge import Judge
 from tests.spark.drive import Hooks, Place, finish, job
 from tests.spark.forked_drivers import ForkedDrivers
-from tests.spark.sharing_job import CASE, case, commands, feed, the_job
+from tests.spark.shared_case import commands, feed, job_of
+from tests.spark.sharing_job import CASE, case
 from tests.spark.test_jobs import PAIRS, feed_step
 
 STEPS = len(CASE.steps)
@@ -58,25 +59,25 @@ def test_the_driver_is_killed_as_queries_come_and_go(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path, sharing: str
 ) -> None:
     assert {point for point, _ in KILLS["mem_opt"]} == set(POINTS)
-    feed(tmp_path)
+    feed(tmp_path, CASE)
     (tmp_path / "sharing").write_text(sharing)
     place = Place(tmp_path)
     for point, step in KILLS[sharing]:
         drivers.kill("tests.spark.sharing_job", tmp_path, f"{point}:{step}")
         committed = POINTS.index(point) >= POINTS.index("after_manifest")
         assert place.manifest().step == (step if committed else step - 1)
-    finish(the_job(spark, tmp_path, sharing))
+    finish(job_of(spark, tmp_path, case(sharing), CASE.lanes))
     assert place.manifest().step == STEPS - 1
     check(place, undisturbed(sharing))
 
 
 @pytest.mark.parametrize("sharing", ["auto", "pull_up", "push_down"])
 def test_queries_come_and_go(spark: SparkSession, hooks: Hooks, tmp_path: Path, sharing: str) -> None:
-    feed(tmp_path)
+    feed(tmp_path, CASE)
     for step in range(STEPS):
-        for command in commands(tmp_path, step):
+        for command in commands(tmp_path, step, CASE):
             hooks.give(step, command)
-    finish(the_job(spark, tmp_path, sharing))
+    finish(job_of(spark, tmp_path, case(sharing), CASE.lanes))
     check(Place(tmp_path), undisturbed(sharing))
 
 
