@@ -32,7 +32,7 @@ docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link
 pictures: venv ## the pictures of docs/architecture.md, drawn again from the code
 	$(bin)/python -m docs.drawing
 
-bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer
+bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer, spreads
 	@$(with_java) $(bin)/python -m benchmarks.run
 	@$(with_java) $(bin)/python -m benchmarks.sharing
 	@$(bin)/python -m benchmarks.durable
@@ -41,6 +41,7 @@ bench: venv ## the measurements: Spark's own join and DuckDB beside ours, change
 	@$(bin)/python -m benchmarks.small_steps
 	@$(with_java) $(bin)/python -m benchmarks.checkpoints
 	@$(with_java) $(bin)/python -m benchmarks.optimizer
+	@$(with_java) $(bin)/python -m benchmarks.ring
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
 	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)

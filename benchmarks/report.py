@@ -82,7 +82,7 @@ def page(results: Sequence[Result], quick: bool = False) -> str:
     parts += ["## Ratios\n", _ratios([c for r in results for c in compare(r.scenario, r.measurements)], quick)]
     parts += ["## Times\n", *(_times(result, quick) for result in results)]
     refusals = {m.notes["refused"]: m.scenario for r in results for m in r.measurements if "refused" in m.notes}
-    parts += [_refusal(SCENARIOS[name], message) for message, name in refusals.items()]
+    parts += [refusal(SCENARIOS[name], message) for message, name in refusals.items()]
     return "\n".join(parts)
 
 
@@ -120,7 +120,8 @@ def _wrong(result: Result) -> str:
     return f"## WRONG: answers of {result.scenario} differ\n\n" + "\n".join(disagreements(result.measurements)) + "\n"
 
 
-def _refusal(scenario: Scenario, message: str) -> str:
+def refusal(scenario: Scenario, message: str) -> str:
+    """What Spark refuses, its error, and the rewrite that was measured instead."""
     return (
         f"## What Spark refuses\n\nThe question of {scenario.name}, as written:\n\n"
         f"```sql\n{dedent(scenario.spark_as_written).strip()}\n```\n\nSpark's answer: `{message}`\n\n"

@@ -1,6 +1,6 @@
-"""The audit of the ring: every spreading that is discovered names its sections, has conformance cases, and a figure.
+"""The audit of the ring: every spreading that is discovered names its sections, has conformance cases, a figure, and rows.
 
-A new spreading is found without being listed anywhere, and fails here until it has all three.
+A new spreading is found without being listed anywhere, and fails here until it has all four.
 """
 
 from __future__ import annotations
@@ -10,6 +10,9 @@ import sys
 
 import pytest
 
+from benchmarks.ring.contestants import on_embedded, on_spark
+from benchmarks.ring.load import FULL
+from benchmarks.ring.scenarios import SCENARIOS
 from midstream.lab.discovery import figures
 from midstream.ring.discovery import spreadings
 from tests.property.test_spreads import WAYS
@@ -36,6 +39,12 @@ def drawn(name: str) -> list[str]:
     return [figure.name for figure in figures().values() if name in figure.spreadings]
 
 
+def rows(name: str, host: str) -> list[str]:
+    """The scenarios in which a spread is measured on a host."""
+    taking_part = on_embedded if host == "embedded" else on_spark
+    return [asked.name for asked in SCENARIOS.values() if name in {one.name for one in taking_part(asked, FULL)}]
+
+
 def test_the_dissertation_s_spreadings_are_all_there() -> None:
     assert spreadings().keys() >= PARTS_2_AND_3
 
@@ -54,6 +63,11 @@ def test_it_has_conformance_cases(name: str) -> None:
 @audited
 def test_it_has_a_figure(name: str) -> None:
     assert drawn(name), "no figure of the lab has it among its spreadings"
+
+
+@audited
+def test_it_has_rows_in_the_benchmark(name: str) -> None:
+    assert rows(name, "embedded") and rows(name, "spark")
 
 
 def test_figures_know_no_spreading_that_is_not_there() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from benchmarks.sharing.pace import ISOLATED
 from benchmarks.sharing.record import Record, Report
 from benchmarks.sharing.verdicts import verdicts, wrong
 from benchmarks.sharing.workload import SELECTIVITY, Workload
+from benchmarks.table import table
 
 HEAD = f"""# Many queries over one pair of streams
 
@@ -47,7 +48,7 @@ def page(report: Report) -> str:
 
 def _verdicts(report: Report) -> str:
     rows = ((v.what, f"**{v.found}**", v.required, "met" if v.met else "**MISSED**") for v in verdicts(report))
-    return _table(("requirement", "found", "required", ""), "lrll", rows)
+    return table(("requirement", "found", "required", ""), "lrll", rows)
 
 
 def _scaling(report: Report) -> str:
@@ -60,7 +61,7 @@ total (within a percent), side by side.
         for s in report.scalings
     )  # fmt: skip
     names = ("mode", "rows/s a stream", "results a step", "10 queries", "1,000 queries", "ratio", "each query more")
-    return f"{said}\n{_table(names, 'lrrrrrr', rows)}"
+    return f"{said}\n{table(names, 'lrrrrrr', rows)}"
 
 
 def _newcomers(report: Report) -> str:
@@ -71,7 +72,7 @@ the undisturbed steps around.
         (n.host, n.mode, n.what, _time(n.asked), _time(n.step), _time(median(n.around)), f"**{_time(n.cost)}**")
         for n in report.newcomers
     )
-    return f"{said}\n{_table(('host', 'mode', 'newcomer', 'asked', 'its step', 'around', 'cost'), 'lllrrrr', rows)}"
+    return f"{said}\n{table(('host', 'mode', 'newcomer', 'asked', 'its step', 'around', 'cost'), 'lllrrrr', rows)}"
 
 
 def _spark(report: Report) -> str:
@@ -92,15 +93,15 @@ and is given no more queries.
         )
         for run in report.spark
     )
-    return f"{said}\n{_table(('queries', '', 'a step', 'results in all', ''), 'rlrrl', rows)}"
+    return f"{said}\n{table(('queries', '', 'a step', 'results in all', ''), 'rlrrl', rows)}"
 
 
 def _workload(report: Report, workload: Workload) -> str:
     records = report.of(workload)
     rate = next(iter(records.values())).rate
     names = ("mode", "a step", "isolated / it", "results a step", "state rows", "comparisons a step", "")
-    table = _table(names, "lrrrrrl", (_record(record, records.get(ISOLATED)) for record in records.values()))
-    return f"### {workload.name}\n\n{rate} rows a second of each stream.\n\n{table}"
+    drawn = table(names, "lrrrrrl", (_record(record, records.get(ISOLATED)) for record in records.values()))
+    return f"### {workload.name}\n\n{rate} rows a second of each stream.\n\n{drawn}"
 
 
 def _record(record: Record, isolated: Record | None) -> Sequence[str]:
@@ -112,16 +113,6 @@ def _record(record: Record, isolated: Record | None) -> Sequence[str]:
         record.mode, _time(record.typical), ratio, f"{record.results:,}", f"{record.state_rows:,}",
         f"{record.comparisons:,}", record.remark,
     )  # fmt: skip
-
-
-def _table(names: Sequence[str], align: str, rows: Iterable[Sequence[str]]) -> str:
-    def lines() -> Iterator[str]:
-        yield f"| {' | '.join(names)} |"
-        yield f"|{'|'.join('--:' if side == 'r' else '---' for side in align)}|"
-        for row in rows:
-            yield f"| {' | '.join(row)} |"
-
-    return "\n".join(lines()) + "\n"
 
 
 def _time(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from midstream.language.expression import Column
@@ -28,6 +28,7 @@ VISITS = st.lists(st.tuples(NUMBERS, st.integers(0, 9), st.integers(0, 9)), max_
 
 @pytest.mark.parametrize("often", [4, 0], ids=["times are looked at", "times are searched for"])
 @pytest.mark.parametrize("index", CONDITIONS)
+@settings(deadline=None)
 @given(rows=ROWS, visits=VISITS)
 def test_pairs_are_those_of_a_look_at_every_pair(
     often: int, index: str, rows: list[tuple[int | None, int]], visits: list[tuple[int, int, int]]

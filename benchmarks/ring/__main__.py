@@ -1,0 +1,7 @@
+"""`python -m benchmarks.ring`."""
+
+import sys
+
+from benchmarks.ring.command import main
+
+sys.exit(main())

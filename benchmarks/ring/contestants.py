@@ -1,0 +1,106 @@
+"""Who competes: one lane, every spread that is there on every number of nodes, and systems beside us.
+
+Spreads are discovered, so a new one has its rows by being there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import midstream as ms
+from benchmarks.peers import PEERS
+from benchmarks.ring.load import Load
+from benchmarks.ring.scenarios import RingScenario
+from benchmarks.scenarios import Scenario
+from midstream.ring.discovery import spreadings
+
+QUERY = "answer"
+PLAIN, ALONE = "no spread", "one_lane"
+SPARK, DUCKDB = "spark_default", "duckdb_2"
+"""Peers of `benchmarks.run`."""
+
+TOGETHER = 2
+"""As many nodes as the machine has cores."""
+
+Kind = Literal["plain", "spread", "rival"]
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """Someone who answers: a query without a spread, one that is spread over `nodes`, or another system."""
+
+    name: str
+    kind: Kind = "spread"
+    nodes: int = 1
+
+    @property
+    def title(self) -> str:
+        """What the page calls it."""
+        return PEERS[self.name][0] if self.kind == "rival" else self.name
+
+
+NO_SPREAD, ON_SPARK, OFFLINE = Contestant(PLAIN, "plain"), Contestant(SPARK, "rival"), Contestant(DUCKDB, "rival")
+
+
+def every_spread(asked: RingScenario) -> list[str]:
+    """The names of all spreads, or of those that the scenario is about."""
+    return [name for name in spreadings() if not asked.schemes or name in asked.schemes]
+
+
+def on_embedded(asked: RingScenario, load: Load) -> Iterator[Contestant]:
+    """All spreads on all numbers of nodes; `one_lane` has one node, however many are named."""
+    yield NO_SPREAD
+    yield Contestant(ALONE)
+    for name in every_spread(asked):
+        if name != ALONE:
+            yield from (Contestant(name, nodes=nodes) for nodes in load.nodes)
+    yield OFFLINE
+
+
+def on_spark(asked: RingScenario, load: Load) -> Iterator[Contestant]:
+    """What is judged on as many nodes as there are cores, and where it is asked in full every other spread too.
+
+    Rounds are in turns, each in the opposite order of the one before.
+    """
+    best = preferred(asked, load)
+    judged = [NO_SPREAD, Contestant(best, nodes=TOGETHER)]
+    yield from judged
+    if asked.rivals:
+        yield ON_SPARK
+    yield OFFLINE
+    if load.quick:
+        return
+    if asked.in_full:
+        yield Contestant(ALONE)
+        yield from (Contestant(best, nodes=nodes) for nodes in load.nodes if nodes != TOGETHER)
+        others = [name for name in every_spread(asked) if name not in (best, ALONE)]
+        yield from (Contestant(name, nodes=TOGETHER) for name in others)
+    for number in range(1, asked.rounds):
+        yield from reversed(judged) if number % 2 else judged
+
+
+def preferred(asked: RingScenario, load: Load) -> str:
+    """The spread that is judged: the one that `auto` takes, unless another is named."""
+    if asked.judged:
+        return asked.judged
+    engine = engine_for(asked, asked.on("embedded", load.quick), Contestant("auto", nodes=TOGETHER))
+    entry = engine.manifest.queries[QUERY].nodes
+    assert entry is not None
+    return entry.scheme
+
+
+def engine_for(asked: RingScenario, scenario: Scenario, contestant: Contestant) -> ms.Engine:
+    """An engine with the query, spread so; raises where it cannot be."""
+    engine = ms.Engine()
+    for stream in scenario.streams:
+        engine.create_stream(stream, scenario.schema(stream), timestamp="ts")
+    if contestant.kind == "plain":
+        engine.add_query(QUERY, scenario.midstream)
+    else:
+        options = asked.options.get(contestant.name)
+        name, nodes = contestant.name, contestant.nodes
+        engine.add_query(QUERY, scenario.midstream, spread=name, nodes=nodes, spread_options=options)
+    engine.push({})
+    return engine

@@ -1,0 +1,116 @@
+"""What must hold: answers are equal, nothing is kept or compared twice, nodes are even, and on Spark it is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
+from benchmarks.ring.record import Record, Report
+from benchmarks.ring.scenarios import SCENARIOS
+
+WITHOUT_COPIES = ("hash_hops", "psp", "psp_d")
+EVEN, MANY_KEYS = 1.1, "two_keys"
+"""The busiest node against the mean; `hash_hops` is as even as the hash of the keys, of which there must be many."""
+
+AGAINST_ONE_LANE = {"two_keys": 1.0, "two_keys_large": 1.4, "great_circle": 1.7, "great_circle_3": 1.7}
+"""How many times one lane's rows a second, on two nodes and two cores."""
+
+AGAINST_SPARK = {"band": 3.0}
+"""How many times the rows a second of the rewrite that Spark's users fall back on."""
+
+HOP = 0.1
+"""Seconds of a hop beyond its work."""
+
+STAGES = {"no spread": 2, "one_lane": 3}
+"""Stages of a step that needs no hop: rows are read, and lanes work; with nodes, rows are sent home in between."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One requirement: what it is of, what was found, what is required, and whether that is met."""
+
+    what: str
+    found: str
+    required: str
+    met: bool
+
+
+def wrong(report: Report) -> Iterator[str]:
+    """What must not be, whatever the times: a failure, an answer that is empty, or is not the others'."""
+    for name in report.scenarios:
+        done = [record for record in report.of(name) if record.done]
+        for record in report.of(name):
+            who = f"{report.host}, {name}, {record.contestant.title} on {record.contestant.nodes}"
+            if record.failed:
+                yield f"{who}: {record.failed}"
+            elif record.done and record.measurement.answer != done[0].measurement.answer:
+                rows = f"{record.measurement.answer.rows:,} results, {done[0].contestant.title} has"
+                yield f"{who}: another answer ({rows} {done[0].measurement.answer.rows:,})"
+        if not any(record.measurement.answer.rows for record in done):
+            yield f"{report.host}, {name}: nobody has a result"
+
+
+def verdicts(report: Report) -> list[Verdict]:
+    """Every requirement that the report has figures for."""
+    return [*_copies(report), *([] if report.load.quick else [*_even(report), *_faster(report), *_hops(report)])]
+
+
+def has_no_copies(record: Record, alone: Record) -> bool:
+    """Whether after every step as many rows are kept, and in every step as many pairs compared, as at one node."""
+    return record.state_rows == alone.state_rows and record.comparisons == alone.comparisons
+
+
+def _copies(report: Report) -> Iterator[Verdict]:
+    for name in report.scenarios:
+        alone = next(iter(report.rounds(name, Contestant(ALONE))), None)
+        for scheme in WITHOUT_COPIES if alone is not None else ():
+            own = [one for one in report.of(name) if one.contestant.name == scheme and one.done]
+            if own and alone is not None:
+                equal = [one.contestant.nodes for one in own if has_no_copies(one, alone)]
+                what = f"{report.host}, {name}, {scheme}: rows kept and pairs compared in every step"
+                found = f"those of one node in {len(equal)} of {len(own)} runs"
+                yield Verdict(what, found, "those of one node", len(equal) == len(own))
+
+
+def _even(report: Report) -> Iterator[Verdict]:
+    for even in report.evenness:
+        yield _at_most_even(f"steady streams in short steps, {even.scheme}, {even.nodes} nodes", even.balance)
+    if report.host == "embedded":
+        for one in report.of(MANY_KEYS):
+            if one.contestant.name == "hash_hops" and one.done and one.contestant.nodes > 1 and one.balance:
+                yield _at_most_even(f"{MANY_KEYS}, hash_hops, {one.contestant.nodes} nodes", one.balance)
+
+
+def _at_most_even(what: str, balance: float) -> Verdict:
+    return Verdict(f"{what}: busiest / mean", f"{balance:.3f}", f"at most {EVEN:g}", balance <= EVEN)
+
+
+def _faster(report: Report) -> Iterator[Verdict]:
+    if report.host != "spark":
+        return
+    for required, rival in ((AGAINST_ONE_LANE, NO_SPREAD), (AGAINST_SPARK, ON_SPARK)):
+        for name in [name for name in SCENARIOS if name in required]:
+            own = next((one for one in report.contestants(name) if _is_judged(one)), None)
+            ours = report.rate(name, own) if own is not None else None
+            theirs = report.rate(name, rival)
+            if own is not None and ours is not None and theirs is not None:
+                what = f"spark, {name}: {own.name} on {own.nodes} nodes / {rival.title}, steady rows a second"
+                ratio, least = ours / theirs, required[name]
+                yield Verdict(what, f"{ratio:.2f}", f"at least {least:g}", ratio >= least)
+
+
+def _hops(report: Report) -> Iterator[Verdict]:
+    for cost in report.hop_costs:
+        found = f"{1000 * cost.each:.0f} ms, of which a bare stage {1000 * cost.bare:.0f} ms"
+        yield Verdict("spark: a hop beyond its work", found, f"at most {1000 * HOP:.0f} ms", cost.each <= HOP)
+    for who, most in STAGES.items() if report.host == "spark" else ():
+        counts = {count for one in report.records if one.contestant.name == who and one.done for count in one.stages}
+        if counts:
+            shown = ", ".join(map(str, sorted(counts)))
+            yield Verdict(f"spark, {who}: stages of a step, which needs no hop", shown, f"{most}", counts == {most})
+
+
+def _is_judged(contestant: Contestant) -> bool:
+    """The first spread that runs on Spark is the one that `auto` takes."""
+    return contestant.kind == "spread" and contestant.nodes == TOGETHER
