@@ -1,4 +1,4 @@
-"""The audit of the ring: every spreading that is discovered names its sections, has conformance cases, a figure, and rows.
+"""The audit of the ring: every spreading discovered names its sections, and has conformance cases, a figure, and rows.
 
 A new spreading is found without being listed anywhere, and fails here until it has all four.
 """
@@ -81,4 +81,4 @@ def test_the_audit_can_fail() -> None:
     class Scatter:
         """Anywhere."""
 
-    assert papers(Scatter()) == drawn("scatter") == []
+    assert papers(Scatter()) == drawn("scatter") == rows("scatter", "embedded") == []
