@@ -40,6 +40,7 @@ def page(reports: Sequence[Report], remark: str = "") -> str:
     """The page over the reports of all hosts; that of a quick run says so, and so does a `remark`."""
     parts = [HEAD, *([QUICK] if any(report.load.quick for report in reports) else [])]
     parts += [f"**{remark}**\n"] if remark else []
+    parts += ["![rows a second, rows kept, and how even nodes are](../docs/ring.png)\n"]
     for report in reports:
         facts = ", ".join(f"{name} {fact}" for name, fact in report.machine.items())
         parts.append(f"Measured, {report.host}: {facts}.\n")
