@@ -54,7 +54,10 @@ SINKS = {
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_job_runs_on_whose_command_names_a_sink_that_takes_nothing(tmp_path: Path, sink: str) -> None:
+def test_a_job_runs_on_whose_command_names_a_sink_that_takes_nothing(
+    tmp_path: Path, sink: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PGPASSWORD", raising=False)  # Of a server that other tests have.
     make, why = SINKS[sink]
     value = make(tmp_path)
     with opened(tmp_path) as engine:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from midstream.model.errors import MidstreamError, SinkError, WriteError
+from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows, lake_schema
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, failing, going_back, lake_rows, lake_schema
 from midstream.sinks.other_columns import differing, other_columns
 
 if TYPE_CHECKING:
@@ -162,19 +162,9 @@ class DeltaSink(Sink):
     def _place(self) -> str:
         return f"Delta table {self.path}"
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        try:
-            yield
-        except MidstreamError:
-            raise
-        except Exception as error:  # The library has no common class for what it raises.
-            lines = str(error).strip().splitlines() or [type(error).__name__]
-            raise WriteError(
-                f"Delta: {lines[0]}",
-                place=self._place,
-                remedy="see that the store can be reached and written, then start again",
-            ) from error
+    def _failing(self) -> AbstractContextManager[None]:
+        remedy = "see that the store can be reached and written, then start again"
+        return failing("Delta", self._place, remedy, lambda text: text.strip().partition("\n")[0])
 
 
 def _has_credentials(url: str) -> bool:

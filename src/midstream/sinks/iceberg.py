@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pyarrow as pa
 
-from midstream.model.errors import MidstreamError, SinkError, WriteError
+from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
 from midstream.sinks.extras import from_extra
-from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, going_back, lake_rows, lake_schema
+from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, failing, going_back, lake_rows, lake_schema
 from midstream.sinks.other_columns import differing, other_columns
 
 if TYPE_CHECKING:
@@ -162,20 +162,12 @@ class IcebergSink(Sink):
     def _place(self) -> str:
         return f"Iceberg table {self.table} of catalog {self.catalog}"
 
-    @contextmanager
-    def _failing(self) -> Iterator[None]:
-        try:
-            yield
-        except MidstreamError:
-            raise
-        except Exception as error:  # The library has no common class for what it raises.
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise WriteError(
-                f"Iceberg: {said}",
-                place=self._place,
-                remedy="see that the catalog is described and can be reached, and that the table has the columns of "
-                "the results in their types; then start again",
-            ) from error
+    def _failing(self) -> AbstractContextManager[None]:
+        remedy = (
+            "see that the catalog is described and can be reached, and that the table has the columns of the results "
+            "in their types; then start again"
+        )
+        return failing("Iceberg", self._place, remedy, lambda text: " ".join(text.split()))
 
 
 def _takes(column: NestedField, results: NestedField) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.model.errors import SinkError
+from midstream.model.errors import MidstreamError, SinkError, WriteError
 from midstream.model.time_line import Stamp
 
 ATTEMPTS = 10
@@ -46,6 +47,18 @@ def _lake_type(kind: pa.DataType) -> pa.DataType:
     if pt.is_timestamp(kind):
         return pa.timestamp("us", "UTC" if kind.tz else None)
     return _WIDER.get(kind, kind)
+
+
+@contextmanager
+def failing(what: str, place: str, remedy: str, said: Callable[[str], str]) -> Iterator[None]:
+    """Whatever a library raises amid the block, as a `WriteError`; `said` is what of its text is worth reading."""
+    try:
+        yield
+    except MidstreamError:
+        raise
+    except Exception as error:  # The libraries have no common class for what they raise.
+        text = said(str(error)) or type(error).__name__
+        raise WriteError(f"{what}: {text}", place=place, remedy=remedy) from error
 
 
 def append_once(append: Callable[[], None], refused: type[Exception]) -> None:
