@@ -30,6 +30,7 @@ def _join(window: int, *conditions: tuple[str, str]) -> QuerySpec:
 TWO_KEYS = _join(4, ("A.k = B.k", "AB"), ("B.n = C.n", "BC"))
 BAND = _join(3, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"))
 THETA = _join(2, ("A.n < B.n", "AB"), ("B.k <> C.k", "BC"))
+WIDE_BAND = _join(5, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"), ("B.n > 1", "B"))
 ONE_KEY = _join(3, ("A.k = B.k", "AB"), ("B.k = C.k", "BC"))
 
 

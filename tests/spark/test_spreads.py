@@ -13,12 +13,14 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
+from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.spread import Spread
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.property.drive import Case, start
 from tests.spark.drive import Hooks, Place, finish, job
-from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, spread_case
+from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, spread_case
 
 JOINS = {
     "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
@@ -74,6 +76,40 @@ def test_every_way_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
     assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
     counted = {key: counters for key, counters in engine.manifest.operators.items()}
     assert place.manifest().operators == counted
+
+
+def test_queries_share_a_ring_while_one_comes_and_one_goes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    """Each has the oracle's answers from its own start, and each node the rows and the work of the embedded engine."""
+    for way in ("psp", "hash_hops"):
+        case, place = (
+            spread_case({"q": BAND, "wide": WIDE_BAND, "late": WIDE_BAND}, 25, 45, 60, 75),
+            Place(tmp_path / way),
+        )
+        lives = (case.queries[0], replace(case.queries[1], until=3), replace(case.queries[2], since=2))
+        case = replace(case, queries=lives)
+        sink = {"path": str(place.answers("late")), "format": "parquet"}
+        late = AddQuery("late", WIDE_BAND.cql(), sink=sink, spread=way, nodes=3)
+        hooks.give(2, late)
+        hooks.give(3, DropQuery("wide"))
+        for step, tables in enumerate(case.steps):
+            for spec in STREAMS:
+                place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+        made = job(spark, place, STREAMS, {}, lanes=2)
+        for life in case.queries[:2]:
+            made.query(life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), spread=way, nodes=3)
+        assert not [event for event in finish(made).events if isinstance(event, CommandRefused)]
+        check(place, case)
+        engine = start(case.streams, lanes=2)
+        for step, tables in enumerate(case.steps):
+            for life in case.queries:
+                if life.since == step:
+                    engine.add_query(life.name, life.spec.cql(), spread=way, nodes=3)
+                if life.until == step:
+                    engine.drop_query(life.name)
+            engine.push(dict(tables))
+        entries, expected = place.manifest().queries, engine.manifest.queries
+        assert entries["q"].group == entries["late"].group
+        assert {k: placed(v.nodes) for k, v in entries.items()} == {k: placed(v.nodes) for k, v in expected.items()}
 
 
 CHANGES = ("psp", "hash_hops", "off", "atr", "psp_i", "off")

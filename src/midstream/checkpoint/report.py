@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from midstream.checkpoint.report_values import (
@@ -28,6 +28,7 @@ from midstream.step.chain_unit import ChainUnit
 from midstream.step.living import living_rows
 from midstream.step.plan_step import lanes_of
 from midstream.step.reviewing.plan_group import PlanGroup, plan_groups
+from midstream.step.spreading.sharing import mates_of
 from midstream.step.unit import Unit
 
 _OWN = {"strategy", "old", "plan", "begun", "comparisons", "phase", "progress", "old_serves", "new_serves",
@@ -135,7 +136,7 @@ def _query(
     migrations: tuple[MigrationReport, ...],
     optimizer: OptimizerReport,
 ) -> QueryReport:
-    entry = manifest.queries[name]
+    entry, mates = manifest.queries[name], mates_of(manifest, name)
     return QueryReport(
         name=name,
         sql=entry.sql,
@@ -145,7 +146,7 @@ def _query(
         sees=entry.sees,
         exact_from=entry.exact_from,
         lanes=entry.nodes.nodes if entry.nodes is not None else lanes_of(entry.group, manifest.lanes),
-        spread=_spread(entry),
+        spread=_spread(entry, mates),
         operator=None if entry.operator is None else decode(OperatorSpec, entry.operator).describe(),
         sink=dict(entry.sink or {}),
         chain=entry.chain if entry.shares else None,
@@ -156,12 +157,14 @@ def _query(
         migrations=migrations,
         optimizer=optimizer,
         nodes=entry.nodes,
+        nodes_with=tuple(mates),
     )
 
 
-def _spread(entry: QueryEntry) -> str:
+def _spread(entry: QueryEntry, mates: Sequence[str]) -> str:
     if entry.nodes is not None:
-        return f"spread over nodes by {entry.nodes.scheme}"
+        shared = f", shared with {', '.join(map(repr, mates))}" if mates else ""
+        return f"spread over nodes by {entry.nodes.scheme}{shared}"
     if entry.operator is not None:
         return "one lane: a user's operator is on top"
     return "one lane: no common key" if entry.group == SINGLE else "by the common key"

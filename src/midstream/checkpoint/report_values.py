@@ -122,7 +122,8 @@ class QueryReport(ReportValue):
 
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
     under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.
-    `nodes` is there where the query is spread over nodes, and says what each of them did.
+    `nodes` is there where the query is spread over nodes, and says what each of them did; `nodes_with` are the queries
+    that share them.
     """
 
     name: str
@@ -144,6 +145,7 @@ class QueryReport(ReportValue):
     migrations: tuple[MigrationReport, ...]
     optimizer: OptimizerReport
     nodes: NodeSpread | None = None
+    nodes_with: tuple[str, ...] = ()
 
     @property
     def migration(self) -> MigrationReport | None:

@@ -96,13 +96,14 @@ def _show(report: Report, place: str) -> None:
             "query",
             "by",
             "nodes",
+            "shared with",
             "since step",
             "rows at nodes",
             "busiest against mean",
             "visits by hop",
             "bytes by hop",
         ),
-        [_spread_row(query.name, query.nodes) for query in report.queries.values() if query.nodes is not None],
+        [_spread_row(query, query.nodes) for query in report.queries.values() if query.nodes is not None],
     )
     _show_lanes(report.lane_review)
     print_table(
@@ -146,11 +147,11 @@ def _query_row(query: QueryReport) -> tuple[Any, ...]:
     return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
 
 
-def _spread_row(query: str, spread: NodeSpread) -> tuple[Any, ...]:
+def _spread_row(query: QueryReport, spread: NodeSpread) -> tuple[Any, ...]:
     rows, sent = (", ".join(map(str, found)) for found in ([one.rows for one in spread.work], spread.sent))
     balance = None if spread.balance is None else f"{spread.balance:.2f}"
-    size = ", ".join(map(size_text, spread.bytes))
-    return query, spread.scheme, spread.nodes, spread.since, rows, balance, sent, size
+    size, mates = ", ".join(map(size_text, spread.bytes)), ", ".join(query.nodes_with) or None
+    return query.name, spread.scheme, spread.nodes, mates, spread.since, rows, balance, sent, size
 
 
 def _migration_row(migration: MigrationReport, query: str) -> tuple[Any, ...]:

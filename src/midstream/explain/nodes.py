@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread, NodeWork
 from midstream.model.words import counted, size_text, span_text, time_text
-from midstream.plan.signature import canonical
 from midstream.ring.columns import Words
 from midstream.ring.discovery import spreading
+from midstream.step.program import unit_of
 from midstream.step.spreading.deploy import deployment_of
 from midstream.step.spreading.length import foreseen
+from midstream.step.spreading.sharing import mates_of
 
 SLICES_SHOWN = 3
 """So many slices of a source at a node are drawn; as JSON there are all."""
@@ -30,11 +30,12 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """
     entry = manifest.queries[name]
     assert entry.nodes is not None
-    spread, query = entry.nodes, canonical(parsed(manifest, entry.sql))[0]
+    spread, query = entry.nodes, unit_of(manifest, name).query
     work = spread.work or (NodeWork(),) * spread.reach
     slices = _slices(spread, deployment_of(query, spread).slice_ends, tuple(query.aliases))
     return {
         "scheme": spread.scheme,
+        "queries": sorted([name, *mates_of(manifest, name)]),
         "since": spread.since,
         "balance": spread.balance,
         "sent": list(spread.sent),

@@ -50,6 +50,9 @@ class NodeSpread:
 
     Where nodes came or went passively, rows from the event time `begins` on lie so, and older ones as `before` says,
     until they have run out.
+
+    Queries that share the nodes have the same record; `regrouped` is the step since which it is these. What was kept
+    before the nodes were shared is `alone`'s, the one query that had them for itself.
     """
 
     scheme: str
@@ -71,6 +74,8 @@ class NodeSpread:
     began: int | None = None
     begins: int = 0
     before: NodeSpread | None = None
+    regrouped: int | None = None
+    alone: str = ""
 
     @property
     def all(self) -> tuple[NodeSpread, ...]:

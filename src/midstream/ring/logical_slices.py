@@ -4,8 +4,6 @@ The queries join the same streams on the same conditions; windows and selections
 sliced at every window; the slice that a row is old enough for says whose windows reach it, the row itself whose
 selections let it pass. What serves no query is neither kept nor compared.
 
-These are the sets of Part III; tests alone use them so far, for no ring of a running job shares queries yet.
-
 Differs from §19.2 in that a row takes part by its own selections, not by the disjunction of its slice's alone. By that
 disjunction a partial result of one query still meets rows of another, and Theorem 13's least number of probes is not
 reached: its proof takes the joined result to serve what both parts serve.

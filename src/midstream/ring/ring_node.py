@@ -14,6 +14,7 @@ from midstream.operators.join_condition import JoinCondition
 from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.shared_queries import SharedQueries
 from midstream.state.keys import Codes, Mask
 
 
@@ -28,13 +29,18 @@ class NodeRows:
 class RingNode:
     """The rows that a node keeps of each source: those from before the step, and the step's own.
 
-    Counts what it does: pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits.
+    Counts what it does: pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. Where
+    queries share the ring, a pair that none of them needs is not compared.
     """
 
     def __init__(
-        self, number: int, old: Mapping[str, Sequence[NodeRows]], new: Mapping[str, Sequence[NodeRows]]
+        self,
+        number: int,
+        old: Mapping[str, Sequence[NodeRows]],
+        new: Mapping[str, Sequence[NodeRows]],
+        shared: SharedQueries | None = None,
     ) -> None:
-        self.number, self._old, self._new = number, old, new
+        self.number, self._old, self._new, self._shared = number, old, new, shared
         self.comparisons = self.predicates = self.rows_out = self.visits = 0
 
     def meet(
@@ -62,7 +68,11 @@ class RingNode:
             if rows.here is not None:
                 here = rows.here[row]
                 visit, row = visit[here], row[here]
-            pairs = _Pairs(joined, visits.partial[visit], label, batch, row)
+            partial = visits.partial[visit]
+            if self._shared is not None and len(row):
+                needed = self._shared.met(joined, partial, label, batch, row)
+                partial, row = partial[needed], row[needed]
+            pairs = _Pairs(joined, partial, label, batch, row)
             for condition in on.verify:
                 pairs = pairs.where(condition)
             self.comparisons += len(pairs)

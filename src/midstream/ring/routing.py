@@ -1,6 +1,7 @@
 """Results of a shared ring to their queries, by bitmaps instead of windows (Wang ch. 20: matrix O, vector T).
 
-Like `logical_slices` these are sets of Part III that tests alone use so far: no ring of a running job shares queries.
+A running ring routes by `routed`. Its entries come from `LogicalSlices.serves`, which has for each slice what `entries`
+makes of matrix O, whether or not windows are equal.
 """
 
 from __future__ import annotations

@@ -95,8 +95,9 @@ def change(manifest: Manifest, name: str, sql: str) -> Manifest:
     entry = manifest.queries[name]
     query = checked(manifest, sql)
     if not entry.shares:
+        alone = "runs by itself" if entry.nodes is None else "is spread over nodes"
         raise QueryError(
-            f"query {name!r} runs by itself: what it keeps is of one window and filter",
+            f"query {name!r} {alone}: what it keeps is of one window and filter",
             place=f"query {name}",
             remedy="drop it and add it anew",
         )

@@ -34,7 +34,7 @@ from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
 from midstream.step.spreading.nodes_done import NodesDone
-from midstream.step.spreading.partition import Partition, answer_of, moment_before, read, visited
+from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
 
 
@@ -166,17 +166,22 @@ class _Work:
         old = {label: read(own, manifest, deployed.unit, label, store) for label, own in refs.items()}
         return Partition(deployed, numbers, old, _new(parcels, labels))
 
-    def _answer(self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]) -> int:
-        """Write the results of the partition's nodes, and with the first node what was held back; how many."""
+    def _answer(
+        self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]
+    ) -> dict[str, int]:
+        """Write the results of the partition's nodes, and with the first node what was held back; how many of each
+        query.
+        """
         step, unit = self._step, deployed.unit
         held = [step.writes.store.get(ref) for ref in part.held] if 0 in partition.numbers else []
         if not results and not held:
-            return 0
+            return {}
         empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
         joined = concatenated(results) if results else nothing_joined(empty)
-        answer = answer_of(unit, joined, held)
-        self._files.put(JobOutput(RESULTS, part.name), str(deployed.lane(partition.numbers[0])), answer.table)
-        return len(answer.times)
+        answers = answers_of(unit, joined, held)
+        for name, answer in answers.items():
+            self._files.put(JobOutput(RESULTS, name), str(deployed.lane(partition.numbers[0])), answer.table)
+        return {name: len(answer.times) for name, answer in answers.items()}
 
 
 def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:

@@ -87,7 +87,7 @@ class SpreadPart:
         self, plan: StepPlan, clock: StepClock, rows: Mapping[str, pa.RecordBatch], partition: int, partitions: int
     ) -> tuple[StepArrivals, list[Parcel]]:
         """What the query reads of rows that a partition got, and what it sends of them."""
-        arrivals = StepArrivals.selected(join_of(spread_unit(plan, self.name)), rows)
+        arrivals = StepArrivals.selected(spread_unit(plan, self.name), rows, plan.manifest.step)
         own = {label: batch for label, batch in arrivals.rows.items() if batch.num_rows}
         if not self.is_placed:
             return arrivals, list(self.placed(self.deployed(plan, clock), own, partitions))

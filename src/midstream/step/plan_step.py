@@ -66,8 +66,12 @@ class StepPlan:
 
     @property
     def spread_queries(self) -> Mapping[str, NodeSpread]:
-        """The queries that are spread over nodes; each has a group of its own."""
-        return {name: e.nodes for name, e in self.manifest.queries.items() if e.nodes is not None}
+        """The queries that are spread over nodes; of those that share them, one group, the first."""
+        found: dict[str, tuple[str, NodeSpread]] = {}
+        for name, entry in sorted(self.manifest.queries.items()):
+            if entry.nodes is not None:
+                found.setdefault(entry.group, (name, entry.nodes))
+        return dict(found.values())
 
     @property
     def needs_watermarks(self) -> bool:

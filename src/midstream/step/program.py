@@ -28,6 +28,7 @@ from midstream.sharing.shape import canonical_plan
 from midstream.step.chain_unit import chain_units
 from midstream.step.draft import MigrationStart
 from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import ring_unit
 from midstream.step.unit import Unit
 
 
@@ -53,8 +54,7 @@ class Program:
 def unit_of(manifest: Manifest, name: str) -> Unit:
     """What runs a query of a manifest: itself or its chain, compiled."""
     entry = manifest.queries[name]
-    unit_name = entry.unit(name)
-    return next(unit for unit in compile_program(manifest, entry.group, {}).units if unit.name == unit_name)
+    return next(unit for unit in compile_program(manifest, entry.group, {}).units if name in unit.queries)
 
 
 def observed(manifest: Manifest, name: str) -> Observed:
@@ -104,6 +104,8 @@ def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
 
 def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
     alone = [name for name, *_ in chosen if not manifest.queries[name].shares]
+    if len(alone) > 1 and manifest.queries[alone[0]].nodes is not None:
+        return (ring_unit(manifest, group, tuple(alone)),)
     users = {name: parsed(manifest, manifest.queries[name].sql) for name in alone}
     known = {name: canonical(query) for name, query in users.items()}
     scopes = {name: _scope(name, manifest.queries[name], known[name][0]) for name in alone}
@@ -122,7 +124,8 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
 def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
     """Everything about a query that a program depends on, but for what it shares."""
     own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
-    return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private)
+    alone = "" if entry.nodes is None else entry.nodes.alone
+    return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:

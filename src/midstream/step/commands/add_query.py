@@ -25,6 +25,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.operators import check_operator
 from midstream.step.spreading.declare import spread_entry
+from midstream.step.spreading.sharing import entered
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class AddQuery(StepCommand):
 
     `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
     arrive meet those that queries like it still hold; without, only those that arrive from this step on. With a
-    `spread`, a way to spread a join over `nodes`, it runs by itself and keeps base rows only.
+    `spread`, a way to spread a join over `nodes`, it keeps base rows only, and shares the nodes of
+    queries that are like it and spread alike.
     """
 
     query: str
@@ -63,6 +65,8 @@ class AddQuery(StepCommand):
                 # The chain that bore the query's name has given it up, its migrations go on under its new one.
                 chain = next(k for k, other in draft.manifest.chains.items() if other.former_name == name)
                 draft.migrations[chain] = draft.migrations.pop(name)
+        if entry.nodes is not None:
+            draft.manifest = entered(draft.manifest, name, planned=self.plan is not None)
         draft.changed = True
         entry = draft.manifest.queries[name]
         draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))

@@ -13,6 +13,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
+from midstream.step.spreading.sharing import regrouped
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class DropQuery(StepCommand):
         heirs = [mate for mate in members(draft.manifest, unit) if mate != name]
         withdraw(draft, name, f"query {name} was dropped")
         draft.manifest = release(draft.manifest, name)
+        if entry.nodes is not None:
+            draft.manifest = regrouped(draft.manifest, entry.group)
         if heirs:
             inherit(draft, name, entry, heirs[0])
         else:

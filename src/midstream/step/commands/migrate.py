@@ -23,6 +23,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.operators import check_hand_over, check_named
 from midstream.step.spreading.declare import check_orders
+from midstream.step.spreading.sharing import reordered
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class Migrate(StepCommand):
             notation = draft.manifest.chains[unit].plan
         else:
             moved = replace(entry, plan=notation, operator=operator or entry.operator)
-            draft.manifest = draft.manifest.with_query(self.query, moved)
+            draft.manifest = reordered(draft.manifest.with_query(self.query, moved), self.query)
         draft.migrations[unit] = (*draft.migrations.get(unit, ()), replace(start, plan=notation))
 
     @override

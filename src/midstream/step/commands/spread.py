@@ -11,7 +11,7 @@ from typing_extensions import override
 from midstream.language.parse import parsed
 from midstream.model.errors import PlanError, QueryError
 from midstream.model.events import Event, QuerySpread
-from midstream.model.manifest import QueryEntry
+from midstream.model.manifest import Manifest, QueryEntry
 from midstream.model.node_spread import AUTO_NODES, OFF
 from midstream.plan.notation import parse_plan
 from midstream.sharing.chains import members
@@ -22,7 +22,8 @@ from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
 from midstream.step.reviewing.proposals import withdraw
 from midstream.step.spreading.declare import AUTO, check_orders, spread_entry
-from midstream.step.spreading.relocate import carried_over, relocation_of
+from midstream.step.spreading.relocate import AGGRESSIVE, PASSIVE, carried_over, relocation_of
+from midstream.step.spreading.sharing import mates_of, regrouped
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ class Spread(StepCommand):
                 inherit(draft, name, entry, mates[0])
                 spread = replace(spread, migrations={})
         draft.manifest = draft.manifest.with_query(name, spread)
+        if entry.nodes is not None and entry.group != spread.group:
+            draft.manifest = regrouped(draft.manifest, entry.group)
         draft.changed = True
         before = OFF if entry.nodes is None else entry.nodes.scheme
         now, count = (OFF, 0) if spread.nodes is None else (spread.nodes.scheme, spread.nodes.nodes)
@@ -69,6 +72,11 @@ class Spread(StepCommand):
         bare = replace(entry, plan=self.plan, chain="", demands={}, spread=(), nodes=None)
         place, query = f"query {self.query}", parsed(draft.manifest, entry.sql)
         way, options = relocation_of(self.options, place)
+        if way == PASSIVE and _keeps_others(draft.manifest, self.query):
+            raise PlanError(
+                f"query {self.query!r} shares its nodes: its rows do not run out where others keep them", place=place,
+                remedy=f"use relocation {AGGRESSIVE}, which is what happens unless you say",
+            )  # fmt: skip
         spread = self._by_orders(draft, bare, entry.plan, options)
         assert spread.nodes is not None
         nodes = carried_over(draft.manifest, entry, spread.nodes, way, place)
@@ -106,3 +114,9 @@ class Spread(StepCommand):
         if not isinstance(event, QuerySpread) or event.query != self.query:
             return False
         return self.scheme in (AUTO, event.new) and self.nodes in (None, AUTO_NODES, event.nodes)
+
+
+def _keeps_others(manifest: Manifest, name: str) -> bool:
+    """Whether a query's nodes have rows of others, or had until this step."""
+    spread = manifest.queries[name].nodes
+    return spread is not None and (spread.regrouped == manifest.step or bool(mates_of(manifest, name)))

@@ -15,8 +15,13 @@ from midstream.model.manifest import Manifest
 from midstream.operators.multi_join import MultiJoinOperator
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import times
+from midstream.ring.logical_slices import serving
+from midstream.ring.shared_queries import bits_of
 from midstream.state.base_state import TIME
+from midstream.state.lineage import ARRIVED
 from midstream.state.specs import RowsSpec
+from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import RingUnit
 
 
 @dataclass(frozen=True)
@@ -27,18 +32,29 @@ class StepArrivals:
     counters: Mapping[OperatorId, Counters]
 
     @staticmethod
-    def selected(join: MultiJoinOperator, rows: Mapping[str, pa.RecordBatch]) -> StepArrivals:
-        """What a join reads of the admitted rows of each stream."""
+    def selected(unit: QueryUnit, rows: Mapping[str, pa.RecordBatch], step: int) -> StepArrivals:
+        """What the join of a unit reads of the admitted rows of each stream, in a step.
+
+        Of queries that share it, each row that some query needs; it bears their bitmap.
+        """
+        (join,) = unit.box(unit.plan).roots
+        assert isinstance(join, MultiJoinOperator)
         found, counted = {}, {}
         for route in join.routes:
             source = route.source
             arrived = rows[source.spec.input]
-            chosen = arrived
-            if source.selection:
+            chosen, filters = arrived, source.filters
+            if isinstance(unit, RingUnit):
+                label = source.spec.label
+                every = arrived.append_column(ARRIVED, pa.array(np.full(arrived.num_rows, step, np.int64)))
+                marked = unit.shared.marked(label, every.select(kept_names(source.spec)))
+                found[label] = marked.filter(pa.array(serving(bits_of(marked))))
+                chosen, filters = found[label], unit.shared.filters(label)
+            elif source.selection:
                 chosen = arrived.filter(pa.array(all_hold(source.selection, arrived)))
-            tested = arrived.num_rows * source.filters
+            tested = arrived.num_rows * filters
             counted[source.id] = Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=chosen.num_rows)
-            found[source.spec.label] = chosen.select(kept_names(source.spec))
+            found.setdefault(source.spec.label, chosen.select(kept_names(source.spec)))
         counted[join.id] = Counters(rows_in=sum(batch.num_rows for batch in found.values()))
         return StepArrivals(found, counted)
 
@@ -61,5 +77,5 @@ def kept_names(spec: RowsSpec) -> list[str]:
 def no_rows(spec: RowsSpec, manifest: Manifest) -> pa.RecordBatch:
     """No rows of a source, with the columns that are kept."""
     columns = manifest.streams[spec.stream].columns
-    kinds = [pa.int64() if name == TIME else columns.field(name).type for name in kept_names(spec)]
+    kinds = [pa.int64() if name in (TIME, ARRIVED) else columns.field(name).type for name in kept_names(spec)]
     return pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in kinds], names=kept_names(spec))

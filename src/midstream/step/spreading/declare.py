@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import chain, count
 from typing import Any
 
 from midstream.language.duration import parse_duration
@@ -56,7 +57,16 @@ def spread_entry(
     by_master = scheme != AUTO and "master" in spreading(scheme, place).options
     plan = probing_orders(query, entry.plan, place, _master(query, options, place) if by_master else "")
     spread = declared(manifest, query, plan, scheme, nodes, options, place)
-    return replace(entry, plan=plan.notation(), group=f"nodes-{digest(name)}", nodes=spread)
+    return replace(entry, plan=plan.notation(), group=_free_group(manifest, name), nodes=spread)
+
+
+def _free_group(manifest: Manifest, name: str) -> str:
+    """A lane group of the query's own: others may still have the nodes that began with it."""
+    taken, own = {entry.group for other, entry in manifest.queries.items() if other != name}, f"nodes-{digest(name)}"
+    present = manifest.queries.get(name)
+    if present is not None and present.nodes is not None and present.group not in taken:
+        return present.group
+    return next(one for one in chain([own], (f"{own}-{number}" for number in count(1))) if one not in taken)
 
 
 def declared(

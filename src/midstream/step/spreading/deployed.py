@@ -17,9 +17,11 @@ from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreading
 from midstream.ring.joined_rows import JoinedRows, times
 from midstream.ring.ring_course import Hops
+from midstream.ring.shared_queries import SharedQueries
 from midstream.ring.spreading import Spreading
 from midstream.runtime.watermark import BEGINNING, StepClock
 from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import RingUnit
 from midstream.step.spreading.deploy import deployment_of, grown, keys_of, rounds_of, spreading_of
 from midstream.step.spreading.listed import Homes
 from midstream.step.spreading.taken_over import Former
@@ -109,13 +111,18 @@ class Deployed:
         """The ways of partial results."""
         return Hops(self.deployment, self.spreading, keys_of(self.unit.query), join_of(self.unit).routes)
 
+    @property
+    def shared(self) -> SharedQueries | None:
+        """The queries that share the nodes; None where one has them for itself."""
+        return self.unit.shared if isinstance(self.unit, RingUnit) else None
+
     def lane(self, node: int) -> LaneId:
         """The lane that is a node."""
         return LaneId(self.unit.group, node)
 
     def homes(self, label: str) -> Homes:
         """Where the rows of a source are at home."""
-        return Homes(self.spreading, self.deployment, self.hops.keys, label, self.bound, self._settled)
+        return Homes(self.spreading, self.deployment, self.hops.keys, label, self.bound, self._settled, self.shared)
 
     def started(self, label: str, batch: pa.RecordBatch) -> JoinedRows:
         """New rows as the partial results that they begin."""

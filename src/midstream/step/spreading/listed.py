@@ -16,6 +16,7 @@ from midstream.ring.columns import Copies, Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import Keys, stream_rows, times
 from midstream.ring.ring_node import NodeRows
+from midstream.ring.shared_queries import SharedQueries, unmarked
 from midstream.ring.spreading import Spreading
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.keys import Mask
@@ -67,7 +68,7 @@ class Homes:
     """Where the rows of a source are at home in a step.
 
     `bound` is the least end of a lifetime that still matters. Where `settled`, a row's home is the same in every step,
-    and is found once.
+    and is found once. Where queries share the ring, `shared` says for how long they need each row.
     """
 
     spreading: Spreading
@@ -76,6 +77,7 @@ class Homes:
     label: str
     bound: int
     settled: str = ""
+    shared: SharedQueries | None = None
 
     def of(self, batch: pa.RecordBatch) -> Copies:
         """The nodes of each row."""
@@ -90,6 +92,8 @@ class Homes:
 
     def ends(self, batch: pa.RecordBatch) -> Words:
         """The last moment of each row."""
+        if self.shared is not None:
+            return self.shared.ends(self.label, batch)
         return later(times(batch), self.deployment.windows[self.label])
 
     def at_nodes(self, chunks: Iterable[tuple[ChunkRef, pa.RecordBatch]]) -> list[AtNodes]:
@@ -173,7 +177,8 @@ class Keeping:
 
     def _stored(self, name: str, batch: pa.RecordBatch) -> ChunkRef:
         ends = self.homes.ends(batch)
-        return store_chunk(self.store, name, batch, lifetimes={EVENT_TIME: (int(ends.min()), int(ends.max()))})
+        lifetimes = {EVENT_TIME: (int(ends.min()), int(ends.max()))}
+        return store_chunk(self.store, name, unmarked(batch), lifetimes=lifetimes)
 
 
 def _unless_thin(one: Listed) -> tuple[pa.RecordBatch, ChunkRef | None]:

@@ -42,8 +42,8 @@ class NodesDone:
 
     `counters` are those that belong to no node, `arrived` counts by source the step's rows at all nodes, copies
     included, `sent` the visits of each hop and `bytes` the size of what visits, `moved` the rows that are at home at
-    another node than before, `rows_out` the results. `spread` is how the query is spread from then on, where it is
-    known, `newest` the greatest event time.
+    another node than before, `rows_out` the results of each query. `spread` is how the query is spread from then on,
+    where it is known, `newest` the greatest event time.
     """
 
     nodes: tuple[NodeDone, ...] = ()
@@ -53,7 +53,7 @@ class NodesDone:
     sent: tuple[int, ...] = ()
     bytes: tuple[int, ...] = ()
     moved: int = 0
-    rows_out: int = 0
+    rows_out: Mapping[str, int] = field(default_factory=dict)
     spread: NodeSpread | None = None
     newest: int | None = None
 
@@ -74,7 +74,7 @@ class NodesDone:
             _by_hop(self.sent, other.sent),
             _by_hop(self.bytes, other.bytes),
             self.moved + other.moved,
-            self.rows_out + other.rows_out,
+            _summed(self.rows_out, other.rows_out),
             self.spread or other.spread,
             max((one for one in (self.newest, other.newest) if one is not None), default=None),
         )  # fmt: skip
@@ -98,7 +98,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
     box, sources = unit.box(unit.plan), unit.binding.rows()
     (root,) = box.roots
     by_node = {one.node: one for one in done.nodes}
-    uses = {unit.name: unit.requirements(box).counted}
+    uses = dict.fromkeys(unit.queries, unit.requirements(box).counted)
     lanes = {}
     for number in range(spread.reach):
         one = by_node.get(number, NodeDone(number))
@@ -108,15 +108,22 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
     own = {root.id: Counters(), **done.counters, **_state_counters(manifest, unit, done, lanes.values())}
     own[root.id] += by_node.get(0, NodeDone(0)).counters
     first = LaneId(unit.group, 0)
-    lanes[first] = replace(lanes[first], counters=own, rows_out={unit.name: done.rows_out})
+    lanes[first] = replace(lanes[first], counters=own, rows_out=done.rows_out)
     return SpreadOutput(lanes, _worked(spread, by_node, done))
 
 
 def spread_on(manifest: Manifest, spreads: Mapping[str, NodeSpread]) -> Manifest:
-    """The manifest after a step, with how its queries are spread from then on."""
+    """The manifest after a step, with how its queries are spread from then on; those that share nodes are alike."""
     if not spreads:
         return manifest
-    entries = {name: replace(manifest.queries[name], nodes=spread) for name, spread in spreads.items()}
+    groups: dict[str, list[str]] = {}
+    for name, entry in manifest.queries.items():
+        groups.setdefault(entry.group, []).append(name)
+    entries = {}
+    for name, spread in spreads.items():
+        mates = groups[manifest.queries[name].group]
+        known = replace(spread, alone=name) if len(mates) == 1 else spread
+        entries.update({mate: replace(manifest.queries[mate], nodes=known) for mate in mates})
     return replace(manifest, queries={**manifest.queries, **entries})
 
 
@@ -160,6 +167,10 @@ def _worked(spread: NodeSpread, by_node: Mapping[int, NodeDone], done: NodesDone
 
 def _by_hop(one: Iterable[int], other: Iterable[int]) -> tuple[int, ...]:
     return tuple(mine + theirs for mine, theirs in zip_longest(one, other, fillvalue=0))
+
+
+def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in [*one, *(n for n in other if n not in one)]}
 
 
 def _added(one: Mapping[StateId, int], other: Mapping[StateId, int]) -> dict[StateId, int]:

@@ -15,16 +15,18 @@ from midstream.model.manifest import ChunkRef, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.columns import Copies
 from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
-from midstream.runtime.result_operator import Answer, with_time
+from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.keys import Mask, stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import RingUnit
 from midstream.step.spreading.deployed import Deployed, ages
 from midstream.step.spreading.listed import AtNodes, Groups, Keeping
 from midstream.step.spreading.nodes_done import KeptChunks, NodeDone, NodesDone
-from midstream.step.spreading.taken_over import Chunks, kept_columns
+from midstream.step.spreading.taken_over import Chunks, as_searched, kept_columns
 
 
 def listed(manifest: Manifest, unit: QueryUnit, label: str, nodes: Container[int] | None = None) -> list[ChunkRef]:
@@ -40,7 +42,7 @@ def read(refs: Iterable[ChunkRef], manifest: Manifest, unit: QueryUnit, label: s
     """The chunks of a source as they are searched."""
     spec = unit.binding.rows()[label]
     types = manifest.streams[spec.stream].columns
-    return {ref.name: (ref, kept_columns(store.get(ref), spec, types)) for ref in refs}
+    return {ref.name: (ref, as_searched(unit, label, kept_columns(store.get(ref), spec, types))) for ref in refs}
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Partition:
                 number,
                 {label: [at[number].rows for at in chunks if number in at] for label, chunks in self._at.items()},
                 {label: [NodeRows(rows) for at, rows in groups if number in at] for label, groups in self.new.items()},
+                self.deployed.shared,
             )
             for number in self.numbers
         }
@@ -117,14 +120,24 @@ def moment_before(deployed: Deployed, spread: NodeSpread, step: int) -> int | No
     return (spread.moment or 0) if ages(spread) and spread.since != step else None
 
 
-def answer_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBatch] = ()) -> Answer:
-    """The answer that results make, in order of time, with rows that were held back."""
+def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBatch] = ()) -> dict[str, Answer]:
+    """The answer of each query that results make, in order of time, with rows that were held back.
+
+    Where queries share the nodes, a result goes to those that its vector T names (Wang §20.1).
+    """
+    ordered = results.take(stable_order(results.newest))
+    if not isinstance(unit, RingUnit):
+        return {unit.name: with_held(_shown(unit.result_operator, ordered), held)}
+    served = queries(unit.shared.served(ordered), len(unit.members))
+    return {
+        member.name: _shown(member.result_operator, ordered.take(np.flatnonzero(served[:, place])))
+        for place, member in enumerate(unit.members)
+    }
+
+
+def _shown(result_operator: ResultOperator, results: JoinedRows) -> Answer:
     found = results.newest
-    order = stable_order(found)
-    ordered, ascending = results.take(order), found[order]
-    shown = unit.result_operator
-    columns = shown.values(with_time(ordered.read, ascending), len(ordered))
-    return with_held(shown.answer(columns, ascending), held)
+    return result_operator.answer(result_operator.values(with_time(results.read, found), len(results)), found)
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:

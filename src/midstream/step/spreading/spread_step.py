@@ -16,12 +16,13 @@ from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
 from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import RingUnit
 from midstream.step.spreading.arrivals import StepArrivals
 from midstream.step.spreading.deploy import without_run_out
-from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, join_of, step_spread
+from midstream.step.spreading.deployed import Deployed, begun_spread, bound_of, step_spread
 from midstream.step.spreading.nodes_done import NodesDone, SpreadOutput, spread_output
-from midstream.step.spreading.partition import Partition, answer_of, listed, moment_before, read, visited
-from midstream.step.spreading.taken_over import Former, former
+from midstream.step.spreading.partition import Partition, answers_of, listed, moment_before, read, visited
+from midstream.step.spreading.taken_over import Former, former, former_of_ring
 
 
 def spread_step(
@@ -39,7 +40,7 @@ def spread_step(
 
 
 def spread_unit(plan: StepPlan, name: str) -> QueryUnit:
-    """The unit of a query that is spread over nodes."""
+    """The unit of a query that is spread over nodes, with those that share them."""
     (unit,) = plan.program(plan.manifest.queries[name].group).units
     assert isinstance(unit, QueryUnit)
     return unit
@@ -51,6 +52,8 @@ def left_elsewhere(before: Manifest, plan: StepPlan, name: str, store: ChunkStor
     spread = plan.spread_queries[name]
     if spread.since != step or spread.before is not None:
         return None
+    if isinstance(unit, RingUnit):
+        return former_of_ring(before, plan.manifest, unit, store)
     return former(before, name, unit, store, f"{LaneId(unit.group, 0)}/{step:08d}-taken")
 
 
@@ -65,7 +68,7 @@ def _spread_step(
 ) -> SpreadOutput:
     bound = bound_of(unit, clock)
     spread = without_run_out(unit.query, spread, bound)
-    arrivals = StepArrivals.selected(join_of(unit), rows)
+    arrivals = StepArrivals.selected(unit, rows, clock.step)
     if left is None:
         chunks = {label: read(listed(manifest, unit, label), manifest, unit, label, store) for label in arrivals.rows}
     else:
@@ -80,16 +83,16 @@ def _spread_step(
         {label: batch.slice(0, 0) for label, batch in arrivals.rows.items()},
     )  # fmt: skip
     results = course.run({label: deployed.started(label, batch) for label, batch in arrivals.rows.items()})
-    answer = answer_of(unit, results, [] if left is None else [table for _, table in left.held])
+    answers = answers_of(unit, results, [] if left is None else [table for _, table in left.held])
     done = partition.kept(store, clock.step, moment_before(deployed, spread, clock.step)) + NodesDone(
         tuple(visited(node) for node in nodes.values()),
         counters=arrivals.counters,
         sent=tuple(course.sent),
         bytes=tuple(course.bytes),
-        rows_out=len(answer.times),
+        rows_out={name: len(answer.times) for name, answer in answers.items()},
         spread=how.spread,
     )
     output = spread_output(manifest, unit, spread, done)
     first = LaneId(unit.group, 0)
-    with_answer = replace(output.lanes[first], results={unit.name: answer})
+    with_answer = replace(output.lanes[first], results=answers)
     return replace(output, lanes={**output.lanes, first: with_answer})

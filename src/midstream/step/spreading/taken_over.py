@@ -13,6 +13,8 @@ from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.ring.chunk_index import made_once
 from midstream.ring.joined_rows import times
+from midstream.ring.logical_slices import queries
+from midstream.ring.shared_queries import bits_of
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.keys import Mask, stable_order
@@ -24,6 +26,7 @@ from midstream.step.chain_unit import ChainUnit
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program, unit_of
 from midstream.step.query_unit import QueryUnit
+from midstream.step.ring_unit import RingUnit
 
 Chunks = dict[str, tuple[ChunkRef, pa.RecordBatch]]
 """The chunks of a source by name, each once."""
@@ -59,6 +62,32 @@ def former(before: Manifest, name: str, unit: QueryUnit, store: ChunkStore, chun
     return Former(found, tuple((ref, table) for ref, table in tables if table.num_rows))
 
 
+def former_of_ring(before: Manifest, now: Manifest, unit: RingUnit, store: ChunkStore) -> Former:
+    """What the manifest before a step has of a ring that other queries share from this step on.
+
+    Chunks are listed as they are, with their bitmaps made anew; a row that no query needs any more is found dead.
+    """
+    stayed = [name for name in unit.queries if name in before.queries and before.queries[name].group == unit.group
+              and before.queries[name].since == unit.since_of(name)]  # fmt: skip
+    if not stayed:
+        return Former({label: {} for label in unit.query.aliases})
+    lanes = [state for lane, state in before.lane_states.items() if lane.group == unit.group]
+    specs, found = unit_of(before, stayed[0]).binding.rows(), dict[str, Chunks]()
+    for label, spec in unit.binding.rows().items():
+        found[label] = {}
+        for ref in _chunks(lanes, specs[label].id):
+            rows = as_searched(unit, label, kept_columns(store.get(ref), spec, now.streams[spec.stream].columns))
+            ends = unit.shared.ends(label, rows)
+            known = {EVENT_TIME: (int(ends.min()), int(ends.max()))} if len(ends) else {}
+            found[label][ref.name] = ChunkRef(ref.name, ref.rows, ref.bytes, ref.checksum, lifetimes=known), rows
+    return Former(found)
+
+
+def as_searched(unit: QueryUnit, label: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows of a source as nodes search them: with the bitmap of each where queries share the nodes."""
+    return unit.shared.marked(label, rows) if isinstance(unit, RingUnit) else rows
+
+
 def _chunks(lanes: Sequence[LaneState], state: StateId) -> list[ChunkRef]:
     listings = (lane.states.get(state, StateListing()) for lane in lanes)
     return list({ref.name: ref for listing in listings for ref in listing.chunks}.values())
@@ -72,13 +101,14 @@ class _Reader:
     ) -> None:
         self._entry, self._label, self._store, self._name = before.queries[name], label, store, chunk_name
         self._lineage = old.binding.lineages.get(label) if isinstance(old, ChainUnit) else None
+        self._ring, self._query = old if isinstance(old, RingUnit) else None, name
         self._spec, self._types = spec, before.streams[spec.stream].columns
 
     def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
         """A chunk as it is listed from now on; None where none of its rows is the query's."""
         whole = self._store.get(ref)
         batch = kept_columns(whole, self._spec, self._types)
-        if self._lineage is None:
+        if self._lineage is None and self._ring is None:
             return ref.name, (ref, batch)
         mine = self._seen(whole)
         if not mine.any():
@@ -93,6 +123,10 @@ class _Reader:
 
     def _seen(self, rows: pa.RecordBatch) -> Mask:
         """The rows that pass the query's filter, as far back as it sees."""
+        if self._ring is not None:
+            searched = kept_columns(rows, self._ring.binding.rows()[self._label], self._types)
+            place = self._ring.queries.index(self._query)
+            return queries(bits_of(as_searched(self._ring, self._label, searched)), len(self._ring.queries))[:, place]
         assert self._lineage is not None
         demand, words = self._entry.demands[self._label], np.asarray(rows.column(LINEAGE).to_numpy())
         mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
@@ -117,11 +151,15 @@ def kept_columns(batch: pa.RecordBatch, spec: RowsSpec, types: pa.Schema) -> pa.
     def selected() -> pa.RecordBatch:
         known = set(batch.schema.names)
         columns = [
-            batch.column(name) if name in known else pa.nulls(batch.num_rows, types.field(name).type) for name in names
+            batch.column(name) if name in known else pa.nulls(batch.num_rows, _kind(types, name)) for name in names
         ]
         return pa.RecordBatch.from_arrays(columns, names=names)
 
     return made_once(batch, ("columns", *names), selected)
+
+
+def _kind(types: pa.Schema, name: str) -> pa.DataType:
+    return pa.int64() if name == ARRIVED else types.field(name).type
 
 
 def returned(before: Manifest, plan: StepPlan, store: ChunkStore) -> dict[LaneId, LaneState]:
