@@ -36,9 +36,12 @@ def the_file(root: Path, kept: str) -> JobFile:
     others = {name: sink.to_json() for name, sink in other_sinks(root).items() if name != "called"}
     sinks = own | others
     queries = {
-        name: QuerySpec(QUERIES.get(name, RECENT).cql(), "((A B) C)" if name == "chain" else None, sink)
+        name: QuerySpec(
+            QUERIES.get(name, RECENT).cql(), "((A B) C)" if name == "chain" else None, sink,
+            spread="psp_d" if name == "ring" else None,
+        )
         for name, sink in sinks.items()
-    }
+    }  # fmt: skip
     return JobFile(f"{kept}/checkpoint", 2, sources, queries, patience=120_000_000)
 
 

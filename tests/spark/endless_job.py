@@ -40,7 +40,12 @@ RECENT = QuerySpec(
     (Item("A.u", "a"), Item("C.u", "c")),
     (Condition("A.k = C.k", ("A", "C")),),
 )
-QUERIES = {"chain": CHAIN, "counts": GROUPED, "recent": RECENT}
+RING = QuerySpec(
+    tuple(SourceSpec(name, name, range=2 * SECOND) for name in "ABC"),
+    (Item("A.u", "a"), Item("B.u", "b"), Item("C.u", "c")),
+    (Condition("A.k - B.k BETWEEN 0 AND 1", ("A", "B")), Condition("B.n < C.n", ("B", "C"))),
+)
+QUERIES = {"chain": CHAIN, "counts": GROUPED, "recent": RECENT, "ring": RING}
 """Those that run for ever; others come and go beside them."""
 
 
@@ -52,7 +57,8 @@ def the_job(spark: SparkSession, root: Path, kept: str) -> ms.Job:
         found.stream(spec.name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
     for name, spec in QUERIES.items():
         plan = "((A B) C)" if name == "chain" else None
-        found.query(name, spec.cql(), plan, ms.sinks.files(f"{kept}/answers/{name}"))
+        spread = "psp_d" if name == "ring" else None
+        found.query(name, spec.cql(), plan, ms.sinks.files(f"{kept}/answers/{name}"), spread=spread)
     for name, sink in other_sinks(root).items():
         found.query(name, RECENT.cql(), sink=sink)
     return found

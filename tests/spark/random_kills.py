@@ -2,7 +2,8 @@
 `python -m tests.spark.random_kills [--minutes 60] [--seed 0] [--files 60]`.
 
 Each round feeds a new job for about a minute while its driver's Python process, its JVM or its workers are killed, or
-all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled. Every
+all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are
+rescaled, joins go over to nodes and back. Every
 other round has its checkpoint and its answers on an object store over HTTP, whose server is killed as well and started
 again a little later, and a machine is lost with all that was on its disk. A third of the rounds are of the embedded
 engine. Besides files the results go to a function, a Delta table and, where its server starts, PostgreSQL. Then the job
@@ -41,6 +42,8 @@ from midstream.migration.discovery import discovered
 from midstream.model.command import Command
 from midstream.model.errors import MidstreamError
 from midstream.model.events import StepDelayed
+from midstream.model.node_spread import OFF
+from midstream.ring.discovery import spreadings
 from midstream.sharing.discovery import schemes
 from midstream.sinks.contract import STAGING
 from midstream.state.store.chunk_cache import FOLDER
@@ -51,6 +54,7 @@ from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.spread import Spread
 from tests import postgresql
 from tests.object_server import BUCKET, ObjectServer, free_port
 from tests.oracle.answer import Answer, answers
@@ -170,10 +174,14 @@ class Round:
                 self.done[command.kind] += 1
 
     def commands(self) -> Iterator[Command]:
-        kind = self.chance.choice(("migrate", "migrate", "rescale", "reshare", "add", "drop"))
+        kind = self.chance.choice(("migrate", "migrate", "spread", "rescale", "reshare", "add", "drop"))
         if kind == "migrate":
             strategy, plan = self.chance.choice(sorted(discovered())), self.chance.choice(PLANS)
             yield Migrate("chain", plan, strategy, {})
+        elif kind == "spread":
+            scheme = self.chance.choice(("auto", OFF, *sorted(spreadings())))
+            nodes = None if scheme == OFF else self.chance.choice((1, 2, 3, 5, "auto"))
+            yield Spread(self.chance.choice(("ring", "ring", "chain")), scheme, nodes)
         elif kind == "rescale":
             yield Rescale(self.chance.randrange(1, 4))
         elif kind == "reshare":
