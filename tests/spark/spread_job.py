@@ -60,15 +60,22 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 
 def main(root: Path) -> None:
-    """Run the job to its end; with step 2 one query is spread otherwise, with step 3 one goes back to lanes."""
+    """Run the job to its end; with step 2 one query is spread otherwise, rows of the ring before run out meanwhile, and
+    with step 3 that ring has other nodes at once, and the other query goes back to lanes.
+    """
     from midstream.spark.driver import Driver
 
     log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
-    commands = {2: Spread("ring", "psp_d", 3), 3: Spread("keys", "off")}
+    commands = {
+        2: (Spread("ring", "psp_d", 3, {"relocation": "passive"}),),
+        3: (Spread("keys", "off"), Spread("ring", "psp_d", 5, {"relocation": "aggressive"})),
+    }
 
     def fold(self: Driver, batch: object, number: int) -> None:
-        if number in commands and commands[number] not in [command for _, command in log.after(0)]:
-            log.append(commands[number])
+        known = [command for _, command in log.after(0)]
+        for command in commands.get(number, ()):
+            if command not in known:
+                log.append(command)
         original(self, batch, number)  # type: ignore[arg-type]
 
     Driver.fold = fold  # type: ignore[method-assign, assignment]

@@ -33,7 +33,9 @@ POINTS_OF_A_STEP = [
 """In the order in which a step passes them."""
 
 CRASHES = [*((point, 1) for point in POINTS_OF_A_STEP), *((point, 2) for point in SPREAD_POINTS), ("amid_hop_2", 3)]
-"""One after the other on the same checkpoint. With step 2 a ring is spread otherwise, with step 3 keys go to lanes."""
+"""One after the other on the same checkpoint. With step 2 a ring is spread otherwise as its rows run out, with step 3
+it has other nodes at once, and keys go to lanes.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ def check(place: Place) -> None:
 
 def check_spreads(place: Place) -> None:
     nodes = {name: entry.nodes for name, entry in place.manifest().queries.items()}
-    assert {name: one and one.scheme for name, one in nodes.items()} == {"ring": "psp_d", "keys": None, "lane": None}
+    ways = {name: one and (one.scheme, one.nodes, one.before) for name, one in nodes.items()}
+    assert ways == {"ring": ("psp_d", 5, None), "keys": None, "lane": None}
 
 
 @pytest.mark.timeout(1200)
