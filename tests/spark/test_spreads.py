@@ -165,7 +165,9 @@ def test_nodes_come_and_go_both_ways(spark: SparkSession, hooks: Hooks, tmp_path
 def test_a_step_without_a_spread_has_the_plan_that_it_had(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A query in lanes pays for no hop, and one that is spread for as many shuffles as it has hops."""
+    """A query in lanes pays for no hop, and one that is spread for as many shuffles as it has hops; where partial
+    results stay where they are, there is one.
+    """
     from midstream.spark import gather
 
     shuffles: list[int] = []
@@ -177,7 +179,8 @@ def test_a_step_without_a_spread_has_the_plan_that_it_had(
         return original(frame, *columns)
 
     monkeypatch.setattr(gather, "_collected", collected)
-    for name, spreads, hops in (("lanes", {}, 0), ("hash_hops", {"q": "hash_hops"}, 2), ("psp_d", {"q": "psp_d"}, 3)):
+    for name, spreads, hops in (("lanes", {}, 0), ("hash_hops", {"q": "hash_hops"}, 2), ("psp_d", {"q": "psp_d"}, 3),
+                                ("atr", {"q": "atr"}, 1), ("one_lane", {"q": "one_lane"}, 1)):  # fmt: skip
         shuffles.clear()
         case, place = spread_case({"q": TWO_KEYS}), Place(tmp_path / name)
         run(spark, place, case, spreads, range(len(case.steps)))

@@ -33,6 +33,9 @@ class Spreading(ABC):
     by_key: ClassVar[bool] = False
     """Whether rows are placed by a key, which pays where partial results carry it at every hop."""
 
+    stays: ClassVar[bool] = False
+    """Whether a partial result never leaves the node of its first visit, so that nothing is sent at later hops."""
+
     ages: ClassVar[bool] = False
     """Whether a row is at home elsewhere as it grows older; then it is looked where it is in every step."""
 

@@ -163,7 +163,7 @@ def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filt
 
 def _task(before: Manifest, plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
     names = tuple(group.name for group in setting.exchange.groups)
-    spreads = spread_parts(before, plan, names, clock, writes.store)
+    spreads = spread_parts(before, plan, names, clock, writes.store, setting.exchange.partitions)
     returning = returned(before, plan, writes.store)
     writes.store.finish()
     exchange, layout = setting.exchange, setting.exchange.layout

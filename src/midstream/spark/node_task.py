@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
+from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
 from midstream.spark.parcel import (
@@ -127,20 +128,25 @@ class _Work:
         deployed = part.deployed(step.plan, step.clock, parcels)
         visits = [parcel for parcel in parcels if parcel.kind == VISITS]
         partition = self._nodes(part, deployed, hop, parcels, visits)
-        nodes, found, sent, size = partition.nodes(), dict[int, list[JoinedRows]](), 0, 0
-        for parcel in visits:
-            start, node, parts = parcel.words
-            joined, here = unpacked_visits(parcel.body, node, parts)
-            found.setdefault(start, []).extend(deployed.hops.met(start, hop, nodes[node], joined, here))
-            sent, size = sent + len(here), size + int(joined.sizes.sum())
-        before = (0,) * hop
-        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=(*before, sent), bytes=(*before, size))
+        nodes, joined_by = partition.nodes(), dict[int, JoinedRows]()
+        sent, size = [0] * hop, [0] * hop
+        done = NodesDone()
         if hop == 0:
             moment = moment_before(deployed, part.spread, step.clock.step)
-            done += partition.kept(step.writes.store, step.clock.step, moment)
-        step.writes.crash.reach(f"amid_hop_{hop + 1}", step.clock.step)
-        joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
-        if hop + 1 == part.hops:
+            done = partition.kept(step.writes.store, step.clock.step, moment)
+        for at in part.hops_of(hop):
+            coming = _unpacked(visits) if at == hop else _staying(deployed, at, joined_by)
+            found = dict[int, list[JoinedRows]]()
+            sent.append(0)
+            size.append(0)
+            for start, node, joined, here in coming:
+                found.setdefault(start, []).extend(deployed.hops.met(start, at, nodes[node], joined, here))
+                sent[at] += len(here)
+                size[at] += int(joined.sizes[here.partial].sum())
+            step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
+            joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
+        done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
+        if FIRST_HOP + hop == part.last:
             done += NodesDone(rows_out=self._answer(part, deployed, partition, list(joined_by.values())))
             going: list[Parcel] = []
         else:
@@ -195,6 +201,22 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
         label: [(nodes, united(batches, batches[0].schema.names)) for nodes, batches in sorted(groups.items())]
         for label, groups in found.items()
     }
+
+
+Coming = Iterator[tuple[int, int, JoinedRows, Visits]]
+"""What comes to nodes at a hop: the number of the input, the node, partial results and their visits."""
+
+
+def _unpacked(parcels: Sequence[Parcel]) -> Coming:
+    for parcel in parcels:
+        start, node, parts = parcel.words
+        yield start, node, *unpacked_visits(parcel.body, node, parts)
+
+
+def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Coming:
+    """What goes on to a hop within the partition."""
+    for start, joined in joined_by.items():
+        yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
 
 
 def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:

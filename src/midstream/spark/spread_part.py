@@ -26,6 +26,7 @@ from midstream.step.spreading.deployed import (
     bound_of,
     join_of,
     needs_arrivals,
+    stays,
 )
 from midstream.step.spreading.partition import listed
 from midstream.step.spreading.spread_step import left_elsewhere, spread_unit
@@ -46,6 +47,8 @@ of a source, and how the query is spread in this step.
 class SpreadPart:
     """A query that is spread over nodes in a step, with as many `hops`.
 
+    Where it `stays`, no partial result leaves the partition of its first visit: all hops are one stage.
+
     Where it is spread so from this step on, `taken` are the chunks that it takes over, by source, and `held` those of
     results that were held back. `group` is its number among the groups of the exchange.
     """
@@ -54,6 +57,7 @@ class SpreadPart:
     group: int
     spread: NodeSpread
     hops: int
+    stays: bool = False
     taken: Mapping[str, tuple[ChunkRef, ...]] | None = None
     held: tuple[ChunkRef, ...] = ()
 
@@ -65,7 +69,11 @@ class SpreadPart:
     @property
     def last(self) -> int:
         """Its last stage."""
-        return FIRST_HOP + self.hops - 1
+        return FIRST_HOP if self.stays else FIRST_HOP + self.hops - 1
+
+    def hops_of(self, hop: int) -> range:
+        """The hops that are done in the stage of a hop."""
+        return range(hop, self.hops if self.stays else hop + 1)
 
     def deployed(self, plan: StepPlan, clock: StepClock, parcels: Sequence[Parcel] = ()) -> Deployed:
         """Its nodes as they lie in the step, as one of the parcels says if the step's rows matter to it."""
@@ -119,13 +127,14 @@ class SpreadPart:
 
 
 def spread_parts(
-    before: Manifest, plan: StepPlan, groups: Sequence[str], clock: StepClock, store: ChunkStore
+    before: Manifest, plan: StepPlan, groups: Sequence[str], clock: StepClock, store: ChunkStore, partitions: int
 ) -> tuple[SpreadPart, ...]:
     """The queries of a step that are spread over nodes; `before` is the manifest that the step began from."""
-    return tuple(
+    parts = (
         _part(before, plan, name, spread, groups.index(plan.manifest.queries[name].group), clock, store)
         for name, spread in sorted(plan.spread_queries.items())
     )
+    return tuple(replace(part, stays=partitions == 1 or stays(part.spread)) for part in parts)
 
 
 def stages_of(parts: Sequence[SpreadPart]) -> tuple[int, ...]:

@@ -25,6 +25,7 @@ class Atr(Spreading):
     """Home by segment, for slaves by every widened one; visits to the node of the master's row, or any that joins."""
 
     name = "atr"
+    stays = True
     options = ("master", "segment")
 
     @override

@@ -15,6 +15,7 @@ class Lanes(HashHops):
     """Hash hops whose sources are all placed by the same key class: no partial result ever leaves its node."""
 
     name = "lanes"
+    stays = True
     preference = 0
 
     @override

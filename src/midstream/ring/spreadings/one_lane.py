@@ -14,6 +14,7 @@ class OneLane(Spreading):
     """Everything at node 0, however many there are."""
 
     name = "one_lane"
+    stays = True
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:

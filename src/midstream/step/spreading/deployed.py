@@ -48,6 +48,11 @@ def ages(spread: NodeSpread) -> bool:
     return any(spreading(one.scheme).ages for one in spread.all)
 
 
+def stays(spread: NodeSpread) -> bool:
+    """Whether a partial result never leaves the node of its first visit; older rows may run out at others."""
+    return spreading(spread.scheme).stays and spread.before is None
+
+
 def _moves_on(spread: NodeSpread) -> bool:
     chosen = spreading(spread.scheme)
     return chosen.ages or chosen.keeps_slices
