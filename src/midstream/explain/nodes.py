@@ -24,8 +24,8 @@ def node_values(manifest: Manifest, name: str) -> dict[str, Any]:
     """The nodes of a query as JSON values: comparisons and visits are those since the spread began.
 
     `balance` is the comparisons of the busiest node against the mean, `sent` the visits of partial results by hop, and
-    `bytes` the size of their values. `foreseen` are the mean seconds from a row to one of its results by the cost
-    model, with these nodes and with the best number of them.
+    `bytes` the size of their values. `foreseen` are the mean seconds from a step's rows to one of their results by
+    the cost model, with these nodes and with the best number of them.
     `running_out` are the spreads before whose rows have not run out, and up to which event time those are.
     """
     entry = manifest.queries[name]
@@ -65,7 +65,7 @@ def draw_nodes(value: dict[str, Any]) -> list[str]:
         lines.append(f"  node {number}: {held}{f'; {own}' if own else ''}")
     if (found := value["foreseen"]) is not None:
         lines.append(
-            f"  foreseen: a result {1000 * found['seconds']:,.2f} ms after its row; "
+            f"  foreseen: results {1000 * found['seconds']:,.2f} ms after a step's rows; "
             f"soonest with {counted(found['best'], 'node')}, {1000 * found['best_seconds']:,.2f} ms"
         )
     for one in value["running_out"]:

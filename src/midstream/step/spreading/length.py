@@ -56,7 +56,7 @@ def _each_once(manifest: Manifest) -> list[tuple[str, QueryEntry]]:
 
 @dataclass(frozen=True)
 class Foreseen:
-    """What the cost model says of a query over nodes: the mean seconds from a row to one of its results.
+    """What the cost model says of a query over nodes: the mean seconds from a step's rows to one of their results.
 
     With the `nodes` that it has, and with the `best` number.
     """
@@ -85,7 +85,8 @@ def foreseen(manifest: Manifest, entry: QueryEntry, end: int) -> Foreseen | None
     # A step's rows wait for the nodes together.
     costs = replace(MEASURED, hop=MEASURED.hop * steps / counted.rows_in)
     now, best = entry.nodes.nodes, length(load, costs, MOST_CHOSEN)
-    return Foreseen(now, result_latency(load, costs, now), best, result_latency(load, costs, best))
+    rows = counted.rows_in / steps
+    return Foreseen(now, rows * result_latency(load, costs, now), best, rows * result_latency(load, costs, best))
 
 
 def load_of(ways: int, counted: Counters) -> RingLoad:
