@@ -28,6 +28,7 @@ def _join(window: int, *conditions: tuple[str, str]) -> QuerySpec:
 
 
 TWO_KEYS = _join(4, ("A.k = B.k", "AB"), ("B.n = C.n", "BC"))
+NEAR_KEYS = _join(2, ("A.k = B.k", "AB"), ("B.n = C.n", "BC"), ("A.n > 0", "A"))
 BAND = _join(3, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"))
 THETA = _join(2, ("A.n < B.n", "AB"), ("B.k <> C.k", "BC"))
 WIDE_BAND = _join(5, ("A.k - B.k BETWEEN -1 AND 1", "AB"), ("B.k - C.k BETWEEN 0 AND 1", "BC"), ("B.n > 1", "B"))
@@ -39,7 +40,7 @@ def spread_case(specs: Mapping[str, QuerySpec], *cuts: int) -> Case:
     return Case(STREAMS, cut(STREAMS, ROWS, cuts), tuple(Lifetime(name, spec) for name, spec in specs.items()))
 
 
-KILLED = spread_case({"ring": BAND, "keys": TWO_KEYS, "lane": ONE_KEY}, 35, 60, 80)
+KILLED = spread_case({"ring": BAND, "keys": TWO_KEYS, "near": NEAR_KEYS, "lane": ONE_KEY}, 35, 60, 80)
 
 
 def feed(root: Path) -> None:
@@ -50,10 +51,10 @@ def feed(root: Path) -> None:
 
 
 def the_job(spark: SparkSession, root: Path) -> ms.Job:
-    """The job, the same whenever it is started."""
+    """The job, the same whenever it is started; two of its queries share their nodes."""
     place = Place(root)
     made = job(spark, place, STREAMS, {}, lanes=2)
-    for name, spread in (("ring", "psp"), ("keys", "hash_hops"), ("lane", None)):
+    for name, spread in (("ring", "psp"), ("keys", "hash_hops"), ("near", "hash_hops"), ("lane", None)):
         spec = next(life.spec for life in KILLED.queries if life.name == name)
         made.query(name, spec.cql(), None, ms.sinks.files(place.answers(name)), spread=spread)
     return made
@@ -61,7 +62,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end; with step 2 one query is spread otherwise, rows of the ring before run out meanwhile, and
-    with step 3 that ring has other nodes at once, and the other query goes back to lanes.
+    with step 3 that ring has other nodes at once, and of the queries that share nodes one goes back to lanes.
     """
     from midstream.spark.driver import Driver
 

@@ -34,7 +34,7 @@ POINTS_OF_A_STEP = [
 
 CRASHES = [*((point, 1) for point in POINTS_OF_A_STEP), *((point, 2) for point in SPREAD_POINTS), ("amid_hop_2", 3)]
 """One after the other on the same checkpoint. With step 2 a ring is spread otherwise as its rows run out, with step 3
-it has other nodes at once, and keys go to lanes.
+it has other nodes at once, and of two queries that share their nodes one goes to lanes.
 """
 
 
@@ -61,7 +61,7 @@ def check(place: Place) -> None:
 def check_spreads(place: Place) -> None:
     nodes = {name: entry.nodes for name, entry in place.manifest().queries.items()}
     ways = {name: one and (one.scheme, one.nodes, one.before) for name, one in nodes.items()}
-    assert ways == {"ring": ("psp_d", 5, None), "keys": None, "lane": None}
+    assert ways == {"ring": ("psp_d", 5, None), "keys": None, "near": ("hash_hops", 4, None), "lane": None}
 
 
 @pytest.mark.timeout(1200)

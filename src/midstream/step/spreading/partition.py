@@ -13,7 +13,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread
-from midstream.ring.columns import Copies
+from midstream.ring.columns import Copies, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
@@ -125,19 +125,21 @@ def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBat
 
     Where queries share the nodes, a result goes to those that its vector T names (Wang §20.1).
     """
-    ordered = results.take(stable_order(results.newest))
+    order = stable_order(results.newest)
     if not isinstance(unit, RingUnit):
-        return {unit.name: with_held(_shown(unit.result_operator, ordered), held)}
-    served = queries(unit.shared.served(ordered), len(unit.members))
+        return {unit.name: with_held(_shown(unit.result_operator, results, order), held)}
+    served = queries(unit.shared.served(results), len(unit.members))
     return {
-        member.name: _shown(member.result_operator, ordered.take(np.flatnonzero(served[:, place])))
+        member.name: _shown(member.result_operator, results, order[served[order, place]])
         for place, member in enumerate(unit.members)
     }
 
 
-def _shown(result_operator: ResultOperator, results: JoinedRows) -> Answer:
-    found = results.newest
-    return result_operator.answer(result_operator.values(with_time(results.read, found), len(results)), found)
+def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words) -> Answer:
+    """What a query shows of the results at these places; columns that it does not show are not copied."""
+    newest, places = results.newest[at], pa.array(at)
+    read = with_time(lambda column: results.read(column).take(places), newest)
+    return result_operator.answer(result_operator.values(read, len(at)), newest)
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:
