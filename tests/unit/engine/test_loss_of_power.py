@@ -50,8 +50,8 @@ class Disk:
             fsync(handle)
 
         def made(path: str, mode: int = 0o777) -> None:
+            mkdir(path, mode)  # Raises where the folder is there: then its name stays what it was.
             self.names.discard(path)
-            mkdir(path, mode)
 
         for name, replaced in {"replace": replacing, "rename": renaming, "fsync": synced, "mkdir": made}.items():
             monkeypatch.setattr(os, name, replaced)

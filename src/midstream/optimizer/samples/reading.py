@@ -79,6 +79,8 @@ def _living(
         for member in one.within({alias})[:1]:
             keys[one.text()] = member
     read = [p.expression for p in query.predicates if not isinstance(p, EquiPredicate)]
+    # That a source's other expressions of a class equal its key is a condition as any other.
+    read += [member for one in classes if one.doubles(query.aliases) for member in one.members]
     columns = sorted({c.name for expression in read for c in expression.columns() if c.alias == alias})
     lanes = [(lane, state) for lane, state in sorted(manifest.lane_states.items()) if lane.group == observed.group]
     listings = [(str(lane), state.states.get(spec.id, StateListing())) for lane, state in lanes]

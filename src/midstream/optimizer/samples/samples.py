@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import exp, log
 
 from midstream.language.query import BandPredicate, EquiPredicate, Query
@@ -13,6 +14,7 @@ from midstream.optimizer.samples.expansion import Combined, Expansion
 from midstream.optimizer.samples.links import Link, link
 from midstream.optimizer.samples.strata import Strata
 from midstream.optimizer.samples.sum_product import Network
+from midstream.plan.key_classes import KeyClass, key_classes
 
 Sources = frozenset[str]
 Places = frozenset[int]
@@ -78,6 +80,7 @@ class Samples:
 
     def _counted(self, sources: Sources, conditions: Places) -> Bounded:
         simple = not self.windows and all(len(self.query.predicates[at].aliases()) == 2 for at in conditions)
+        simple &= not any(one.doubles(sources) for one in self._classes)
         if simple:
             network = Network(self.strata, sources, [self._link(at) for at in sorted(conditions)])
             if network.is_tree:
@@ -152,6 +155,10 @@ class Samples:
     def _query_of(self, conditions: Places) -> Query:
         kept = (p for at, p in enumerate(self.query.predicates) if at in conditions or isinstance(p, EquiPredicate))
         return replace(self.query, predicates=tuple(kept))
+
+    @cached_property
+    def _classes(self) -> tuple[KeyClass, ...]:
+        return key_classes(self.query)
 
     def _link(self, at: int) -> Link:
         if at not in self._links:

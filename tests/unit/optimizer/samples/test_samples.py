@@ -31,6 +31,8 @@ CONDITIONS = {
     "one key": "A.k = B.k AND B.k = C.k",
     "two keys in a row": "A.k = B.k AND B.m = C.m",
     "two keys of one pair": "A.k = B.k AND A.m = B.m AND B.k = C.k",
+    "two keys of one source that equal a third": "A.k = B.k AND B.k = C.k AND B.k = C.m",
+    "a key and an expression of one source": "A.k = B.k AND B.k = C.k AND B.k = C.k + C.m - 3",
     "a circle of keys": "A.k = B.k AND B.m = C.m AND A.x - C.x BETWEEN -0.5 AND 0.5",
     "a key and a band": "A.k = B.k AND A.x - B.x BETWEEN 0 AND 0.7 AND B.x - C.x BETWEEN -0.2 AND 0.2",
     "an open band": "A.x < B.x AND B.m = C.m",
@@ -69,8 +71,8 @@ def test_where_all_rows_are_in_the_sample_sizes_are_exact(where: str) -> None:
     samples = sampled(standing(f"SELECT A.k FROM A, B, C WHERE {where} WINDOW 9 SECONDS", data, chunk=25), ALL)
     for subset in sets_of("ABC"):
         kept = [c for c in _conjuncts(where) if {name for name in "ABC" if f"{name}." in c} <= subset]
-        if subset == frozenset("AC") and "A.k = B.k" in where and "B.k = C.k" in where:
-            kept.append("A.k = C.k")
+        if subset == frozenset("AC") and "A.k = B.k" in where:
+            kept += [c.replace("B.k", "A.k") for c in _conjuncts(where) if c.startswith("B.k = C.")]
         condition = " AND ".join(kept) or "TRUE"
         expected = truth.counted(f"SELECT count(*) FROM {', '.join(sorted(subset))} WHERE {condition}")
         found = samples.rows(subset)
