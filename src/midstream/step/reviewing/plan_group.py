@@ -61,7 +61,7 @@ def group_of(manifest: Manifest, names: tuple[str, ...]) -> PlanGroup:
     kept: Mapping[str, Optimization] = manifest.optimizations
     pinned = any(name in kept and kept[name].pinned for name in names)
     lead = names[0]
-    return PlanGroup(lead, names, allowed.settings, kept.get(lead, Optimization()), pinned, allowed.conflict)
+    return PlanGroup(lead, names, allowed.settings, kept.get(lead) or Optimization(), pinned, allowed.conflict)
 
 
 def without_choice(manifest: Manifest, query: str) -> str:

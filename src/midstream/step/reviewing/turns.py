@@ -42,9 +42,9 @@ def due(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> list
 
     These are chosen of what it was time to look at, but for what has been seen to do as it did.
     """
-    seen = [(replace(one, kept=manifest.optimizations[one.lead]), now) for one, now in candidates]
-    waiting = [(one, now) for one, now in seen if _is_time(one.kept, one.settings, now)]
-    waiting = [(one, now) for one, now in waiting if is_affordable(manifest, one)]
+    seen = ((one, manifest.optimizations[one.lead], now) for one, now in candidates)
+    still = [(replace(one, kept=kept), now) for one, kept, now in seen if _is_time(kept, one.settings, now)]
+    waiting = [(one, now) for one, now in still if is_affordable(manifest, one)]
     if not waiting:
         return []
     efforts = (settings_of(manifest, names[0]).effort for names in moving_together(manifest))
@@ -97,4 +97,4 @@ def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
 def is_quiet(settings: OptimizerSettings, now: int) -> bool:
     """Whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
     time = now % DAY
-    return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)
+    return bool(settings.quiet) and any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)
