@@ -97,4 +97,4 @@ def _has_run(manifest: Manifest, one: PlanGroup) -> bool:
 def is_quiet(settings: OptimizerSettings, now: int) -> bool:
     """Whether a time of day is one of the quiet ones; an hour that ends before it begins ends the day after."""
     time = now % DAY
-    return bool(settings.quiet) and any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)
+    return any(begin <= time < end if begin <= end else time >= begin or time < end for begin, end in settings.quiet)
