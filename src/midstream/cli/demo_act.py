@@ -99,7 +99,7 @@ def _show_phases(act: Act, span: Span, figures: Performance) -> None:
         for phase in figures.phases
     ]
     print_table("", ("2013", "plan", "rows in", "rows out", "comparisons", f"under {act.begins}"), rows)
-    for switch, after in zip(figures.switches, figures.phases[1:], strict=bool(figures.switches)):
+    for switch, after in zip(figures.switches, figures.phases[1:], strict=not act.spread):
         say(
             f"On {_begin(span, after.first)} the running query was carried from {switch.old} to {switch.new} by "
             f"{switch.strategy}; moving its state took {switch.comparisons:,} comparisons, foreseen were "

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
@@ -308,7 +309,7 @@ class Engine(Controls[None]):
     def _command(self, *commands: Command, checks: Callable[[Manifest], None] = lambda ahead: None) -> None:
         ahead = self._upcoming()
         for command in commands:
-            with fault_located(lambda: f"command {command.kind}"):  # noqa: B023
+            with fault_located(partial("command {}".format, command.kind)):
                 ahead = taken(ahead, command)
         checks(ahead)
         self._change(replace(self._manifest, pending=(*self._manifest.pending, *commands)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -51,7 +51,7 @@ class Outputs:
 
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
     `frames` makes what the host hands to functions; `tasks_end` says whether all tasks of a step have ended when it is
-    committed.
+    committed. `_ready` are those that are open, `_fitting` the queries whose columns their sinks take.
     """
 
     folders: Folders
@@ -59,6 +59,7 @@ class Outputs:
     frames: Frames | None = None
     tasks_end: bool = False
     _ready: frozenset[JobOutput] = field(default=frozenset(), init=False)
+    _fitting: Set[str] = field(default=frozenset(), init=False)
 
     def open(self) -> None:
         """Have every sink of the script make ready."""
@@ -151,10 +152,9 @@ class Outputs:
             sink = self._sink(output, manifest)
             sink.open()
             self._begin(output, sink, before)
-        queries = frozenset(JobOutput(RESULTS, query) for query in manifest.queries)
-        for output in queries - self._ready | {JobOutput(RESULTS, query) for query in added}:
-            self._check_columns(output.name, self._sink(output, manifest), manifest)
-        self._ready = queries
+        for query in manifest.queries.keys() - self._fitting:
+            self._check_columns(query, self._sink(JobOutput(RESULTS, query), manifest), manifest)
+        self._fitting = manifest.queries.keys()
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
             if table.num_rows:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +50,7 @@ class JoinedRows:
         """The values of a column."""
         return self.parts[column.alias].column(column.name)
 
-    @property
+    @cached_property
     def newest(self) -> Words:
         """The event time of each partial result's newest row."""
         found: Words = np.maximum.reduce([times(part) for part in self.parts.values()])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 from midstream.language.parse import parsed
 from midstream.model.codec import encode
@@ -27,6 +27,7 @@ from midstream.step.reviewing.carry_out import review
 from midstream.step.reviewing.glance import unsettled
 from midstream.step.reviewing.lane_review import review_lanes
 from midstream.step.spreading.length import lengthened
+from midstream.step.spreading.sharing import spread_queries
 
 
 @dataclass(frozen=True)
@@ -64,14 +65,10 @@ class StepPlan:
         """How many lanes a group has."""
         return lanes_of(group, self.manifest.lanes)
 
-    @property
+    @cached_property
     def spread_queries(self) -> Mapping[str, NodeSpread]:
         """The queries that are spread over nodes; of those that share them, one group, the first."""
-        found: dict[str, tuple[str, NodeSpread]] = {}
-        for name, entry in sorted(self.manifest.queries.items()):
-            if entry.nodes is not None:
-                found.setdefault(entry.group, (name, entry.nodes))
-        return dict(found.values())
+        return spread_queries(self.manifest)
 
     @property
     def needs_watermarks(self) -> bool:

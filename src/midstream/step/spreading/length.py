@@ -12,7 +12,7 @@ from midstream.model.node_spread import NodeSpread
 from midstream.ring.cost import RingCosts, RingLoad, length, result_latency
 from midstream.step.spreading.deploy import begun_slices
 from midstream.step.spreading.relocate import AGGRESSIVE, carried_over
-from midstream.step.spreading.sharing import all_spread
+from midstream.step.spreading.sharing import all_spread, spread_queries
 
 MEASURED = RingCosts(join=1.9e-08, insert=0, send=4.1e-07, hop=0.0025)
 """Seconds that operations of the nodes take: a pair compared, a row put in and taken out again, a visit of a partial
@@ -38,20 +38,14 @@ def lengthened(manifest: Manifest, events: list[Event]) -> Manifest:
     Decided from counters alone, so that a step that is done again decides the same. Rows go over as by the command
     that spreads a query: none is copied, and no answer changes.
     """
-    for name, entry in _each_once(manifest):
-        spread = entry.nodes
-        if spread is None or not spread.auto or manifest.step == spread.since:
+    for name, spread in spread_queries(manifest).items():
+        if not spread.auto or manifest.step == spread.since:
             continue
+        entry = manifest.queries[name]
         if (manifest.step - spread.since) % STEPS_BETWEEN == 0 and (nodes := better(manifest, entry)) is not None:
             events.append(QuerySpread(manifest.step, name, spread.scheme, spread.scheme, nodes))
             manifest = all_spread(manifest, name, _over(manifest, entry, spread, nodes))
     return manifest
-
-
-def _each_once(manifest: Manifest) -> list[tuple[str, QueryEntry]]:
-    """The queries that are spread over nodes; of those that share them the first."""
-    first = {entry.group: name for name, entry in sorted(manifest.queries.items(), reverse=True) if entry.nodes}
-    return [(name, entry) for name, entry in manifest.queries.items() if first.get(entry.group) == name]
 
 
 @dataclass(frozen=True)

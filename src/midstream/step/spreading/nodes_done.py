@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import zip_longest
+from typing import TypeVar
 
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId, OperatorId, StateId
@@ -13,6 +14,8 @@ from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread, NodeWork
 from midstream.step.lane_step import LaneOutput
 from midstream.step.query_unit import QueryUnit
+
+What = TypeVar("What")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class NodesDone:
             _by_hop(self.sent, other.sent),
             _by_hop(self.bytes, other.bytes),
             self.moved + other.moved,
-            _summed(self.rows_out, other.rows_out),
+            _added(self.rows_out, other.rows_out),
             self.spread or other.spread,
             max((one for one in (self.newest, other.newest) if one is not None), default=None),
         )  # fmt: skip
@@ -169,9 +172,5 @@ def _by_hop(one: Iterable[int], other: Iterable[int]) -> tuple[int, ...]:
     return tuple(mine + theirs for mine, theirs in zip_longest(one, other, fillvalue=0))
 
 
-def _summed(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in [*one, *(n for n in other if n not in one)]}
-
-
-def _added(one: Mapping[StateId, int], other: Mapping[StateId, int]) -> dict[StateId, int]:
-    return {state: one.get(state, 0) + other.get(state, 0) for state in [*one, *(s for s in other if s not in one)]}
+def _added(one: Mapping[What, int], other: Mapping[What, int]) -> dict[What, int]:
+    return {what: one.get(what, 0) + other.get(what, 0) for what in [*one, *(w for w in other if w not in one)]}

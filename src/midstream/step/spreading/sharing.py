@@ -24,6 +24,16 @@ def mates_of(manifest: Manifest, name: str) -> list[str]:
     return [] if entry.nodes is None else [one for one in queries_at(manifest, entry.group) if one != name]
 
 
+def spread_queries(manifest: Manifest) -> dict[str, NodeSpread]:
+    """How the queries are spread that have nodes, in order of name; of those that share them the first alone."""
+    found: dict[str, tuple[str, NodeSpread]] = {}
+    for name in sorted(name for name, entry in manifest.queries.items() if entry.nodes is not None):
+        entry = manifest.queries[name]
+        assert entry.nodes is not None
+        found.setdefault(entry.group, (name, entry.nodes))
+    return dict(found.values())
+
+
 def queries_at(manifest: Manifest, group: str) -> list[str]:
     """The queries that are spread over the nodes of a group, in order of name."""
     return sorted(name for name, e in manifest.queries.items() if e.group == group and e.nodes is not None)
