@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
 from benchmarks.ring.record import Record, Report
 from benchmarks.ring.scenarios import SCENARIOS
+from benchmarks.verdict import Verdict
 
 WITHOUT_COPIES = ("hash_hops", "psp", "psp_d")
 EVEN, MANY_KEYS = 1.1, "two_keys"
@@ -24,16 +24,6 @@ HOP = 0.1
 
 STAGES = {"no spread": 2, "one_lane": 3}
 """Stages of a step that needs no hop: rows are read, and lanes work; with nodes, rows are sent home in between."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One requirement: what it is of, what was found, what is required, and whether that is met."""
-
-    what: str
-    found: str
-    required: str
-    met: bool
 
 
 def wrong(report: Report) -> Iterator[str]:

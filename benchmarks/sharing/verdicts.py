@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from benchmarks.sharing import newcomer, scaling
 from benchmarks.sharing.pace import BEST, ISOLATED
 from benchmarks.sharing.record import Report
 from benchmarks.sharing.workload import Workload
+from benchmarks.verdict import Verdict
 
 AT = 36
 FASTER = {ISOLATED: 5.0, "pull_up": 1.0}
 """By how much `cpu_opt` must beat these at 36 queries."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One requirement: what it is of, what was found, what is required, and whether that is met."""
-
-    what: str
-    found: str
-    required: str
-    met: bool
 
 
 def verdicts(report: Report) -> list[Verdict]:

@@ -38,7 +38,7 @@ def chosen_of(manifest: Manifest) -> list[tuple[PlanGroup, int]]:
     return due(manifest, timely(manifest))
 
 
-def test_a_query_that_was_reviewed_at_a_time_that_its_streams_have_not_reached_ischosen_of() -> None:
+def test_a_query_that_was_reviewed_at_a_time_that_its_streams_have_not_reached_is_due() -> None:
     made = engine(plan=BAD)
     run(made, range(2))
     manifest = made.manifest

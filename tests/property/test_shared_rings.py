@@ -6,7 +6,6 @@ which come, go, are spread otherwise and change the probing orders of all, while
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from dataclasses import replace
@@ -15,13 +14,14 @@ from random import Random
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, Phase, assume, given, note, settings
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.ring.discovery import spreadings
 from tests.conformance.expected import Expected
+from tests.drawing import PROFILE, drawing
 from tests.oracle.arrival import Lifetime
 from tests.oracle.spec import Condition, Item, QuerySpec
 from tests.property.cases import cuts, shapes
@@ -31,7 +31,6 @@ from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
-PROFILE = os.environ.get("MIDSTREAM_PROFILE", "test")
 CASES = {"test": 150, "soak": 3000, "quick": 10}[PROFILE]
 
 LARGEST = {2: 16, 3: 11, 4: 7}
@@ -76,14 +75,7 @@ def cases(draw: st.DrawFn) -> Case:
     return Case(streams, steps, tuple(lives), shape.in_order)
 
 
-@settings(
-    max_examples=CASES,
-    database=None,
-    deadline=None,
-    derandomize=PROFILE != "soak",
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@drawing(CASES)
 @given(case=cases(), seed=st.integers(0, 2**32))
 def test_answers_are_the_oracle_s(case: Case, seed: int) -> None:
     answers = case.expected()

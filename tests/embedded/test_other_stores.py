@@ -1,4 +1,4 @@
-"""The contract of storages on Azure's blobs, by all URLs that name a container, and an engine that is killed there."""
+"""The contract of storages on Google Cloud and on Azure, by all their URLs, and an engine that is killed there."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from midstream.state.store import objects
 from midstream.state.store.objects import ObjectStorage
 from midstream.state.store.places import storage_at
 from midstream.state.store.storage import Storage
-from tests.azurite import ACCOUNT, CONTAINER, KEY, server
+from tests import azurite
 from tests.embedded.test_kills import test_it_is_killed_on_an_object_store
+from tests.google_storage import TOKEN, GoogleServer
+from tests.object_server import BUCKET, free_port
 from tests.unit.state.test_storage import (
     cache,
     test_a_damaged_copy_is_brought_anew,
@@ -41,23 +43,38 @@ __all__ = [
     "test_of_many_who_create_a_file_one_does",
 ]
 
-URLS = (f"az://{CONTAINER}", f"abfs://{CONTAINER}", f"abfss://{CONTAINER}@{ACCOUNT}.dfs.core.windows.net")
+
+GOOGLE = f"gs://{BUCKET}"
+AZURE = (
+    f"az://{azurite.CONTAINER}",
+    f"abfs://{azurite.CONTAINER}",
+    f"abfss://{azurite.CONTAINER}@{azurite.ACCOUNT}.dfs.core.windows.net",
+)
+SECRETS = {"GOOGLE_BEARER_TOKEN": TOKEN, "AZURE_STORAGE_ACCOUNT_KEY": azurite.KEY}
+WRONG = "d3Jvbmc="
 
 
 @pytest.fixture(scope="session")
-def azurite() -> Iterator[Mapping[str, str]]:
-    with server() as environment:
+def on_google() -> Iterator[Mapping[str, str]]:
+    server = GoogleServer(free_port())
+    server.start()
+    yield server.environment
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def on_azure() -> Iterator[Mapping[str, str]]:
+    with azurite.server() as environment:
         yield environment
 
 
-@pytest.fixture(params=URLS, ids=("az", "abfs", "abfss"))
-def bucket(
-    request: pytest.FixtureRequest, azurite: Mapping[str, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
-    """A part of the container that no other test has, found by Azure's environment alone."""
+@pytest.fixture(params=(GOOGLE, *AZURE), ids=lambda url: url.partition(":")[0])
+def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A part of the bucket that no other test has, found by its provider's environment alone."""
+    environment: Mapping[str, str] = request.getfixturevalue("on_google" if request.param == GOOGLE else "on_azure")
     for name in objects._ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
-    for name, value in azurite.items():
+    for name, value in environment.items():
         monkeypatch.setenv(name, value)
     objects._client.cache_clear()
     yield f"{request.param}/{abs(hash(request.node.nodeid)):x}"
@@ -69,14 +86,16 @@ def storage(bucket: str) -> Storage:
     return storage_at(f"{bucket}/root")
 
 
-def test_the_key_is_not_where_the_storage_goes(storage: Storage) -> None:
+def test_the_secret_is_not_where_the_storage_goes(storage: Storage) -> None:
     assert isinstance(storage, ObjectStorage)
-    assert KEY not in repr(vars(storage)) + storage.url
+    assert not [secret for secret in SECRETS.values() if secret in repr(vars(storage)) + storage.url]
 
 
-def test_a_wrong_key_is_refused_and_said(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", "d3Jvbmc=")
+def test_a_wrong_secret_is_refused_and_said(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SECRETS:
+        monkeypatch.setenv(name, WRONG)
     objects._client.cache_clear()
-    with pytest.raises(objects.WriteError, match=r"403 Forbidden.*credentials") as caught:
+    status = "401 Unauthorized" if storage.url.startswith(GOOGLE) else "403 Forbidden"
+    with pytest.raises(objects.WriteError, match=f"{status}.*credentials") as caught:
         storage.write("a", b"")
-    assert "d3Jvbmc=" not in str(caught.value)
+    assert WRONG not in str(caught.value)
