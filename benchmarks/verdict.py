@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+from benchmarks.table import table
 
 
 @dataclass(frozen=True)
@@ -13,3 +16,15 @@ class Verdict:
     found: str
     required: str
     met: bool
+
+
+def verdict_table(found: Iterable[Verdict]) -> str:
+    """The requirements as a table of a page.
+
+    >>> print(verdict_table([Verdict("speed", "3", "at least 2", True)]), end="")
+    | requirement | found | required |  |
+    |---|--:|---|---|
+    | speed | **3** | at least 2 | met |
+    """
+    rows = ((one.what, f"**{one.found}**", one.required, "met" if one.met else "**MISSED**") for one in found)
+    return table(("requirement", "found", "required", ""), "lrll", rows)

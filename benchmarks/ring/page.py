@@ -12,6 +12,7 @@ from benchmarks.ring.scenarios import ROWS_OF_HOPS as ROWS
 from benchmarks.ring.scenarios import SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from benchmarks.table import table
+from benchmarks.verdict import verdict_table
 
 HEAD = """# Joins spread over nodes
 
@@ -55,9 +56,7 @@ def page(reports: Sequence[Report], remark: str = "") -> str:
 
 
 def _verdicts(reports: Sequence[Report]) -> str:
-    found = [verdict for report in reports for verdict in verdicts(report)]
-    rows = ((one.what, f"**{one.found}**", one.required, "met" if one.met else "**MISSED**") for one in found)
-    return table(("requirement", "found", "required", ""), "lrll", rows)
+    return verdict_table(verdict for report in reports for verdict in verdicts(report))
 
 
 def _evenness(report: Report) -> str:

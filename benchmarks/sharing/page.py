@@ -10,6 +10,7 @@ from benchmarks.sharing.record import Record, Report
 from benchmarks.sharing.verdicts import verdicts, wrong
 from benchmarks.sharing.workload import SELECTIVITY, Workload
 from benchmarks.table import table
+from benchmarks.verdict import verdict_table
 
 HEAD = f"""# Many queries over one pair of streams
 
@@ -47,8 +48,7 @@ def page(report: Report) -> str:
 
 
 def _verdicts(report: Report) -> str:
-    rows = ((v.what, f"**{v.found}**", v.required, "met" if v.met else "**MISSED**") for v in verdicts(report))
-    return table(("requirement", "found", "required", ""), "lrll", rows)
+    return verdict_table(verdicts(report))
 
 
 def _scaling(report: Report) -> str:
