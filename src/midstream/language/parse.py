@@ -47,7 +47,19 @@ def parse_query(text: str, streams: Mapping[str, StreamSchema], *, registered: b
 
 def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
-    return parsed_over(tuple(manifest.streams.values()), sql)
+    global _latest
+    streams, queries = _latest
+    if streams is not manifest.streams or len(queries) >= _REMEMBERED:
+        streams, queries = _latest = manifest.streams, {}
+    if sql not in queries:
+        queries[sql] = parsed_over(tuple(streams.values()), sql)
+    return queries[sql]
+
+
+_REMEMBERED = 1 << 14
+
+_latest: tuple[Mapping[str, StreamSchema], dict[str, Query]] = ({}, {})
+"""Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
 
 
 def checked(manifest: Manifest, sql: str) -> Query:
@@ -56,7 +68,7 @@ def checked(manifest: Manifest, sql: str) -> Query:
     return parse_query(sql, manifest.streams) if any(map(asks_user, query.expressions())) else query
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=_REMEMBERED)
 def parsed_over(streams: Streams, sql: str) -> Query:
     """A query's text over these streams, parsed once; predicates of users need not be registered here."""
     return parse_query(sql, {stream.name: stream for stream in streams}, registered=False)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from midstream.model.counters import Counters
+from midstream.model.ids import CounterKey
 
 Mode = Literal["off", "suggest", "ask", "auto"]
 """What a decision does: nothing is looked at; it is said; it waits for `approve` or `reject`; it is carried out."""
@@ -96,10 +97,10 @@ class Optimization:
     next review is not to be put off. `memory` is the policy's, which `policy` wrote. A `pinned` query keeps its plan.
     `settled`: the policy has nothing to decide while the streams stay as they are, though not after `settled_until`.
     Whether they do is seen by what was `counted` at the last look, at the event time `seen`, in all and `made` by each
-    inner join, and by the `paces` at the last reviews, in a second. By the last review the plan was `ahead` of the best
-    other one by so many nanoseconds a second; what seems to be `lost` since then leads to the next. `saved` is what was
-    not spent on reviews. `decision`, `reason` and the running plan's cost, `foreseen` and `real`, are those of the last
-    review.
+    of its inner `joins`, whose counters are named there, and by the `paces` at the last reviews, in a second. By the
+    last review the plan was `ahead` of the best other one by so many nanoseconds a second; what seems to be `lost`
+    since then leads to the next. `saved` is what was not spent on reviews. `decision`, `reason` and the running plan's
+    cost, `foreseen` and `real`, are those of the last review.
     """
 
     settings: OptimizerSettings | None = None
@@ -122,6 +123,7 @@ class Optimization:
     seen: int | None = None
     counted: Counters = field(default_factory=Counters)
     paces: tuple[tuple[float, ...], ...] = ()
+    joins: tuple[tuple[CounterKey, ...], ...] = ()
     made: tuple[int, ...] = ()
     ahead: float | None = None
     lost: float = 0.0

@@ -16,7 +16,7 @@ RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
 """Names that midstream gives to columns of its own."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class StreamSchema(EncodedOnce):
     """A stream: its columns, which of them is the event time, and how much disorder it may have.
 
@@ -33,6 +33,11 @@ class StreamSchema(EncodedOnce):
     lateness: int = 0
     idle_timeout: int | None = None
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, StreamSchema):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._identity == other._identity)
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -41,8 +46,15 @@ class StreamSchema(EncodedOnce):
 
     @cached_property
     def _hash(self) -> int:
-        """Streams are in the keys of what is compiled once, and a schema takes its time."""
-        return hash((self.name, self.columns, self.timestamp, self.lateness, self.idle_timeout))
+        return hash(self._identity)
+
+    @cached_property
+    def _identity(self) -> tuple[object, ...]:
+        """What two equal streams have in common: these are in the keys of what is compiled once, and Arrow takes its
+        time to hash or compare schemas.
+        """
+        columns = pa.schema([field.remove_metadata() for field in self.columns]).serialize().to_pybytes()
+        return (columns, *(getattr(self, field.name) for field in fields(self) if field.name != "columns"))
 
     def __post_init__(self) -> None:
         columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])

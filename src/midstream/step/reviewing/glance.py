@@ -15,7 +15,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
 from midstream.step.program import compile_program
 from midstream.step.reviewing.affordable import is_affordable, is_saved_for
-from midstream.step.reviewing.paces import Done, Pace, has_moved, lost, pace_of
+from midstream.step.reviewing.paces import Done, Pace, has_moved, inner_joins, lost, pace_of
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.unit import Unit
 
@@ -72,7 +72,8 @@ class Units:
         if entry.group not in self._of_group:
             units = compile_program(self.manifest, entry.group, {}).units
             self._of_group[entry.group] = {unit.name: unit for unit in units}
-        return Done.by(self.manifest, one.lead, self._of_group[entry.group][entry.unit(one.lead)])
+        unit = self._of_group[entry.group][entry.unit(one.lead)]
+        return Done.of(self.manifest, one.lead, inner_joins(unit))
 
 
 def _after(manifest: Manifest, one: PlanGroup, now: int, units: Units) -> Optimization:
@@ -81,7 +82,8 @@ def _after(manifest: Manifest, one: PlanGroup, now: int, units: Units) -> Optimi
         return replace(kept, settled=False, price=0.0)
     if is_affordable(manifest, one):
         return kept
-    done = units.done(one)
+    # Between reviews a settled plan stays, and its joins with it; no more than their counters is looked up.
+    done = units.done(one) if kept.seen is None else Done.of(manifest, one.lead, kept.joins)
     pace = pace_of(kept, done, now)
     if pace is None:
         return _looked(kept, done, now, kept.paces, kept.lost)
@@ -92,7 +94,7 @@ def _after(manifest: Manifest, one: PlanGroup, now: int, units: Units) -> Optimi
 
 
 def _looked(kept: Optimization, done: Done, now: int, paces: tuple[Pace, ...], loss: float) -> Optimization:
-    return replace(kept, seen=now, counted=done.counted, made=done.made, paces=paces, lost=loss)
+    return replace(kept, seen=now, counted=done.counted, joins=done.joins, made=done.made, paces=paces, lost=loss)
 
 
 def _lost(kept: Optimization, pace: Pace, now: int) -> float:

@@ -45,18 +45,27 @@ Pace = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Done:
-    """What a query has done since it began: in all, and the rows that each inner join of its plan has made."""
+    """What a query has done since it began: in all, and the rows that each inner join of its plan has made.
+
+    `joins`: by which counters these are known.
+    """
 
     counted: Counters
+    joins: tuple[tuple[CounterKey, ...], ...] = ()
     made: tuple[int, ...] = ()
 
     @staticmethod
-    def by(manifest: Manifest, name: str, unit: Unit) -> Done:
-        """What a query has done, which runs in a unit."""
-        found, group = manifest.operators, unit.group
-        keys = ([CounterKey(group, one) for one in counted] for counted in unit.box(unit.plan).inner_joins)
-        made = [sum([found[key].rows_out for key in of_join if key in found]) for of_join in keys]
-        return Done(manifest.queries[name].counters, tuple(made))
+    def of(manifest: Manifest, name: str, joins: tuple[tuple[CounterKey, ...], ...]) -> Done:
+        """What a query has done whose plan has these inner joins."""
+        found = manifest.operators
+        made = [sum([found[key].rows_out for key in of_join if key in found]) for of_join in joins]
+        return Done(manifest.queries[name].counters, joins, tuple(made))
+
+
+def inner_joins(unit: Unit) -> tuple[tuple[CounterKey, ...], ...]:
+    """The counters of each inner join of the plan that a unit runs by, children first."""
+    counted = unit.box(unit.plan).inner_joins
+    return tuple(tuple([CounterKey(unit.group, one) for one in of_join]) for of_join in counted)
 
 
 def pace_of(kept: Optimization, done: Done, now: int) -> Pace | None:
