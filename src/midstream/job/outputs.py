@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.job.results import result_columns
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -20,6 +19,7 @@ from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, St
 from midstream.sinks.contract import STAGING, step_of
 from midstream.sinks.file_sink import check_apart
 from midstream.state.store.storage import Storage
+from midstream.step.result_columns import result_columns
 
 RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
 

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
-from midstream.language.parse import parsed
 from midstream.model.errors import QueryError, SinkError
-from midstream.model.manifest import Manifest, QueryEntry
-from midstream.operators.difference import OPERATION
+from midstream.model.manifest import Manifest
 from midstream.sinks import FileSink, restored
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.operators import results_of
+from midstream.step.result_columns import result_columns
 
 STREAMED_FORMAT = "parquet"
 """The one format of files that has every type; from texts a reader would make NULL of what it cannot read."""
@@ -48,12 +46,3 @@ def committed_results(
             remedy=f"give it a sink of files in the format {STREAMED_FORMAT}, or read its sink by Spark's own source",
         )
     return CommittedResults(sink, result_columns(manifest, entry))
-
-
-def result_columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
-    """The columns of a query's results."""
-    query = parsed(manifest, entry.sql)
-    if entry.operator is not None:
-        return results_of(query, entry.operator)
-    columns = pa.schema([(output.name, output.expression.type) for output in query.outputs])
-    return columns if query.difference is None else columns.append(pa.field(OPERATION, pa.string()))

@@ -160,7 +160,7 @@ class Manifest(Complete):
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
     `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
     queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
-    what it keeps of the lanes.
+    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing.
     """
 
     job: str = ""
@@ -184,6 +184,7 @@ class Manifest(Complete):
     optimizer: OptimizerSettings = field(default_factory=OptimizerSettings)
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
+    still: bool = False
 
     @property
     def is_on_spark(self) -> bool:

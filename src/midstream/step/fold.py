@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from midstream.step.rescale import adopt
 from midstream.step.spreading.nodes_done import spread_on
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
+from midstream.step.still import brings_nothing, changed_nothing, still_step
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
 """What a lane runs in a step, and its share of the rows by stream."""
@@ -60,6 +61,10 @@ def step(
     the host has measured of the step before.
     """
     _check_streams(manifest, batch)
+    silent = brings_nothing(batch, commands, timing)
+    if silent and manifest.still:
+        same, nothing, done = still_step(manifest)
+        return StepResult(same, nothing, (done,), {}, {})
     plan = plan_step(manifest, commands, chunks=store, timing=timing)
     before = watermarks(manifest.streams, manifest.progress)
     admitted = {
@@ -93,9 +98,11 @@ def step(
         outputs.update(output.lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
     concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
+    results = {name: _together(name, outputs) for name in concluded.queries}
+    still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(
-        concluded,
-        {name: _together(name, outputs) for name in concluded.queries},
+        concluded if concluded.still == still else replace(concluded, still=still),
+        results,
         events,
         {name: a.late for name, a in admitted.items() if a.late.num_rows},
         {name: a.dead for name, a in admitted.items() if a.dead.num_rows},

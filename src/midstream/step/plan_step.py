@@ -96,7 +96,9 @@ def plan_step(
     `timing` is what the host has measured, by which it decides on lanes from the next step on.
     """
     step = manifest.step + 1
-    begun = replace(united(manifest), step=step, last_command=last_command or manifest.last_command, pending=())
+    begun = replace(
+        united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
+    )
     draft = Draft(begun)
     for command in commands:
         attempt = draft.copy()
