@@ -26,6 +26,7 @@ from midstream.model.errors import (
     StrategyError,
     UndeliveredError,
 )
+from midstream.model.extras import from_extra
 from midstream.operators.user_operator import UserOperator
 
 if TYPE_CHECKING:
@@ -63,13 +64,14 @@ __all__ = [
     "strategies",
 ]
 
+_OF_SPARK = {"Job": "midstream.spark.job", "results_stream": "midstream.spark.results"}
+
 
 def __getattr__(name: str) -> Any:
     """What is imported when first asked for, for it needs Spark: the embedded engine does not."""
     import importlib
 
-    if name == "Job":
-        return importlib.import_module("midstream.spark.job").Job
-    if name == "results_stream":
-        return importlib.import_module("midstream.spark.results").results_stream
+    if name in _OF_SPARK:
+        with from_extra("spark", f"midstream.{name}"):
+            return getattr(importlib.import_module(_OF_SPARK[name]), name)
     raise AttributeError(f"module 'midstream' has no attribute {name!r}")

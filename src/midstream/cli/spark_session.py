@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from midstream.cli.errors import Failed, essence
+from midstream.model.extras import from_extra
 
 
 @contextmanager
@@ -18,8 +19,10 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
 
     What Spark and its workers write to stderr is appended to the file `log`: the terminal is for the command.
     """
-    from midstream.spark.session import local_session
     from midstream.state.store.disk import cannot_write
+
+    with from_extra("spark", "Spark"):
+        from midstream.spark.session import local_session
 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
+from midstream.model.extras import from_extra
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
-from midstream.sinks.extras import from_extra
 from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, failing, going_back, lake_rows, lake_schema
 from midstream.sinks.other_columns import differing, other_columns
 
@@ -53,7 +53,7 @@ class DeltaSink(Sink):
     name: ClassVar[str] = "delta"
 
     def __post_init__(self) -> None:
-        with from_extra("delta"):
+        with from_extra("delta", "sink", SinkError):
             import deltalake  # noqa: F401
         path = os.fspath(self.path).removeprefix("file://").removeprefix("file:")
         if "://" not in path:

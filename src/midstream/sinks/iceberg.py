@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pyarrow as pa
 
 from midstream.model.errors import SinkError
+from midstream.model.extras import from_extra
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import Sink, StagedStep, anything
-from midstream.sinks.extras import from_extra
 from midstream.sinks.lake_table import GoingBack, TableVersion, append_once, failing, going_back, lake_rows, lake_schema
 from midstream.sinks.other_columns import differing, other_columns
 
@@ -50,7 +50,7 @@ class IcebergSink(Sink):
     name: ClassVar[str] = "iceberg"
 
     def __post_init__(self) -> None:
-        with from_extra("iceberg"):
+        with from_extra("iceberg", "sink", SinkError):
             import pyiceberg  # noqa: F401
         if "." not in self.table or not all(self.table.split(".")):
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.model.errors import SinkError
-from midstream.sinks.extras import from_extra
+from midstream.model.extras import from_extra
 
 SECRETS = ("password", "sslpassword", "scram_client_key", "scram_server_key", "oauth_client_secret")
 """What a connection string may hold that no manifest shall."""
@@ -29,7 +29,7 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
     >>> check_dsn("host=db")
     {'host': 'db'}
     """
-    with from_extra("postgresql"):
+    with from_extra("postgresql", "sink", SinkError):
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
     try:
