@@ -128,7 +128,8 @@ def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifet
     columns = [*_select(items, "instants.t"), "instants.t AS t"]
     relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
     sql = f"SELECT {', '.join(columns)} FROM {', '.join(relations)}, instants{_where(conditions)}"
-    found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])} ORDER BY t")
+    having = f" HAVING {spec.having}" if spec.having else ""
+    found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])}{having} ORDER BY t")
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer(items, found.append_column("step", steps))
 

@@ -91,6 +91,7 @@ class QuerySpec:
     every: int | None = None
     subtracted: tuple[Subtrahend, ...] = ()
     window: int | None = None
+    having: str = ""
 
     def cql(self) -> str:
         """The text that midstream gets."""
@@ -102,6 +103,8 @@ class QuerySpec:
             text += f" WHERE {' AND '.join(f'({c.text})' for c in self.where)}"
         if self.group_by:
             text += f" GROUP BY {', '.join(self.group_by)}"
+        if self.having:
+            text += f" HAVING {self.having}"
         if self.window is not None:
             text += f" WINDOW {duration(self.window)}"
         if self.every is not None:

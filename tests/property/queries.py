@@ -43,6 +43,14 @@ CALLS = (
     "COUNT(*)", "COUNT({a}.d)", "COUNT(DISTINCT {a}.s)", "COUNT(DISTINCT {a}.d)", "SUM({a}.k)", "SUM({a}.n + {b}.n)",
     "SUM({a}.m)", "SUM({a}.d)", "AVG({a}.k)", "AVG({b}.d)", "MIN({a}.d)", "MAX({a}.d)", "MIN({b}.s)", "MAX({a}.k)",
     "MIN({a}.day)", "MAX({a}.m)", "MEDIAN({a}.k)", "MEDIAN({a}.d)", "MIN({a}.k + {b}.k)",
+    "STDDEV({a}.k)", "STDDEV_POP({b}.k)", "VARIANCE({a}.k + {b}.k)", "VAR_POP({a}.k)",
+    "COUNT(*) FILTER (WHERE {a}.k > {b}.k)", "SUM({a}.k) FILTER (WHERE {b}.s IS NOT NULL)",
+    "COUNT(DISTINCT {a}.s) FILTER (WHERE {b}.ok)", "MAX({a}.d) FILTER (WHERE {a}.k % 2 = 0)",
+)  # fmt: skip
+ROUNDED = ("AVG", "STDDEV", "VAR")
+HAVINGS = (
+    "COUNT(*) > 1", "SUM({a}.k) >= 2", "MAX({a}.s) <> 'a'", "MIN({b}.d) IS NULL", "COUNT({a}.d) < COUNT(*)",
+    "MAX({a}.k) > 1 OR MIN({b}.k) IS NULL", "COUNT(*) FILTER (WHERE {a}.k > 0) = COUNT(*)",
 )  # fmt: skip
 COLUMNS = ("k", "n", "s", "d", "m", "day", "ok", "u", "u", "ts")
 KEYS = (("k",), ("s",), ("d",), ("k", "n"), ("k", "s"), ("day",), ("k", "d", "s"))
@@ -85,11 +93,13 @@ def queries(
         items = [Item(text, f"g{place}") for place, text in enumerate(groups)]
         for place, call in enumerate(calls):
             one, other = draw(st.sampled_from(names)), draw(st.sampled_from(names))
-            items.append(Item(call.format(a=one, b=other), f"a{place}", ".d" in call or "AVG" in call))
+            items.append(Item(call.format(a=one, b=other), f"a{place}", ".d" in call or call.startswith(ROUNDED)))
         if draw(st.booleans()):
             items.insert(draw(st.integers(0, len(items))), Item("_ts"))
         every = draw(st.sampled_from((1, 2, 3, 7))) * SECOND
-        return QuerySpec(sized, tuple(items), where, tuple(groups), every, window=window)
+        chosen = draw(st.sampled_from(("", *HAVINGS)))
+        having = chosen.format(a=draw(st.sampled_from(names)), b=draw(st.sampled_from(names)))
+        return QuerySpec(sized, tuple(items), where, tuple(groups), every, window=window, having=having)
     return QuerySpec(sized, draw(_items(names)), where, window=window)
 
 

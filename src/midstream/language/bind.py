@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from midstream.language.coerce import cast, literal, plain
+from midstream.language.coerce import cast, literal, name, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.functions import CATALOGUE, call
@@ -81,6 +81,17 @@ class Binder:
 
     def __init__(self, text: str, scope: Scope, hook: Hook | None = None) -> None:
         self.text, self.scope, self.hook = text, scope, hook
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """The condition of a node, which is true, false or NULL; raises LanguageError."""
+        condition = self.bind(node)
+        if family(condition.type) not in ("boolean", "null"):
+            raise LanguageError(
+                f"a condition of type {name(condition.type)}",
+                place=place_of(self.text, node),
+                remedy="compare it with something",
+            )
+        return cast(condition, BOOLEAN)
 
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node; raises LanguageError."""

@@ -1,4 +1,4 @@
-"""Aggregate queries: GROUP BY, the aggregate functions, EVERY."""
+"""Aggregate queries: GROUP BY, the aggregate functions with FILTER, HAVING, EVERY."""
 
 from __future__ import annotations
 
@@ -26,7 +26,14 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.Min: "min",
     exp.Max: "max",
     exp.Median: "median",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
 }
+
+KNOWN = "COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV, STDDEV_POP, VARIANCE or VAR_POP"
 
 
 def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Output, ...], Aggregate] | None:
@@ -34,15 +41,15 @@ def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Outpu
 
     Raises LanguageError for aggregates without EVERY, EVERY without aggregates, and columns that are not grouped.
     """
-    group = tree.args.get("group")
+    group, having = tree.args.get("group"), tree.args.get("having")
     calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in _FUNCTIONS]
-    first = group or next(iter(calls), None)
+    first = group or next(iter(calls), None) or having
     if first is None:
         if found.every is not None:
             raise LanguageError(
                 "EVERY without aggregates",
                 place=place(found.text, found.every[1]),
-                remedy="select COUNT, SUM, AVG, MIN, MAX or MEDIAN, or leave EVERY out",
+                remedy=f"select {KNOWN}, or leave EVERY out",
             )
         return None
     if found.every is None:
@@ -70,7 +77,32 @@ class _Grouping:
             starred = star(self.outer, node)
             items = [(c.name, c) for c in starred] if starred is not None else [named_item(self.outer, node)]
             named += [(title, self.over_groups(node, expression, places)) for title, expression in items]
-        return unique(named), Aggregate(groups, tuple(self.calls), every)
+        having = self.having(places)
+        return unique(named), Aggregate(groups, tuple(self.calls), every, having)
+
+    def having(self, places: dict[str, int]) -> Expression | None:
+        """The condition that groups must satisfy; a name may be that of an item of the select list."""
+        clause = self.tree.args.get("having")
+        if clause is None:
+            return None
+        condition = self.outer.condition(clause.this.transform(self.written_out))
+        return self.over_groups(clause, condition, places)
+
+    def written_out(self, node: exp.Expr) -> exp.Expr:
+        """A name of an item of the select list, that is no column's, as what it stands for."""
+        return node if (item := self.titled(node)) is None else item
+
+    def titled(self, node: exp.Expr) -> exp.Expr | None:
+        """The item of the select list that a name stands for; None where it is a column, or nothing's."""
+        if not isinstance(node, exp.Column) or node.table:
+            return None
+        known = {c.name for alias, _ in self.scope.sources for c in self.scope.columns(alias)}
+        titles = {item.alias: item for item in self.tree.expressions if item.alias}
+        chosen = find_name(node.name, titles)
+        if len(chosen) != 1 or find_name(node.name, known):
+            return None
+        item: exp.Expr = titles[chosen[0]].unalias()
+        return item
 
     def groups(self) -> tuple[Expression, ...]:
         clause = self.tree.args.get("group")
@@ -91,13 +123,7 @@ class _Grouping:
             if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
                 raise self.error(node, f"there is no column {node.name} in the select list", f"use 1 to {len(items)}")
             return self.inner.bind(items[int(node.name) - 1].unalias())
-        if isinstance(node, exp.Column) and not node.table:
-            known = {c.name for alias, _ in self.scope.sources for c in self.scope.columns(alias)}
-            titles = {item.alias: item for item in items if item.alias}
-            chosen = find_name(node.name, titles)
-            if len(chosen) == 1 and not find_name(node.name, known):
-                return self.inner.bind(titles[chosen[0]].unalias())
-        return self.inner.bind(node)
+        return self.inner.bind(self.written_out(node))
 
     def nested(self, node: exp.Expr) -> Expression | None:
         """What the inner binder says to aggregates: they stand in the select list only, and not in each other."""
@@ -109,8 +135,14 @@ class _Grouping:
 
     def aggregate(self, node: exp.Expr) -> Expression | None:
         """The column of an aggregate call; None for other nodes."""
+        condition: Expression | None = None
+        if isinstance(node, exp.Filter):
+            condition = self.inner.condition(node.expression.this)
+            node = node.this
         function = _FUNCTIONS.get(type(node))
         if function is None:
+            if condition is not None:
+                raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
             return None
         argument, distinct = node.this, False
         if isinstance(argument, exp.Distinct):
@@ -123,7 +155,7 @@ class _Grouping:
         value = None if argument is None or isinstance(argument, exp.Star) else plain(self.inner.bind(argument))
         if value is None and function != "count":
             raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
-        call = AggregateCall(function, value, distinct)
+        call = AggregateCall(function, value, distinct, condition)
         if call not in self.calls:
             self.calls.append(call)
             self.types.append(_result(call))

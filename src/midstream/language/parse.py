@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from sqlglot import exp
-
 from midstream.language.bind import Binder
-from midstream.language.coerce import cast, name
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
@@ -19,7 +16,7 @@ from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of, select_of
 from midstream.language.sources import check_predicates, difference_of, sources_of
-from midstream.language.types import BOOLEAN, family
+from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest
 from midstream.model.schema import StreamSchema
@@ -81,7 +78,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
     scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered)
     binder = Binder(text, scope)
     where = tree.args.get("where")
-    conditions = [_condition(binder, node) for node in (*nodes, *([where.this] if where is not None else []))]
+    conditions = [binder.condition(node) for node in (*nodes, *([where.this] if where is not None else []))]
     ties, difference = difference_of(found, scope)
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
@@ -96,17 +93,6 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
         )
     outputs, aggregate = aggregated
     return Query(text, sources, outputs, selections, predicates, aggregate)
-
-
-def _condition(binder: Binder, node: exp.Expr) -> Expression:
-    condition = binder.bind(node)
-    if family(condition.type) not in ("boolean", "null"):
-        raise LanguageError(
-            f"a condition of type {name(condition.type)}",
-            place=place_of(binder.text, node),
-            remedy="compare it with something",
-        )
-    return cast(condition, BOOLEAN)
 
 
 def _all(conditions: tuple[Expression, ...]) -> Expression:

@@ -59,24 +59,31 @@ class BandPredicate(Predicate):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """`function` of `argument` within a group; the argument is None for COUNT(*)."""
+    """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument."""
 
     function: str
     argument: Expression | None
     distinct: bool = False
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """GROUP BY and EVERY: evaluated at the multiples of `every` microseconds.
+    """GROUP BY, HAVING and EVERY: evaluated at the multiples of `every` microseconds.
 
-    `Query.outputs` of an aggregate query read the pseudo-source `#`: columns `g0, g1, ...` are the groups, `a0, a1,
-    ...` the calls, and `_ts` of alias '' the instant.
+    `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
+    `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant.
     """
 
     groups: tuple[Expression, ...]
     calls: tuple[AggregateCall, ...]
     every: int
+    having: Expression | None = None
+
+    def read(self) -> list[Expression]:
+        """What is evaluated over the rows that are grouped."""
+        parts = [part for call in self.calls for part in (call.argument, call.condition) if part is not None]
+        return [*self.groups, *parts]
 
 
 @dataclass(frozen=True)
@@ -122,5 +129,6 @@ class Query:
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
         parts += [e for _, e in self.selections]
         if self.aggregate:
-            parts += [*self.aggregate.groups, *(c.argument for c in self.aggregate.calls if c.argument is not None)]
+            parts += self.aggregate.read()
+            parts += [] if self.aggregate.having is None else [self.aggregate.having]
         return parts

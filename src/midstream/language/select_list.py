@@ -17,7 +17,6 @@ from midstream.model.errors import LanguageError
 _REFUSED = {
     "with_": ("WITH", "write the query without common table expressions"),
     "distinct": ("DISTINCT", "use GROUP BY with EVERY"),
-    "having": ("HAVING", "filter the results where they are written"),
     "qualify": ("QUALIFY", "filter the results where they are written"),
     "order": ("ORDER BY", "leave it out: results come in the order of their time"),
     "limit": ("LIMIT", "leave it out: a continuous query has no last row"),
@@ -27,7 +26,7 @@ _REFUSED = {
     "sample": ("SAMPLE", "filter with WHERE"),
     "laterals": ("LATERAL", "join streams by WHERE"),
 }
-_KEPT = frozenset({"expressions", "from_", "joins", "where", "group"})
+_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
 SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
 
 

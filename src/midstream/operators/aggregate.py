@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
@@ -73,14 +74,27 @@ class AggregateOperator(ResultOperator):
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
         for i, call in enumerate(self.query.aggregate.calls):
             argument = None if call.argument is None else evaluate(call.argument, read, len(alive)).take(take)
-            values[f"a{i}"] = aggregate(call, argument, numbers, len(first))
+            owner = numbers
+            if call.condition is not None:
+                chosen = evaluate(call.condition, read, len(alive)).take(take).fill_null(False)
+                argument, owner = argument and argument.filter(chosen), numbers[_mask(chosen)]
+            values[f"a{i}"] = aggregate(call, argument, owner, len(first))
 
         def grouped(column: Column) -> pa.Array:
             value = values[column.name]
             return value if value.type == column.type else pc.cast(value, column.type)
 
         when = instants[first.to_numpy()]
-        return self.answer(self.values(with_time(grouped, when), len(first)), when)
+        read_groups = with_time(grouped, when)
+        found = self.answer(self.values(read_groups, len(first)), when)
+        if self.query.aggregate.having is None:
+            return found
+        satisfied = evaluate(self.query.aggregate.having, read_groups, len(first)).fill_null(False)
+        return Answer(found.table.filter(satisfied), when[_mask(satisfied)])
+
+
+def _mask(values: pa.Array) -> npt.NDArray[np.bool_]:
+    return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
 def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int) -> pa.Array:
@@ -96,6 +110,8 @@ def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, gr
         return pa.array(np.bincount(owner, minlength=groups))
     if name == "median" or (name in ("min", "max") and pt.is_floating(kept.type)):
         return _by_rank(name, kept, owner, groups)
+    if name in _SPREADS:
+        return _spread_of(name, as_double(kept), owner, groups)
     if name == "avg":
         return _grouped("mean", as_double(kept), owner, groups)
     if name == "sum" and not pt.is_floating(kept.type):
@@ -109,6 +125,24 @@ def _grouped(function: str, values: pa.Array, owner: Words, groups: int) -> pa.A
     table = pa.table({"owner": owner, "value": values})
     summed = table.group_by("owner", use_threads=False).aggregate([("value", function)])
     return _spread(summed["owner"].to_numpy(), summed[f"value_{function}"].combine_chunks(), groups)
+
+
+_SPREADS = {
+    "stddev_samp": ("stddev", 1),
+    "stddev_pop": ("stddev", 0),
+    "var_samp": ("variance", 1),
+    "var_pop": ("variance", 0),
+}
+"""By name what is computed, and by how much less than the number of values the squares' sum is divided."""
+
+
+def _spread_of(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """Standard deviations and variances: NULL for a group of fewer values than are needed."""
+    function, less = _SPREADS[name]
+    table = pa.table({"owner": owner, "value": values})
+    options = pc.VarianceOptions(ddof=less)
+    found = table.group_by("owner", use_threads=False).aggregate([("value", function, options)])
+    return _spread(found["owner"].to_numpy(), found[f"value_{function}"].combine_chunks(), groups)
 
 
 def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:

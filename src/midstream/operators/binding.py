@@ -107,8 +107,7 @@ def stored_columns(query: Query, label: str) -> tuple[str, ...]:
     """The payload columns of a source that are read after its selection."""
     parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
     if query.aggregate:
-        calls = [c.argument for c in query.aggregate.calls if c.argument is not None]
-        parts += [*query.aggregate.groups, *calls]
+        parts += query.aggregate.read()
     return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.query import (
+    AggregateCall,
     EquiPredicate,
     Predicate,
     Query,
@@ -140,7 +141,7 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
         and replace(
             aggregate,
             groups=tuple(relabel(g, names) for g in aggregate.groups),
-            calls=tuple(replace(c, argument=c.argument and relabel(c.argument, names)) for c in aggregate.calls),
+            calls=tuple(_relabel_call(c, names) for c in aggregate.calls),
         ),
         difference=difference
         and replace(
@@ -149,6 +150,11 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
             subtrahends=tuple(names[alias] for alias in difference.subtrahends),
         ),
     )
+
+
+def _relabel_call(call: AggregateCall, names: Mapping[str, str]) -> AggregateCall:
+    argument = call.argument and relabel(call.argument, names)
+    return replace(call, argument=argument, condition=call.condition and relabel(call.condition, names))
 
 
 def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:
