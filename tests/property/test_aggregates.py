@@ -1,4 +1,4 @@
-"""Aggregates over the results of joins, with FILTER and HAVING: whatever the plan and the sharing, as DuckDB has them."""
+"""Aggregates over the results of joins, with FILTER and HAVING: by any plan and sharing what DuckDB has."""
 
 from __future__ import annotations
 
