@@ -24,7 +24,7 @@ LAYERS = (
     {"migration", "ring", "sharing"},
     {"step"},
     {"explain", "checkpoint", "sinks"},
-    {"job"},
+    {"job", "dashboard"},
     {"engine"},
     {"spark", "lab", "testing"},
     {"cli", "demo"},

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
+from zlib import crc32
 
 import pyarrow as pa
 
@@ -177,6 +178,12 @@ class ManifestLog:
         """
         return self._settled(self._latest)
 
+    def newest_name(self) -> str:
+        """The name of the newest manifest's file: another one after each step, and it costs a listing to know. Before
+        there were epochs a file might be written again; then its checksum is part of it.
+        """
+        return self._settled(self._newest_name)
+
     def read(self, step: int) -> Manifest:
         """The manifest of a kept step."""
         return self._settled(lambda: self._read_kept(step))
@@ -205,6 +212,13 @@ class ManifestLog:
     def _latest(self) -> Manifest | None:
         everything = self._everything()
         return self._read_whole(everything[-1], everything) if everything else None
+
+    def _newest_name(self) -> str:
+        everything = self._everything()
+        if not everything:
+            return ""
+        newest = everything[-1]
+        return newest.name if newest.epoch else f"{newest.name}:{crc32(self.storage.read(newest.name)):08x}"
 
     def _read_kept(self, step: int) -> Manifest:
         kept = self._kept()

@@ -12,6 +12,7 @@ import typer
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
 from midstream.cli.commands import add, change, drop, migrate, rescale, reshare, spread
+from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
@@ -49,6 +50,7 @@ for command in (
     reject,
     pin,
     unpin,
+    dashboard,
     state,
     savepoint,
     fork,

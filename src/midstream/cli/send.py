@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from midstream.cli.errors import Failed
 from midstream.cli.output import event_in_words, fields_text, print_json, say
 
 if TYPE_CHECKING:
+    from midstream.checkpoint.outcome import Outcome
     from midstream.checkpoint.reader import Checkpoint
     from midstream.step.commands.base import StepCommand
 
 POLL_SECONDS = 0.2
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a command: `sent`, `refused`, `taken` (under way) or `done`."""
-
-    state: str
-    event: dict[str, Any] | None = None
 
 
 def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> None:
@@ -30,6 +22,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     It is checked against the job as the commands that no step has taken yet will leave it. What the job would refuse is
     raised here, and nothing is appended; a refusal nevertheless, or a vain wait, is a failure.
     """
+    from midstream.checkpoint.outcome import Outcome
     from midstream.checkpoint.reader import Checkpoint
     from midstream.model.codec import encode
 
@@ -56,34 +49,14 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
 
 
 def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: int, wait: float) -> Outcome:
+    from midstream.checkpoint.outcome import outcome_of
+
     deadline = time.monotonic() + wait
     while True:
-        manifest = checkpoint.manifest()
-        outcome = Outcome("sent")
-        if manifest.last_command >= number:
-            outcome = _outcome(checkpoint, command, before)
-            if outcome.state == "taken" and command.is_met(manifest):
-                outcome = Outcome("done")
+        outcome = outcome_of(checkpoint, number, command, before)
         if outcome.state in ("done", "refused") or time.monotonic() >= deadline:
             return outcome
         time.sleep(POLL_SECONDS)
-
-
-def _outcome(checkpoint: Checkpoint, command: StepCommand, before: int) -> Outcome:
-    from midstream.model.codec import decode, encode
-    from midstream.model.events import Event
-
-    sent = encode(command)
-    for event in checkpoint.events(after=before):
-        if event["event"] == "command_refused" and _same(event["command"], sent):
-            return Outcome("refused", event)
-        if command.is_done_by(decode(Event, event)):
-            return Outcome("done", event)
-    return Outcome("taken")
-
-
-def _same(refused: dict[str, Any], sent: dict[str, Any]) -> bool:
-    return all(refused.get(key) == value for key, value in sent.items())
 
 
 def _sentence(number: int, command: StepCommand, outcome: Outcome) -> str:

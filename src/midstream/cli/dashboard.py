@@ -1,0 +1,44 @@
+"""`midstream dashboard`: how jobs stand, in the browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from midstream.cli.output import say
+
+
+def dashboard(
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="CKPT...", help="The checkpoints of jobs, or of saved engines: paths or URLs."),
+    ],
+    host: Annotated[str, typer.Option("--host", help="Where to listen; without it, only this machine is heard.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 is any that is free.")] = 8765,
+    control: Annotated[
+        bool, typer.Option("--control", help="Take commands from whoever has the token, which is in the address.")
+    ] = False,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", envvar="MIDSTREAM_TOKEN", help="The token of --control; without it, one is made."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", metavar="NAME", help="A name by which browsers may ask for it; repeatable."),
+    ] = None,
+) -> None:
+    """Show plans, migrations, decisions and steps of jobs in the browser, also of jobs that have ended.
+
+    It reads the checkpoints and nothing else, and changes nothing without --control. It serves until it is interrupted.
+    """
+    from midstream.dashboard.safety import access
+    from midstream.dashboard.server import Dashboard
+
+    allowed = access(host, control=control, token=token, names=tuple(allow_host or ()))
+    served = Dashboard(paths, allowed, port)
+    say(f"dashboard: {served.url}")
+    say("Control+C ends it" if control else "read-only; Control+C ends it")
+    served.run()

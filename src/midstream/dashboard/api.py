@@ -1,0 +1,131 @@
+"""What the dashboard answers, as JSON values: which checkpoints there are, how one stands, what a view shows, commands.
+
+In: checkpoints and what a request asks for. Out: JSON values; there is no HTTP here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from midstream.checkpoint.outcome import outcome_of
+from midstream.checkpoint.reader import Checkpoint
+from midstream.dashboard.reading import JobReading, JobReadings
+from midstream.dashboard.views import views
+from midstream.model.codec import decode, encode
+from midstream.model.command import Command
+from midstream.model.errors import CheckpointError, MidstreamError, QueryError, fault_located
+from midstream.step.commands.base import StepCommand
+
+JsonObject = dict[str, Any]
+
+
+class Api:
+    """The answers over some checkpoints, which are named by their place in the list."""
+
+    def __init__(self, checkpoints: Sequence[Checkpoint], *, control: bool = False) -> None:
+        self._readings = [JobReadings(one) for one in checkpoints]
+        self._control = control
+
+    def checkpoints(self) -> JsonObject:
+        """`checkpoints`: the `url` and `name` of each; `views`: the `name` and `title` of each; `control`: whether any
+        token would be taken.
+        """
+        urls = [one.checkpoint.url for one in self._readings]
+        return {
+            "checkpoints": [{"url": url, "name": url.rstrip("/").rpartition("/")[2] or url} for url in urls],
+            "views": [{"name": view.name, "title": view.title} for view in views().values()],
+            "control": self._control,
+        }
+
+    def version(self, index: int, options: Mapping[str, str]) -> str:
+        """What an answer over this checkpoint changes with."""
+        return self._at(index).version(_step(options))
+
+    def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
+        """How the job stands: `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `waiting`
+        (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`, `plan`, `strategy`,
+        `gain`; for lanes `lanes`, `gain`).
+        """
+        readings, reading = self._at(index), self._reading(index, options)
+        manifest, report = reading.manifest, reading.report
+        host = ("spark" if manifest.is_on_spark else "embedded") if manifest.job else "saved engine"
+        waits = [(name, query.optimizer.proposal) for name, query in report.queries.items() if query.optimizer.waits]
+        proposals: list[JsonObject] = [{"query": name, **encode(proposal)} for name, proposal in waits]
+        if report.lane_review.waits:
+            proposals.append({"query": "", **encode(report.lane_review.proposal)})
+        return {
+            "url": reading.checkpoint.url,
+            "host": host,
+            "step": reading.step,
+            "steps": [step for step in readings.steps if step >= 0],
+            "lanes": report.lanes,
+            "queries": list(report.queries),
+            "migrating": sorted({name for one in report.migrations for name in one.queries}),
+            "waiting": [{"id": number, **encode(command)} for number, command in reading.waiting],
+            "proposals": proposals,
+        }
+
+    def view(self, index: int, name: str, options: Mapping[str, str]) -> JsonObject:
+        """What a view shows, as its file documents it."""
+        if name not in views():
+            raise QueryError(f"there is no view {name!r}", place="view", remedy=f"use one of: {', '.join(views())}")
+        reading = self._reading(index, options)
+        with self._at(index).lock:
+            known = ("view", name, tuple(sorted(options.items())))
+            if known not in reading.memory:
+                reading.memory[known] = views()[name].data(reading, options)
+            found: JsonObject = reading.memory[known]
+            return found
+
+    def send(self, index: int, value: Any) -> JsonObject:
+        """Append a command, given as logs have it, to the job's log: its `id`, the step `since` which it waits, and the
+        command as it was logged.
+
+        Raises the `MidstreamError` that the job would refuse it by; then nothing is appended.
+        """
+        checkpoint = self._at(index).checkpoint
+        command, since = _command(value), checkpoint.manifest().step
+        with fault_located(lambda: f"command {command.kind}"):
+            number, command = checkpoint.send(command)
+        return {"id": number, "since": since, **encode(command)}
+
+    def outcome(self, index: int, number: int, since: int) -> JsonObject:
+        """What became of a command that was sent after the step `since`: `state` is `sent`, `taken`, `done` or
+        `refused`, `event` what says so.
+        """
+        checkpoint = self._at(index).checkpoint
+        command = checkpoint.commands.read(number)
+        if not isinstance(command, StepCommand):
+            raise QueryError(f"there is no command {number}", place="commands", remedy="give it again")
+        found = outcome_of(checkpoint, number, command, since)
+        return {"id": number, **encode(command), "state": found.state, "event": found.event}
+
+    def _reading(self, index: int, options: Mapping[str, str]) -> JobReading:
+        return self._at(index).reading(_step(options))
+
+    def _at(self, index: int) -> JobReadings:
+        if not 0 <= index < len(self._readings):
+            known = f"0 to {len(self._readings) - 1}"
+            raise CheckpointError(f"there is no checkpoint {index}", place="address", remedy=f"use one of: {known}")
+        return self._readings[index]
+
+
+def _step(options: Mapping[str, str]) -> int | None:
+    text = options.get("step", "")
+    try:
+        return int(text) if text else None
+    except ValueError:
+        raise QueryError(f"{text!r} is no step", place="step", remedy="use the number of a kept step") from None
+
+
+def _command(value: Any) -> StepCommand:
+    try:
+        command = decode(Command, value)
+    except (KeyError, TypeError, ValueError, AttributeError, MidstreamError) as error:
+        raise QueryError(
+            f"this is no command: {error}", place="command", remedy="send an object as the command log has it"
+        ) from error
+    if not isinstance(command, StepCommand):
+        raise QueryError("this is no command to a step", place="command", remedy="send one as the command log has it")
+    return command

@@ -1,0 +1,150 @@
+"""The dashboard as a web application: routes, the page's files, what every answer carries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.dashboard.api import Api
+from midstream.dashboard.extra import from_dashboard_extra
+from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access
+from midstream.model.errors import MidstreamError, NoCheckpointError, QueryError, ReadError
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+STATIC = Path(__file__).parent / "static"
+LARGEST_COMMAND = 1 << 20
+"""Bytes of a command."""
+
+
+def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
+    """The application over these checkpoints.
+
+    | address | answer |
+    |---|---|
+    | `GET /` and `/static/...` | the page |
+    | `GET /api/checkpoints` | `Api.checkpoints` |
+    | `GET /api/{index}?step=` | `Api.overview` |
+    | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` |
+    | `POST /api/{index}/commands` | `Api.send`; the token is in a header |
+    | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
+
+    What changes only as steps are done has an ETag: asked again with it, 304 and nothing is computed. An error is an
+    object with `error`, `place` and `remedy`.
+    """
+    with from_dashboard_extra():
+        from starlette.applications import Starlette
+        from starlette.concurrency import run_in_threadpool
+        from starlette.middleware import Middleware
+        from starlette.responses import FileResponse, JSONResponse, Response
+        from starlette.routing import Mount, Route
+        from starlette.staticfiles import StaticFiles
+
+    api = Api(checkpoints, control=access.token is not None)
+
+    async def page(request: Request) -> Response:
+        return FileResponse(STATIC / "index.html")
+
+    async def listed(request: Request) -> Response:
+        return JSONResponse(api.checkpoints())
+
+    async def overview(request: Request) -> Response:
+        index = _number(request, "index")
+        return await unless_known(request, index, partial(api.overview, index, dict(request.query_params)))
+
+    async def view(request: Request) -> Response:
+        index, name = _number(request, "index"), request.path_params["name"]
+        return await unless_known(request, index, partial(api.view, index, name, dict(request.query_params)))
+
+    async def unless_known(request: Request, index: int, answer: Callable[[], Any]) -> Response:
+        """The answer, unless the browser has it already."""
+        version = await run_in_threadpool(api.version, index, dict(request.query_params))
+        headers = {"ETag": f'"{version}"', "Cache-Control": "no-cache"}
+        if request.headers.get("if-none-match") == headers["ETag"]:
+            return Response(status_code=304, headers=headers)
+        body = await run_in_threadpool(lambda: json.dumps(answer(), default=str).encode())
+        return Response(body, media_type="application/json", headers=headers)
+
+    async def send(request: Request) -> Response:
+        if access.token is None:
+            return _failure(403, "control is off", "", READ_ONLY)
+        if not access.controls(request.headers.get(TOKEN_HEADER, "")):
+            return _failure(403, "the token is wrong", TOKEN_HEADER, "open the address that the dashboard printed")
+        if int(request.headers.get("content-length") or LARGEST_COMMAND + 1) > LARGEST_COMMAND:
+            return _failure(413, "the command is too long", "", "shorten it")
+        value = json.loads(await request.body())
+        return JSONResponse(await run_in_threadpool(api.send, _number(request, "index"), value), status_code=201)
+
+    async def outcome(request: Request) -> Response:
+        since = int(request.query_params.get("since", -1))
+        found = await run_in_threadpool(api.outcome, _number(request, "index"), _number(request, "id"), since)
+        return JSONResponse(found, headers={"Cache-Control": "no-store"})
+
+    async def failed(request: Request, error: Exception) -> Response:
+        if isinstance(error, MidstreamError):
+            status = 404 if isinstance(error, NoCheckpointError) else 503 if isinstance(error, ReadError) else 400
+            return _failure(status, error.message, error.place, error.remedy)
+        return _failure(400, f"the request does not read: {error}", str(request.url.path), "reload the page")
+
+    return Starlette(
+        routes=[
+            Route("/", page),
+            Route("/api/checkpoints", listed),
+            Route("/api/{index:int}", overview),
+            Route("/api/{index:int}/views/{name}", view),
+            Route("/api/{index:int}/commands", send, methods=["POST"]),
+            Route("/api/{index:int}/commands/{id:int}", outcome),
+            Mount("/static", StaticFiles(directory=STATIC)),
+        ],
+        middleware=[Middleware(Guard, access=access)],
+        exception_handlers={MidstreamError: failed, ValueError: failed},
+    )
+
+
+class Guard:
+    """Refuses requests that name another host, and sets the headers of every answer."""
+
+    def __init__(self, app: ASGIApp, access: Access) -> None:
+        self._app, self._access = app, access
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *own]
+            await send(message)
+
+        given = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = given.get(b"host", ""), given.get(b"origin")
+        app: Callable[[Scope, Receive, Send], Awaitable[None]] = self._app
+        if not self._access.permits(host):
+            app = _failure(421, f"this is not {host!r}", "Host", "use its address, or name it with --allow-host")
+        elif origin is not None and origin.partition("://")[2] != host:
+            app = _failure(403, f"a page of {origin!r} asks", "Origin", "open the dashboard's own page")
+        await app(scope, receive, guarded)
+
+
+def _number(request: Request, name: str) -> int:
+    number = request.path_params[name]
+    if not isinstance(number, int):
+        raise QueryError(f"{number!r} is no number", place=name, remedy="use a number")
+    return number
+
+
+def _failure(status: int, message: str, place: str, remedy: str) -> Response:
+    from starlette.responses import JSONResponse
+
+    return JSONResponse({"error": message, "place": place, "remedy": remedy}, status_code=status)

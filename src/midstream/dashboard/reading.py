@@ -1,0 +1,125 @@
+"""What one request sees of a job: a step as it was, and everything that has happened up to it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import RLock
+from typing import Any
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.checkpoint.report import report
+from midstream.checkpoint.report_values import QueryReport, Report
+from midstream.dashboard.event_history import EventHistory
+from midstream.model.command import Command
+from midstream.model.errors import QueryError
+from midstream.model.manifest import Manifest
+
+READINGS_KEPT = 12
+"""So many steps of a job are kept as they were read: the newest, and those that someone looks back at."""
+
+
+@dataclass(frozen=True)
+class JobReading:
+    """A step of a job, read once however many views and requests look at it; nothing is computed that none asks for.
+
+    `version` is another one as soon as something has happened that a view may show.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from midstream.engine import Engine
+    >>> with TemporaryDirectory() as folder:
+    ...     Engine(lanes=2).save(folder + "/saved")
+    ...     reading = JobReadings(Checkpoint.open(folder + "/saved")).reading()
+    ...     reading.report.lanes, reading.events
+    (2, [])
+    """
+
+    checkpoint: Checkpoint
+    manifest: Manifest
+    version: str
+    is_newest: bool
+    history: EventHistory
+    memory: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What views have computed of this step, by a key of theirs."""
+
+    @property
+    def step(self) -> int:
+        """The number of the step."""
+        return self.manifest.step
+
+    @cached_property
+    def report(self) -> Report:
+        """How the job stood after the step."""
+        return report(self.manifest)
+
+    @cached_property
+    def events(self) -> list[dict[str, Any]]:
+        """What happened up to the step, oldest first, as JSON values; of a long history the newest."""
+        found = self.history.upto(self.manifest)
+        return [event for event in found if event["step"] <= self.step]
+
+    @cached_property
+    def waiting(self) -> tuple[tuple[int, Command], ...]:
+        """The commands of the log that no step had taken, with their numbers."""
+        return self.checkpoint.waiting(self.manifest) if self.is_newest else ()
+
+    def query(self, options: Mapping[str, str]) -> QueryReport | None:
+        """The query that is asked for, else the first; None where the job has none. Raises for one there is not."""
+        name = options.get("query") or next(iter(self.report.queries), "")
+        return self.report.query(name) if name else None
+
+    def events_of(self, *kinds: str) -> list[dict[str, Any]]:
+        """The events of these kinds, oldest first."""
+        return [event for event in self.events if event["event"] in kinds]
+
+
+class JobReadings:
+    """The steps of one checkpoint as requests have read them.
+
+    To ask whether anything has happened costs the listing of two folders; the newest manifest is read once.
+    """
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self.lock = RLock()
+        """Held while a view is computed, so that a dashboard never takes more than one core a job."""
+        self._kept: OrderedDict[str, JobReading] = OrderedDict()
+        self._history = EventHistory(checkpoint)
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that are kept."""
+        return self.checkpoint.manifests.steps()
+
+    def version(self, step: int | None = None) -> str:
+        """What changes when the job does a step or is given a command."""
+        manifests, commands = self.checkpoint.manifests, self.checkpoint.commands
+        given = max(commands.numbers(), default=0)
+        return f"{manifests.newest_name()}+{given}" + ("" if step is None else f"@{step}")
+
+    def reading(self, step: int | None = None) -> JobReading:
+        """A kept step, the newest unless one is named; raises `CheckpointError` where it is not kept."""
+        with self.lock:
+            version = self.version(step)
+            known = self._kept.pop(version, None)
+            if known is None:
+                manifest = self.checkpoint.manifest() if step is None else self.checkpoint.manifests.read(step)
+                known = JobReading(self.checkpoint, manifest, version, step is None, self._history)
+            self._kept[version] = known
+            while len(self._kept) > READINGS_KEPT:
+                self._kept.popitem(last=False)
+            return known
+
+
+def one_of(options: Mapping[str, str], name: str, allowed: Sequence[str]) -> str:
+    """An option that has one of a few values, the first where it is not given.
+
+    >>> one_of({"per": "lane"}, "per", ("job", "lane")), one_of({}, "per", ("job", "lane"))
+    ('lane', 'job')
+    """
+    value = options.get(name) or allowed[0]
+    if value not in allowed:
+        raise QueryError(f"{name} cannot be {value!r}", place=name, remedy=f"use one of: {', '.join(allowed)}")
+    return value

@@ -1,0 +1,96 @@
+"""The dashboard's server: in a thread of a program that goes on, or until it is interrupted."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
+from midstream.checkpoint.reader import Checkpoint
+from midstream.dashboard.app import application
+from midstream.dashboard.extra import from_dashboard_extra
+from midstream.dashboard.safety import Access
+from midstream.model.errors import MidstreamError
+from midstream.state.store.places import Place
+
+if TYPE_CHECKING:
+    import uvicorn
+
+PORT = 8765
+
+
+class Dashboard:
+    """A dashboard that is served, over one or more checkpoints; `close` it, or use it as a context manager.
+
+    It listens from the moment on that it is made. `url` is what to open: with control it ends in the token.
+    """
+
+    def __init__(self, places: Sequence[Place], access: Access, port: int = PORT) -> None:
+        with from_dashboard_extra():
+            import uvicorn
+
+        app = application([Checkpoint.open(place) for place in places], access)
+        self._access, self._socket = access, _listening(access.host, port)
+        self.port: int = self._socket.getsockname()[1]
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, ws="none", lifespan="off", server_header=False
+        )
+        self._server: uvicorn.Server = uvicorn.Server(config)
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        host = f"[{self._access.host}]" if ":" in self._access.host else self._access.host
+        secret = f"#token={self._access.token}" if self._access.token is not None else ""
+        return f"http://{host}:{self.port}/{secret}"
+
+    def run(self) -> None:
+        """Serve until the process is interrupted."""
+        self._server.run(sockets=[self._socket])
+
+    def start(self) -> Self:
+        """Serve in a thread that does not keep the process alive."""
+        # Signals are for the program that goes on, and a thread may not have them.
+        self._thread = threading.Thread(target=self.run, name="midstream-dashboard", daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        """Serve no longer."""
+        self._server.should_exit = True
+        if self._thread is not None:
+            self._thread.join(timeout=5)
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f'<a href="{escape(self.url)}" target="_blank" rel="noopener">{escape(self.url)}</a>'
+
+    def __repr__(self) -> str:
+        return f"<dashboard at {self.url}>"
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise MidstreamError(
+            f"cannot listen: {error.strerror or error}",
+            place=f"{host} port {port}",
+            remedy="name another one with --port, or 0 for any that is free",
+        ) from error
+    return listener

@@ -1,0 +1,175 @@
+// The page: which job, query, step and view are shown, and how what is shown stays up to date. Views are modules of
+// their own, `views/NAME.js`, each with `render(element, data, context)`; the server says which there are.
+
+import { h } from "./lib.js";
+import { api, token, takeToken } from "./api.js";
+
+const POLL = 1000;
+const HIDDEN_POLL = 15000;
+const $ = (id) => document.getElementById(id);
+const place = { index: 0, view: "plan", options: new URLSearchParams() };
+const modules = new Map();
+let server = { checkpoints: [], views: [], control: false };
+let overview = null;
+let drawn = "";
+let timer = 0;
+
+function readPlace() {
+  const [path, options] = location.hash.replace(/^#\/?/, "").split("?");
+  const [index, view] = path.split("/");
+  place.index = Number.parseInt(index, 10) || 0;
+  place.view = server.views.some((one) => one.name === view) ? view : server.views[0].name;
+  place.options = new URLSearchParams(options || "");
+}
+
+/** Go elsewhere; what is not named stays. An option that is null or "" is taken out. */
+export function go({ index = place.index, view = place.view, ...options } = {}) {
+  const all = index === place.index ? new URLSearchParams(place.options) : new URLSearchParams();
+  for (const [name, value] of Object.entries(options)) {
+    if (value === null || value === "") all.delete(name);
+    else all.set(name, value);
+  }
+  const text = all.toString();
+  location.hash = `#/${index}/${view}${text ? `?${text}` : ""}`;
+}
+
+function context() {
+  const live = !place.options.get("step");
+  return {
+    index: place.index, overview, options: place.options,
+    query: place.options.get("query") || overview?.queries[0] || "",
+    step: overview?.step, isLive: live, go,
+    canControl: server.control && Boolean(token()) && live,
+    whyNot: !live ? "a step of the past is shown" : server.control
+      ? "open the address that the dashboard printed: it has the token"
+      : "read-only: start the dashboard with --control to give commands from here",
+    send,
+  };
+}
+
+async function refresh() {
+  window.clearTimeout(timer);
+  try {
+    const step = place.options.get("step");
+    overview = await api.get(`/api/${place.index}${step ? `?step=${encodeURIComponent(step)}` : ""}`);
+    drawFrame();
+    const data = await api.get(`/api/${place.index}/views/${place.view}?${place.options}`);
+    const key = JSON.stringify([place.index, place.view, place.options.toString(), server.control, data]);
+    if (key !== drawn) await drawView(data, key);
+    $("standing").classList.remove("failed");
+  } catch (error) {
+    $("standing").textContent = error.message;
+    $("standing").classList.add("failed");
+    if (!error.lost) { $("main").replaceChildren(problem(error)); drawn = ""; }
+  }
+  timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
+}
+
+const problem = (error) =>
+  h("div", { class: "problem", role: "alert" }, h("h2", {}, error.message), error.place ? h("p", {}, `At ${error.place}.`) : null,
+    error.remedy ? h("p", {}, `Remedy: ${error.remedy}.`) : null);
+
+async function drawView(data, key) {
+  const name = place.view;
+  if (!modules.has(name)) modules.set(name, await import(`./views/${name}.js`));
+  if (name !== place.view) return;
+  const main = $("main");
+  const focused = main.contains(document.activeElement) ? document.activeElement.id : "";
+  modules.get(name).render(main, data, context());
+  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+  drawn = key;
+}
+
+function drawFrame() {
+  fill($("checkpoint"), server.checkpoints.map((one, index) => [String(index), one.name, one.url]), String(place.index));
+  fill($("step"), [["", `newest (${overview.steps.at(-1) ?? overview.step})`], ...overview.steps.slice(0, -1).reverse().map((one) => [String(one), String(one)])],
+    place.options.get("step") || "");
+  const names = overview.queries;
+  if ($("queries").children.length !== names.length || $("queries").dataset.step !== String(overview.step)) {
+    if (!sameNames(names)) $("queries").replaceChildren(...names.map((name) => h("option", { value: name })));
+    $("queries").dataset.step = String(overview.step);
+  }
+  const chosen = place.options.get("query") || names[0] || "";
+  if (document.activeElement !== $("query")) $("query").value = chosen;
+  const proposed = overview.proposals.length;
+  $("standing").textContent = [
+    `step ${overview.step}`, overview.host,
+    overview.migrating.length ? `${overview.migrating.length} migrating` : null,
+    overview.waiting.length ? `${overview.waiting.length} waiting` : null,
+    proposed ? `${proposed} to decide` : null,
+    place.options.get("step") ? "as it was" : "live",
+  ].filter(Boolean).join(" · ");
+  const links = server.views.map((one) => h("li", {}, h("a", {
+    href: `#/${place.index}/${one.name}${place.options.toString() ? `?${place.options}` : ""}`, id: `view-${one.name}`,
+    "aria-current": one.name === place.view ? "page" : null,
+  }, one.title)));
+  const list = $("views");
+  const key = links.map((link) => link.firstChild.href + link.firstChild.getAttribute("aria-current")).join();
+  if (list.dataset.key !== key) {
+    const focused = list.contains(document.activeElement) ? document.activeElement.id : "";
+    list.replaceChildren(...links);
+    list.dataset.key = key;
+    if (focused) document.getElementById(focused)?.focus();
+  }
+}
+
+const sameNames = (names) => {
+  const there = $("queries").children;
+  return there.length === names.length && names.every((name, at) => there[at].value === name);
+};
+
+function fill(select, options, chosen) {
+  const key = JSON.stringify(options);
+  if (select.dataset.key !== key && document.activeElement !== select) {
+    select.replaceChildren(...options.map(([value, text, title]) => h("option", { value, title }, text)));
+    select.dataset.key = key;
+  }
+  if (document.activeElement !== select) select.value = chosen;
+}
+
+/** Give a command and show what becomes of it; the outcome, or null where it was refused at once. */
+async function send(command) {
+  const notice = h("p", { class: "notice" }, `${command.command}: is sent`);
+  $("notices").prepend(notice);
+  while ($("notices").children.length > 4) $("notices").lastChild.remove();
+  try {
+    const sent = await api.post(`/api/${place.index}/commands`, command);
+    for (let tries = 0; ; tries += 1) {
+      const found = await api.get(`/api/${place.index}/commands/${sent.id}?since=${sent.since}`);
+      const words = { sent: "is in the log; the job takes it with its next step", taken: "was taken and is under way", done: "is done", refused: "was refused" };
+      const step = found.event ? ` in step ${found.event.step}` : "";
+      notice.textContent = `Command ${sent.id}, ${command.command}: ${words[found.state]}${step}${found.event?.reason ? `: ${found.event.reason}` : ""}`;
+      notice.dataset.state = found.state;
+      void refresh();
+      if (found.state === "done" || found.state === "refused" || tries > 120) return found;
+      await new Promise((wait) => window.setTimeout(wait, 500));
+    }
+  } catch (error) {
+    notice.textContent = `${command.command}: ${error.message}${error.remedy ? `. Remedy: ${error.remedy}` : ""}`;
+    notice.dataset.state = "refused";
+    drawn = "";
+    void refresh();
+    return null;
+  }
+}
+
+function listen() {
+  $("checkpoint").addEventListener("change", (event) => go({ index: Number(event.target.value) }));
+  $("query").addEventListener("change", (event) => { go({ query: event.target.value }); event.target.blur(); });
+  $("step").addEventListener("change", (event) => { go({ step: event.target.value }); event.target.blur(); });
+  window.addEventListener("hashchange", () => { readPlace(); void refresh(); });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) void refresh(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+    const digit = Number.parseInt(event.key, 10);
+    if (digit >= 1 && digit <= server.views.length) go({ view: server.views[digit - 1].name });
+    if (event.key === "/") { event.preventDefault(); $("query").select(); }
+    if (event.key === "?") $("notices").prepend(h("p", { class: "notice" }, "Keys: 1 to 9 choose a view, / the query, Tab moves on."));
+  });
+}
+
+takeToken();
+server = await api.get("/api/checkpoints");
+readPlace();
+listen();
+await refresh();

@@ -1,0 +1,26 @@
+"""What every view of the dashboard offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from midstream.dashboard.reading import JobReading
+
+ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]
+"""From how a job stands and what the page asks for, JSON values."""
+
+
+@dataclass(frozen=True)
+class DashboardView:
+    """A view: a file in `dashboard/views` that has one as `VIEW`, and `static/views/NAME.js`, which draws it.
+
+    `data` gives the JSON values that the script gets; `options` are the parameters of the page's address, texts all:
+    `query` is the chosen query. `title` stands in the list of views, which is in rising `order`.
+    """
+
+    name: str
+    title: str
+    data: ViewData
+    order: int = 100
