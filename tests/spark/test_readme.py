@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from midstream.model.events import MigrationBegun
-from tests.docs.pages import ROOT, Page
-from tests.docs.test_snippets import run
+from tests.docs.pages import PAGES, ROOT, Page
+from tests.docs.test_snippets import needs_spark, run
 
 
 def file_of(folder: Path, *seconds: int) -> None:
@@ -21,6 +21,11 @@ def file_of(folder: Path, *seconds: int) -> None:
     whole = folder / f".{seconds[0]}.parquet"
     pq.write_table(pa.table({"id": [7] * len(seconds), "ts": times}), whole)
     whole.rename(folder / f"{seconds[0]}.parquet")
+
+
+def test_every_page_that_needs_spark_is_run_by_a_test() -> None:
+    """The README below, Kafka's page in test_kafka.py."""
+    assert {page.name for page in PAGES if page.programs() and needs_spark(page)} == {"README.md", "docs/kafka.md"}
 
 
 def test_the_readme_runs_on_spark(spark: SparkSession, tmp_path: Path) -> None:

@@ -136,20 +136,21 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
 
 def _from_kafka(reader: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     """The values of a topic as JSON objects of the schema; without one, Kafka's own columns."""
+    from midstream.spark.kafka import json_rows
+
+    frame = _topic(reader, name)
+    return frame if declared is None else json_rows(frame, declared, spec.timestamp, f"[streams.{name}]")
+
+
+def _topic(reader: Any, name: str) -> Any:
     try:
-        frame = reader.load()
+        return reader.load()
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
             f"Spark cannot read stream {name!r} from Kafka: {_first_line(error)}",
             place=f"[streams.{name}]",
-            remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path",
+            remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path: docs/kafka.md",
         ) from error
-    if declared is None:
-        return frame
-    from midstream.spark.declared import as_text, ddl_of
-
-    ddl = ddl_of(as_text(declared)).replace("\\", "\\\\").replace("'", "\\'")
-    return frame.selectExpr(f"from_json(CAST(value AS STRING), '{ddl}') AS value").select("value.*")
 
 
 def _first_line(error: Exception) -> str:

@@ -21,7 +21,8 @@ Table = dict[str, Any]
 class SourceSpec:
     """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
 
-    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own.
+    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
+    is how a message of Kafka is to be read, which with a schema is `json`.
     """
 
     format: str
@@ -31,6 +32,7 @@ class SourceSpec:
     lateness: int = 0
     idle_timeout: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
+    value: str | None = None
 
 
 @dataclass(frozen=True)
@@ -121,13 +123,25 @@ def _stream(table: _Table) -> SourceSpec:
     lateness = table.duration("lateness") or 0
     idle = table.duration("idle_timeout")
     options = table.get("options", dict, "a table", {})
+    value = table.get("value", str, "the text 'json'", None)
     table.close()
+    if value is not None:
+        _check_value(table, value, kind, schema)
     if schema is not None:
         columns = table.within("schema", lambda: parse_ddl(schema)).names
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts)
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value)
+
+
+def _check_value(table: _Table, value: str, kind: str, schema: str | None) -> None:
+    if kind != "kafka":
+        raise table.error("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
+    if value != "json":
+        raise table.error("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
+    if schema is None:
+        raise table.error("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
 
 
 def _query(table: _Table) -> QuerySpec:

@@ -15,7 +15,7 @@ from midstream.cli.main import main
 from midstream.language.job_file import SourceSpec, parse_job
 from midstream.model import allowed_sources
 from midstream.model.allowed_sources import check_source
-from midstream.model.errors import InputError
+from midstream.model.errors import InputError, LanguageError
 
 
 def spec(format: str, **given: Any) -> SourceSpec:
@@ -100,14 +100,24 @@ def test_how_queries_share_is_handed_on(monkeypatch: pytest.MonkeyPatch) -> None
     assert history == {"old": True, "new": False}
 
 
-def test_kafka_values_are_read_as_json_of_the_schema() -> None:
+def test_without_a_schema_kafkas_own_columns_are_the_streams() -> None:
+    """What a schema makes of values is in tests/spark/test_kafka.py."""
     session = MagicMock()
-    _read(session, "A", spec("kafka"), declared(**{"k'": T.LongType(), "at": T.ArrayType(T.LongType())}))
-    topic = reader(session).load.return_value
-    (expression,) = topic.selectExpr.call_args.args
-    assert expression == "from_json(CAST(value AS STRING), '`k\\'` string, `at` array<bigint>') AS value"
-    topic.selectExpr.return_value.select.assert_called_once_with("value.*")
-    assert _read(session, "A", spec("kafka"), None) is topic
+    assert _read(session, "A", spec("kafka"), None) is reader(session).load.return_value
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ('value = "jason"', "value is 'jason'"),
+        ('format = "json"\nvalue = "json"', "the format is 'json'"),
+        ('value = "json"', "schema is missing"),
+    ],
+)
+def test_what_value_may_say(changed: str, message: str) -> None:
+    format = "" if "format" in changed else 'format = "kafka"\n'
+    with pytest.raises(LanguageError, match=message):
+        parse_job(f'checkpoint = "c"\n[streams.A]\n{format}{changed}\ntimestamp = "ts"\n')
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""Rows of a Kafka topic whose values are JSON objects.
+
+Kafka brings bytes: of a message its key and value, and the topic, partition, offset and time it has there. Spark's
+`from_json` reads an object's fields as text, the stream reads the texts as declared, and nothing is lost on the way: a
+value that is no JSON object is a dead letter that holds the value.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from midstream.model.errors import InputError
+from midstream.spark.declared import as_text
+
+_OWN = {f"kafka_{name}": name for name in ("key", "topic", "partition", "offset", "timestamp")}
+"""What Kafka itself says of a message: the columns of a schema, and Spark's names."""
+
+_MALFORMED = "_midstream_malformed"
+_TIME_AS_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
+
+
+def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: str = "Kafka") -> DataFrame:
+    """The declared columns of messages whose values are JSON objects, over a DataFrame as Spark reads it from Kafka.
+
+    They come as text, to be read as declared: `job.stream(name, json_rows(...), timestamp, schema=...)`. A column that
+    an object has not is NULL. `kafka_key`, `kafka_topic`, `kafka_partition`, `kafka_offset` and `kafka_timestamp` are
+    Kafka's own, and any of them may be the timestamp. Where a value is no JSON object, or text is asked for of bytes
+    that are none, the timestamp is a text that says so and ends in the value: the stream makes it a dead letter.
+    """
+    _check(frame, declared, place)
+    value = F.try_validate_utf8(F.col("value").cast("string"))
+    fields = T.StructType([_as_carried(field) for field in declared if field.name not in _OWN])
+    # Spark reads the first object and passes over what follows it; in an array and in an object there must be but one.
+    wrapped = F.concat(F.lit('{"v":'), value, F.lit("}"))
+    schema = T.StructType([T.StructField("v", fields), T.StructField(_MALFORMED, T.StringType())])
+    parsed = F.from_json(wrapped, schema, {"columnNameOfCorruptRecord": _MALFORMED})
+    alone = F.coalesce(F.json_array_length(F.concat(F.lit("["), value, F.lit("]"))) == 1, F.lit(False))
+    rows = frame.select("*", parsed.alias("_parsed"), alone.alias("_alone"))
+    is_object = F.col("_alone") & F.col("_parsed.v").isNotNull() & F.col(f"_parsed.{_MALFORMED}").isNull()
+    problem = F.when(~is_object, _says("not a JSON object", "value"))
+    if any(_is_text_of_key(field) for field in declared):
+        no_text = F.col("key").isNotNull() & F.try_validate_utf8(F.col("key").cast("string")).isNull()
+        problem = problem.when(no_text, _says("the key is no text", "key"))
+    columns = [_column(field, field.name == timestamp, problem) for field in declared]
+    return rows.select(*columns)
+
+
+def _check(frame: DataFrame, declared: T.StructType, place: str) -> None:
+    unknown = [field.name for field in declared if field.name.startswith("kafka_") and field.name not in _OWN]
+    if unknown:
+        remedy = f"use one of: {', '.join(_OWN)}"
+        raise InputError(f"Kafka says nothing of the name {unknown[0]!r}", place=place, remedy=remedy)
+    asked = {"value", *(_OWN[field.name] for field in declared if field.name in _OWN)}
+    missing = sorted(asked - set(frame.columns))
+    if missing:
+        remedy = "read it with format kafka, as it is"
+        raise InputError(f"the DataFrame has no column {missing[0]!r}", place=place, remedy=remedy)
+
+
+def _as_carried(field: T.StructField) -> T.StructField:
+    """The field as text, but for what has no plain text, and for decimals: Spark makes text of a number by a double.
+
+    Of these all digits are kept behind the point, so that one with too many is seen.
+    """
+    kind = field.dataType
+    if isinstance(kind, T.DecimalType):
+        return T.StructField(field.name, T.DecimalType(38, 38 - (kind.precision - kind.scale)))
+    return as_text(T.StructType([field])).fields[0]
+
+
+def _says(what: str, column: str) -> Column:
+    """A text that no time is read from, however the value looks."""
+    text = F.make_valid_utf8(F.col(column).cast("string"))
+    return F.concat(F.lit(f"{what}: "), F.coalesce(text, F.lit("there is none")))
+
+
+def _column(field: T.StructField, is_timestamp: bool, problem: Column) -> Column:
+    if field.name not in _OWN:
+        found = F.col("_parsed").getField("v").getField(field.name)
+    else:
+        found = F.col(_OWN[field.name])
+        if is_timestamp and field.name == "kafka_timestamp":
+            found = F.date_format(found, _TIME_AS_TEXT)
+        elif is_timestamp or _is_text_of_key(field):
+            found = F.try_validate_utf8(found.cast("string"))
+    return (F.coalesce(problem, found.cast("string")) if is_timestamp else found).alias(field.name)
+
+
+def _is_text_of_key(field: T.StructField) -> bool:
+    return field.name == "kafka_key" and not isinstance(field.dataType, T.BinaryType)
