@@ -14,7 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
 from midstream.model.events import CommandRefused, MigrationEnded, QueryAdded, QueryDropped, StateRebuilt
+from midstream.model.step_time import time_summary
 from midstream.spark.driver import Driver
 from midstream.spark.run import Run
 from tests.crash_case import CHAIN, GROUPED, PLANS, STREAMS
@@ -201,6 +203,13 @@ def test_streams_without_queries_are_counted(spark: SparkSession, tmp_path: Path
     rows = {spec.name: sum(step[spec.name].num_rows for step in CASE.steps if spec.name in step) for spec in STREAMS}
     found = {name: sum(one[k] for k in ("rows", "late")) for name, one in run.status()["streams"].items()}
     assert found == rows
+    times = run.times
+    assert [one.step for one in times] == list(range(run.status()["step"] + 1))
+    assert {tuple(one.phases) for one in times} == {("listing", "spark", "plan", "tasks", "commit", "sinks")}
+    assert all(0 < one.phases["tasks"] < one.seconds < 60 and one.phases["listing"] > 0 for one in times)
+    assert sum(sum(one.rows.values()) + one.late for one in times) == sum(rows.values())
+    assert Checkpoint.open(place.checkpoint).step_times() == times, "written when the run has ended"
+    assert run.metrics()["time"] == run.status()["time"] == time_summary(times)
 
 
 def test_going_back_to_an_older_manifest(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

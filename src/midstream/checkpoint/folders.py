@@ -10,6 +10,7 @@ from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EventLog, FilesRead
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.savepoints import Savepoints
+from midstream.checkpoint.time_log import TimeLog
 from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at, work_folder
@@ -17,7 +18,10 @@ from midstream.state.store.storage import Storage
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.sweep import Sweeper
 
-OWN = ("store", "manifests", "commands", "events", "savepoints", "sources", "staging", "spark", "late", "dead_letters")
+OWN = (
+    "store", "manifests", "commands", "events", "times", "savepoints", "sources", "staging", "spark", "late",
+    "dead_letters",
+)  # fmt: skip
 """The folders of a checkpoint that are the job's own; there may be others beside them, such as that of results."""
 
 
@@ -67,6 +71,11 @@ class Folders:
     def events(self) -> EventLog:
         """The events."""
         return EventLog(self._of_a_step("events"))
+
+    @cached_property
+    def times(self) -> TimeLog:
+        """What the newest steps took; nothing is lost with them."""
+        return TimeLog(storage_at(self.root, durable=False).at("times"))
 
     @cached_property
     def savepoints(self) -> Savepoints:

@@ -14,10 +14,12 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.new_sink import new_sink
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
+from midstream.checkpoint.time_log import TIMES_KEPT
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, NoCheckpointError, SinkError
 from midstream.model.manifest import Manifest
+from midstream.model.step_time import StepTime, time_summary
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.storage import Storage
@@ -99,8 +101,8 @@ class Checkpoint:
         return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
 
     def status(self, found: Report) -> JsonObject:
-        """The report, the savepoints, the commands that wait, the newest step's event and how the caches did, as JSON
-        values.
+        """The report, the savepoints, the commands that wait, the newest step's event, how the caches did, and as
+        `time` what steps take (`time_summary`), as JSON values.
         """
         recent = self.last_events(RECENT)
         steps = [event for event in recent[-1:] if event["event"] == "step_done"]
@@ -108,7 +110,8 @@ class Checkpoint:
         cache = {"cache": fetched[-1]} if fetched else {}
         savepoints = {name: manifest.step for name, manifest in self.folders.savepoints.all().items()}
         waiting = self.waiting(found)
-        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, waiting, *steps), **cache}
+        time = {"time": time_summary(self.step_times())}
+        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **time}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""
@@ -126,6 +129,15 @@ class Checkpoint:
         if newest is not None:
             yield from self.folders.events.read(newest.time_line, newest.step, after)
             yield from (event for event in newest.published.get(EVENTS, ()) if event["step"] > after)
+
+    def step_times(self, last: int = TIMES_KEPT) -> tuple[StepTime, ...]:
+        """What the last steps took, oldest first, each once: at most 500, those of the last seconds perhaps not yet.
+
+        A job writes them within 2 seconds, or 5 on an object store, and when it ends; those that a kill kept it from
+        writing are missing, as are all of a job of before there were any.
+        """
+        newest = self.manifests.latest()
+        return () if newest is None else self.folders.times.newest(newest.time_line, newest.step, last)
 
     def last_events(self, count: int) -> list[JsonObject]:
         """The last `count` events, oldest first."""

@@ -20,6 +20,8 @@ from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import refuse_other_host
+from midstream.job.step_times import StepTimes
+from midstream.job.stopwatch import Stopwatch
 from midstream.model.command import Command
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
@@ -56,6 +58,7 @@ class EngineCheckpoint:
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
+        self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None
         self._undelivered = self._overdue = self._unsettled = False
         self._tried = 0
@@ -121,9 +124,11 @@ class EngineCheckpoint:
         result: StepResult,
         events: Sequence[Event],
         pool: Executor,
+        watch: Stopwatch,
         read: Mapping[str, Sequence[str]] | None = None,
     ) -> Manifest:
-        """Commit a step, and what it has `read` by stream if that is said; its manifest as it is published.
+        """Commit a step, and what it has `read` by stream if that is said; its manifest as it is published. `watch`
+        gets what it takes by phase.
 
         Raises before anything of it counts, or not at all.
         """
@@ -152,6 +157,7 @@ class EngineCheckpoint:
                 wait([noted])
             files, waiting = staged.result(), noted.result()
             self._unsynced.sync(pool.map)
+        watch.lap("store")
         self.reach("after_chunks", manifest.step)
         sources = {} if read is None else {READ: {name: list(one) for name, one in read.items()}}
         after = self._marked(after, files=files, events=waiting, **sources)
@@ -160,6 +166,7 @@ class EngineCheckpoint:
         except LostCheckpointError as error:
             self._lost = error
             raise
+        watch.lap("commit")
         self._undelivered = True
         return after
 
@@ -224,6 +231,7 @@ class EngineCheckpoint:
 
     def close(self) -> None:
         """Let go of the checkpoint; whoever opens it next need not wonder."""
+        self.times.write()
         if self._lost is None:
             self._writer.release()
 

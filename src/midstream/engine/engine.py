@@ -15,23 +15,24 @@ from typing import Any, Self, TypeVar
 import pyarrow as pa
 
 from midstream.checkpoint.plans_report import PlansReport, plans_report
-from midstream.checkpoint.report import report
-from midstream.checkpoint.report_values import Report
 from midstream.checkpoint.saved_engine import load_engine, save_engine
+from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
-from midstream.explain import explain
 from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
+from midstream.job.reported import Reported
+from midstream.job.step_times import StepTimes, timed
+from midstream.job.stopwatch import Stopwatch
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
-from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import PASSING, InputError, fault_located
-from midstream.model.events import EVENTS_KEPT, CommandRefused, Event
+from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
 from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
+from midstream.model.step_time import StepTime
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.state.store.memory import MemoryStore
@@ -49,7 +50,7 @@ Share = TypeVar("Share")
 Done = TypeVar("Done")
 
 
-class Engine(Controls[None]):
+class Engine(Controls[None], Reported):
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
@@ -103,9 +104,10 @@ class Engine(Controls[None]):
         self._declared: set[str] = set()
         self._checkpoint: EngineCheckpoint | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
+        self._times = StepTimes()
         if checkpoint is not None:
             self._checkpoint = EngineCheckpoint(checkpoint, durable=durable, take_over=take_over)
-            self._store = self._checkpoint.store
+            self._store, self._times = self._checkpoint.store, self._checkpoint.times
             self._manifest = self._checkpoint.open(self._manifest)
             try:
                 self._command(*settings(self._manifest, lanes, sharing))
@@ -194,11 +196,14 @@ class Engine(Controls[None]):
         took: float | None = None,
         interval: float | None = None,
         read: Mapping[str, Sequence[str]] | None = None,
+        backlog: Mapping[str, int] | None = None,
+        watch: Stopwatch | None = None,
     ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
 
         Whoever pushes at an `interval` may say so, in seconds, with the seconds that the push before `took`: by these
-        the optimizer looks at the number of lanes.
+        the optimizer looks at the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
+        were read, go into the step's `times`.
 
         A step that fails fails whole: nothing of it is kept, and the same or other rows can be pushed next. A command
         without which it would not have failed is refused, so that no command stands in the way for good; the others
@@ -209,9 +214,10 @@ class Engine(Controls[None]):
         first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
         manifest: so whoever goes on knows it exactly.
         """
-        given, self._timing = tables or {}, StepTiming(self._workers, took, interval)
+        given, self._timing, watch = tables or {}, StepTiming(self._workers, took, interval), watch or Stopwatch()
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
+            watch.lap("read")
         try:
             try:
                 with fault_located(self._place):
@@ -219,37 +225,27 @@ class Engine(Controls[None]):
             except Exception as error:
                 self._refuse_culprits(given, error)
                 raise
+            watch.lap("fold")
             with fault_located(self._place):
-                self._keep(result, read)
+                self._keep(result, read, watch)
         finally:
             self._store.retain(listed(self._manifest))
-        if self._checkpoint is not None:
-            self._checkpoint.deliver(self._manifest)
+        try:
+            if self._checkpoint is not None:
+                with watch.phase("sinks"):
+                    self._checkpoint.deliver(self._manifest)
+        finally:
+            self._times.note(timed(self._manifest, result.events, watch, interval, backlog))
         return dict(result.results)
-
-    def migration(self, name: str) -> dict[str, Any] | None:
-        """The progress of a query's running migration, or None: strategy, phase, what old and new plan serve, end.
-
-        `predicted_end` is in event time, in microseconds; it is None where only row counts or spare time decide it.
-        `under_way` has all migrations of the query, oldest first: the newest began while the others ran.
-        """
-        return self.report().query(name).migration_json()
-
-    def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
-        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
-        return explain(self._shown(), name, analyze=analyze, format=format)
 
     def plans(self, name: str) -> PlansReport:
         """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
         return plans_report(self._manifest, name, self._store)
 
-    def metrics(self) -> dict[str, Any]:
-        """Exact counters: state rows and bytes now, comparisons so far, and the same for each query."""
-        return self.report().metrics()
-
-    def report(self) -> Report:
-        """How the engine stands, as frozen values; the queries that the next step begins are in it."""
-        return report(self._shown())
+    @property
+    def times(self) -> tuple[StepTime, ...]:
+        """What the newest 500 steps took since the engine was made or opened, by phase, oldest first."""
+        return self._times.newest
 
     @property
     def waits(self) -> bool:
@@ -342,7 +338,7 @@ class Engine(Controls[None]):
         wait(doing)
         return [one.result() for one in doing]
 
-    def _keep(self, result: StepResult, read: Mapping[str, Sequence[str]] | None) -> None:
+    def _keep(self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch) -> None:
         """The step becomes the engine's state; where there is a checkpoint, once it is committed."""
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
@@ -350,7 +346,7 @@ class Engine(Controls[None]):
             dead = appended(self._dead, result.dead_letters, ROWS_KEPT)
             self._manifest, self._late, self._dead = result.manifest, late, dead
         else:
-            self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, read)
+            self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, watch, read)
         self._ahead, self._refusals = None, []
         self._events.extend(result.events)
 
@@ -366,23 +362,14 @@ class Engine(Controls[None]):
 
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
         """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
-        number, waiting = self._manifest.step + 1, self._manifest.pending
-        innocent, refused = list[Command](), list[Event]()
-        if not waiting or isinstance(error, PASSING):
-            return
-        try:
-            if not self._succeeds(tables, ()):
-                return
-            for command in waiting:
-                if self._succeeds(tables, (*innocent, command)):
-                    innocent.append(command)
-                else:
-                    refused.append(CommandRefused(number, encode(command), str(error)))
-        except PASSING:
-            return
-        self._refusals += refused
-        self._events += refused
-        self._change(replace(self._manifest, pending=tuple(innocent)))
+        waiting = self._manifest.pending
+        innocent, refused = culprits(
+            waiting, self._manifest.step + 1, error, lambda commands: self._succeeds(tables, commands)
+        )
+        if len(innocent) < len(waiting):
+            self._refusals += refused
+            self._events += refused
+            self._change(replace(self._manifest, pending=tuple(innocent)))
 
     def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:
         try:

@@ -22,9 +22,14 @@ class FileSource(ABC):
     columns: pa.Schema
     """What the stream declares."""
 
+    @property
+    @abstractmethod
+    def most(self) -> int | None:
+        """How many files a step takes at most; None for all."""
+
     @abstractmethod
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files that were not read, in the order to read them in, as many as a step takes."""
+        """The files that were not read, in the order to read them in."""
 
     @abstractmethod
     def read(self, files: Sequence[str]) -> pa.Table:
@@ -51,7 +56,11 @@ def known_options(spec: SourceSpec, known: Set[str], place: str) -> dict[str, st
     return options
 
 
-def first(files: Sequence[str], options: Mapping[str, str]) -> tuple[str, ...]:
-    """As many of the files as a step takes."""
+def most_files(options: Mapping[str, str]) -> int | None:
+    """How many files a step takes at most; None for all.
+
+    >>> most_files({"maxfilespertrigger": "0"}), most_files({})
+    (1, None)
+    """
     most = options.get(MOST_FILES)
-    return tuple(files if most is None else files[: max(1, int(most))])
+    return None if most is None else max(1, int(most))

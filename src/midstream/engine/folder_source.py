@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 
 from midstream.engine.file_formats import READERS, file_columns, file_rows
-from midstream.engine.file_source import ON_SPARK, FileSource, first, known_options
+from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import SourceSpec
 from midstream.model.errors import InputError
@@ -67,10 +67,15 @@ class FolderSource(FileSource):
             columns = source._columns_of_files(place)
         return FolderSource(source.path, source.format, columns, options)
 
+    @property
+    def most(self) -> int | None:
+        """How many files a step takes at most; None for all."""
+        return most_files(self.options)
+
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files that were not read, in order of the time they were last changed, as many as a step takes."""
+        """The files that were not read, in order of the time they were last changed."""
         found = sorted(entry for entry in self._files() if entry[1] not in read)
-        return first([file for _, file in found], self.options)
+        return tuple(file for _, file in found)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of files, one file after the other."""

@@ -18,6 +18,7 @@ from midstream.job.calibration_file import with_unit_costs
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams
+from midstream.job.stopwatch import Stopwatch
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile, SourceSpec
 from midstream.state.store.places import located
@@ -60,15 +61,19 @@ class FileJob:
 
     def step(self) -> bool:
         """Do a step if there are new files or commands for it; whether there were."""
-        found = {name: source.waiting(self._read[name]) for name, source in self._sources.items()}
+        watch = Stopwatch()
+        waiting = {name: source.waiting(self._read[name]) for name, source in self._sources.items()}
+        found = {name: files[: self._sources[name].most] for name, files in waiting.items()}
         if not any(found.values()) and not self._engine.waits:
             return False
         tables = {name: self._sources[name].read(files) for name, files in found.items() if files}
         self._note_newest()
         read = {name: files for name, files in found.items() if files}
         number, begun, took = self._engine.manifest.step + 1, time.monotonic(), self._took
+        backlog = {name: len(files) - len(found[name]) for name, files in waiting.items()}
+        watch.lap("read")
         try:
-            self._engine.push(tables, took=took, interval=self._interval, read=read)
+            self._engine.push(tables, took=took, interval=self._interval, read=read, backlog=backlog, watch=watch)
         finally:
             self._took = time.monotonic() - begun
             if self._engine.manifest.step == number:  # Also where a sink did not take the results.

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.engine.file_formats import file_rows
-from midstream.engine.file_source import FileSource, first, known_options
+from midstream.engine.file_source import FileSource, known_options, most_files
 from midstream.job.delivered import DeliveredResults
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
@@ -55,14 +55,19 @@ class ResultsSource(FileSource):
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)
         return ResultsSource(DeliveredResults(checkpoint, query, found.sink), columns, options)
 
+    @property
+    def most(self) -> int | None:
+        """How many files a step takes at most; None for all."""
+        return most_files(self._options)
+
     def waiting(self, read: Collection[str]) -> tuple[str, ...]:
-        """The files of results that were not read, in the order of their steps, as many as a step takes."""
+        """The files of results that were not read, in the order of their steps."""
         begun = max((self._stamp(file) for file in read), key=lambda stamp: stamp.step, default=None)
         last = self._delivered.newest()
         if last is None or last != self._looked:
             self._look(begun, last or Stamp("", "", -1))
         self._found = [file for file in self._found if file not in read]
-        return first(self._found, self._options)
+        return tuple(self._found)
 
     def read(self, files: Sequence[str]) -> pa.Table:
         """The rows of files, one file after the other."""

@@ -48,6 +48,15 @@ def rough_span_text(seconds: float) -> str:
     return f"{seconds / size:.3g} {unit}"
 
 
+def brief_text(seconds: float) -> str:
+    """How long something took, to three digits.
+
+    >>> brief_text(0.00042), brief_text(0.25), brief_text(2.5), brief_text(300)
+    ('0.42 ms', '250 ms', '2.5 s', '300 s')
+    """
+    return f"{1e3 * seconds:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
+
+
 def window_text(kind: str, size: int) -> str:
     """A window of so many microseconds (`range`) or so many rows (`rows`).
 

@@ -6,7 +6,6 @@ when its manifest is published; the sinks follow, and are filled again if that w
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +22,8 @@ from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
+from midstream.job.step_times import StepTimes, timed
+from midstream.job.stopwatch import Stopwatch
 from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.command import Command
@@ -85,6 +86,7 @@ class Driver:
         self.layout: StepLayout | None = None
         self.events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.patience, self._log, self._crash, self._timing = patience, log, crash, timing
+        self.times = StepTimes(self.folders, writer.claim.number)
         self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
@@ -113,19 +115,26 @@ class Driver:
                 place=self.folders.root,
                 remedy="restore the folder that was lost, or begin with another checkpoint",
             )
-        begun = time.monotonic()
+        watch = Stopwatch()
         self._prepare(batch)
         with _reported(number):
             plan = self._plan()
             if not self._carries(plan):
                 raise OtherColumns
+            watch.lap("plan")
             self._crash.reach("before_job", number)
             gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
+            watch.lap("tasks")
             self._crash.reach("after_chunks", number)
-            self._commit(plan, gathered)
-        self._commits.deliver(self.manifest, again=gathered.again or self._attempts > 1)
+            happened = self._commit(plan, gathered)
+            watch.lap("commit")
+        try:
+            with watch.phase("sinks"):
+                self._commits.deliver(self.manifest, again=gathered.again or self._attempts > 1)
+        finally:
+            self.times.note(timed(self.manifest, happened, watch, self._timing.interval))
         self._attempts = 0
-        self._timing = replace(self._timing, took=time.monotonic() - begun)
+        self._timing = replace(self._timing, took=watch.seconds)
 
     def queries_to_come(self) -> list[Query]:
         """Every query that runs, is declared or waits in the command log, for the columns they read."""
@@ -196,7 +205,7 @@ class Driver:
                     raise
         raise AssertionError
 
-    def _commit(self, plan: StepPlan, gathered: Gathered) -> None:
+    def _commit(self, plan: StepPlan, gathered: Gathered) -> tuple[Event, ...]:
         with fault_located(lambda: "the conclusion"):
             after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
             after = spread_on(after, gathered.spreads)
@@ -213,6 +222,7 @@ class Driver:
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.
             self._log.forget_old(after.step)
+        return events
 
 
 @contextmanager

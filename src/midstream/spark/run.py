@@ -19,15 +19,18 @@ from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
+from midstream.job.reported import Reported
 from midstream.model.codec import encode
 from midstream.model.command import declare_operator
 from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.step_time import StepTime, time_summary
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
+from midstream.spark.progress import last_progress
 from midstream.spark.results import stream_of
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
@@ -44,7 +47,7 @@ class Interrupted(Exception):
     """
 
 
-class Run(Controls[int]):
+class Run(Controls[int], Reported):
     """A started job; a command is answered with its number in the command log.
 
     Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
@@ -121,7 +124,13 @@ class Run(Controls[int]):
         delayed = {} if self.delayed is None else {"delayed": encode(self.delayed)}
         fetched = [event for event in self.events if isinstance(event, ChunksFetched)]
         cache = {"cache": encode(fetched[-1])} if fetched else {}
-        return {"state": self.state, **delayed, **status(report(manifest), waiting, *steps[-1:]), **cache}
+        time = {"time": time_summary(self.times)}
+        return {"state": self.state, **delayed, **status(report(manifest), waiting, *steps[-1:]), **cache, **time}
+
+    @property
+    def times(self) -> tuple[StepTime, ...]:
+        """What the newest 500 steps took since this run began, by phase, oldest first."""
+        return self._driver.times.newest
 
     @property
     def state(self) -> str:
@@ -166,6 +175,9 @@ class Run(Controls[int]):
         """Whether the job is ending, or its query is being replaced by a wider one."""
         return self._stopping or self._widening or self._error is not None
 
+    def _shown(self) -> Manifest:
+        return self._driver.manifest
+
     def _command(self, command: StepCommand) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
@@ -184,6 +196,7 @@ class Run(Controls[int]):
         try:
             if self._enter():
                 try:
+                    self._amend_times()
                     self._driver.fold(batch, number)
                 finally:
                     self._busy.release()
@@ -200,6 +213,13 @@ class Run(Controls[int]):
         with suppress(Exception):  # Spark interrupts the sleep when it stops the query.
             jvm.java.lang.Thread.sleep(_LONG)
         raise Interrupted(_INTERRUPTED)
+
+    def _amend_times(self) -> None:
+        """Add to the step before what Spark tells of it once it is over."""
+        with suppress(Exception):  # Whatever the JVM answers, no step hangs on it.
+            told = last_progress(self._query, list(self._driver.manifest.streams))
+            if told is not None:
+                self._driver.times.amend(told.number, told.phases, told.backlog)
 
     def _enter(self) -> bool:
         """Begin a step, unless the job is being stopped: then the thread that stops it must not be waited for."""
@@ -236,6 +256,8 @@ class Run(Controls[int]):
     def _let_go(self) -> None:
         """Release the checkpoint; whatever a job ends with that has lost it, that is the reason."""
         writer = self._driver.writer
+        self._amend_times()
+        self._driver.times.write()
         try:
             if self._error is not None:
                 writer.check()

@@ -1,0 +1,33 @@
+"""Which of the commands that wait make a step fail, so that none stands in the way for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from midstream.model.codec import encode
+from midstream.model.command import Command
+from midstream.model.errors import PASSING
+from midstream.model.events import CommandRefused
+
+
+def culprits(
+    waiting: Sequence[Command], number: int, error: Exception, succeeds: Callable[[Sequence[Command]], bool]
+) -> tuple[list[Command], list[CommandRefused]]:
+    """The waiting commands that may wait on, and the refusals of those with which step `number` fails, and not without.
+
+    `succeeds` tries the step with some of them. Where the fault may pass, or is not theirs, all wait on.
+    """
+    innocent, refused = list[Command](), list[CommandRefused]()
+    if not waiting or isinstance(error, PASSING):
+        return list(waiting), []
+    try:
+        if not succeeds(()):
+            return list(waiting), []
+        for command in waiting:
+            if succeeds((*innocent, command)):
+                innocent.append(command)
+            else:
+                refused.append(CommandRefused(number, encode(command), str(error)))
+    except PASSING:
+        return list(waiting), []
+    return innocent, refused

@@ -1,0 +1,47 @@
+"""How an engine and a running job stand: what can be asked of both."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from midstream.checkpoint.report import report
+from midstream.checkpoint.report_values import Report
+from midstream.explain import explain
+from midstream.model.manifest import Manifest
+from midstream.model.step_time import StepTime, time_summary
+
+
+class Reported(ABC):
+    """What is told of running queries, from a manifest and the times of steps; asking changes nothing."""
+
+    @property
+    @abstractmethod
+    def times(self) -> tuple[StepTime, ...]:
+        """What the newest 500 steps took since this began or was opened, by phase, oldest first."""
+
+    @abstractmethod
+    def _shown(self) -> Manifest:
+        """What is shown."""
+
+    def report(self) -> Report:
+        """How it stands, as frozen values; of an engine the queries that the next step begins are in it."""
+        return report(self._shown())
+
+    def metrics(self) -> dict[str, Any]:
+        """Exact counters: state rows and bytes now, comparisons so far, and the same for each query; as `time` what
+        steps take, see `time_summary`.
+        """
+        return {**self.report().metrics(), "time": time_summary(self.times)}
+
+    def migration(self, name: str) -> dict[str, Any] | None:
+        """The progress of a query's running migration, or None: strategy, phase, what old and new plan serve, end.
+
+        `predicted_end` is in event time, in microseconds; it is None where only row counts or spare time decide it.
+        `under_way` has all migrations of the query, oldest first: the newest began while the others ran.
+        """
+        return self.report().query(name).migration_json()
+
+    def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
+        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
+        return explain(self._shown(), name, analyze=analyze, format=format)

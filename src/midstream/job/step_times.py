@@ -1,0 +1,127 @@
+"""The times of a running job's steps: in memory, and in its checkpoint a little later."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.time_log import TIMES_KEPT, text_of
+from midstream.job.stopwatch import Stopwatch
+from midstream.model.errors import MidstreamError
+from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
+from midstream.model.manifest import Manifest
+from midstream.model.step_time import StepTime
+from midstream.runtime.watermark import watermark
+from midstream.state.store.local import LocalStorage
+
+WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
+"""Seconds, on a file system and on an object store, within which a step's times are written."""
+
+
+def timed(
+    manifest: Manifest,
+    events: Iterable[Event],
+    watch: Stopwatch,
+    interval: float | None = None,
+    backlog: Mapping[str, int] | None = None,
+) -> StepTime:
+    """The times of a step that has ended just now, from its manifest, its events and the watch that was run."""
+    happened = list(events)
+    done = next((one for one in reversed(happened) if isinstance(one, StepDone)), None)
+    progress = manifest.progress
+    marks = [watermark(manifest.streams[name], one) for name, one in progress.items() if name in manifest.streams]
+    return StepTime(
+        step=manifest.step,
+        ended=time.time(),
+        seconds=watch.seconds,
+        phases=dict(watch.phases),
+        interval=interval,
+        rows={} if done is None else {name: rows for name, rows in done.rows_in.items() if rows},
+        late=sum(one.rows for one in happened if isinstance(one, RowsLate)),
+        rejected=sum(one.rows for one in happened if isinstance(one, RowsRejected)),
+        results=0 if done is None else sum(done.rows_out.values()),
+        backlog=dict(backlog or {}),
+        newest=max((one.greatest for one in progress.values() if one.greatest is not None), default=None),
+        watermark=min((mark for mark in marks if mark is not None), default=None),
+    )
+
+
+class StepTimes:
+    """The times of the newest steps, oldest first; in a checkpoint's `times` within some seconds, by a thread.
+
+    No step waits for that: a step is not slower for it, a store gets one request more every few seconds while steps are
+    done, and none while none is. A fault in writing is passed over, for what is lost is times.
+    """
+
+    def __init__(self, folders: Folders | None = None, epoch: int = 0, every: float | None = None) -> None:
+        self._folders = folders
+        far = folders is not None and folders.is_remote
+        self._every = every if every is not None else WRITTEN_EVERY_FAR if far else WRITTEN_EVERY
+        self._epoch = epoch
+        self._noted: deque[_Noted] = deque(maxlen=TIMES_KEPT)
+        self._lock, self._writing = threading.Lock(), threading.Lock()
+        self._due: threading.Timer | None = None
+        self._tidied = False
+
+    @property
+    def newest(self) -> tuple[StepTime, ...]:
+        """The times that are remembered, oldest first."""
+        with self._lock:
+            return tuple(one.time for one in self._noted)
+
+    def note(self, time: StepTime) -> None:
+        """Remember a step's times."""
+        with self._lock:
+            self._noted.append(_Noted(time))
+            self._have_written()
+
+    def amend(self, step: int, phases: Mapping[str, float], backlog: Mapping[str, int]) -> None:
+        """Add, once, what became known of the newest step after it ended: phases before the others, and a backlog."""
+        with self._lock:
+            if not self._noted or self._noted[-1].time.step != step or phases.keys() & self._noted[-1].time.phases:
+                return
+            known, more = self._noted[-1].time, sum(phases.values())
+            every = {**phases, **known.phases}
+            self._noted[-1] = _Noted(replace(known, seconds=known.seconds + more, phases=every, backlog=dict(backlog)))
+            self._have_written()
+
+    def write(self) -> None:
+        """Write what is not written yet."""
+        with self._writing:
+            with self._lock:
+                if self._due is not None:
+                    self._due.cancel()
+                self._due, noted = None, list(self._noted)
+            if self._folders is None or all(one.text for one in noted) or not self._is_there():
+                return
+            for one in noted:
+                one.text = one.text or text_of(one.time)
+            try:
+                self._folders.times.write(self._epoch, [one.text for one in noted])
+                if not self._tidied:
+                    self._folders.times.tidy(self._epoch)
+                    self._tidied = True
+            except (MidstreamError, OSError):
+                return
+
+    def _have_written(self) -> None:
+        if self._folders is not None and self._due is None:
+            self._due = threading.Timer(self._every, self.write)
+            self._due.daemon = True
+            self._due.start()
+
+    def _is_there(self) -> bool:
+        """Whether the checkpoint is, as far as that costs nothing: one that was deleted is not to come back."""
+        storage = None if self._folders is None else self._folders.storage
+        return not isinstance(storage, LocalStorage) or storage.root.is_dir()
+
+
+class _Noted:
+    """A step's times, and the line they are in the checkpoint, once they are."""
+
+    def __init__(self, time: StepTime) -> None:
+        self.time, self.text = time, ""

@@ -1,0 +1,88 @@
+"""What a step took by the clock, and how far it was behind its sources. Hosts measure it; no answer depends on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MINUTE = 60.0
+"""The summary of a job's times is of the steps that ended in so many seconds before its newest."""
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """A step as the host's clocks saw it.
+
+    `ended` is a wall clock's time, in seconds since 1970; `seconds` is what the step took, and `phases` says of what,
+    in order: embedded `read` (files, the command log), `fold`, `store`, `commit`, `sinks`; on Spark `listing` (Spark
+    asks the sources), `plan`, `tasks`, `commit`, `sinks`. `interval` is the trigger's, in seconds, if there is one.
+    `rows` has the admitted rows by stream, `late` and `rejected` count those that were not, `results` those of all
+    queries. `backlog` says by stream what still waited at the source where it can tell: rows of Kafka, files of a
+    folder. `newest` is the greatest event time up to this step, `watermark` the least one of all streams that have one,
+    both in microseconds.
+
+    >>> time = StepTime(7, ended=100.0, seconds=0.5, newest=97_000_000, watermark=95_000_000)
+    >>> time.watermark_lag, time.behind
+    (2.0, 3.0)
+    """
+
+    step: int
+    ended: float
+    seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict)
+    interval: float | None = None
+    rows: Mapping[str, int] = field(default_factory=dict)
+    late: int = 0
+    rejected: int = 0
+    results: int = 0
+    backlog: Mapping[str, int] = field(default_factory=dict)
+    newest: int | None = None
+    watermark: int | None = None
+
+    @property
+    def watermark_lag(self) -> float | None:
+        """Seconds of event time from the least watermark to the newest event: what a result may have to wait for."""
+        return None if self.newest is None or self.watermark is None else (self.newest - self.watermark) / 1e6
+
+    @property
+    def behind(self) -> float | None:
+        """Seconds from the newest event's time to the clock when the step ended; of use where events are of today."""
+        return None if self.newest is None else self.ended - self.newest / 1e6
+
+
+def rows_per_second(times: Sequence[StepTime]) -> float | None:
+    """The rows that steps, oldest first, took in by the second, pauses between them included; None where none is given.
+
+    >>> rows_per_second([StepTime(0, 10.0, 1.0, rows={"A": 30}), StepTime(1, 12.0, 1.0, rows={"A": 60})])
+    30.0
+    """
+    if not times:
+        return None
+    span = times[-1].ended - times[0].ended + times[0].seconds
+    return sum(sum(one.rows.values()) for one in times) / span if span > 0 else None
+
+
+def time_summary(times: Sequence[StepTime]) -> dict[str, Any]:
+    """The newest step's times, and means over those that ended in the minute before it, as JSON values; {} for none.
+
+    `seconds` and `phases` are means of a step; `last`, `ended`, `backlog` and the lags are the newest step's.
+    """
+    if not times:
+        return {}
+    last = times[-1]
+    lately = [one for one in times if one.ended >= last.ended - MINUTE]
+    names = dict.fromkeys(name for one in lately for name in one.phases)
+    return {
+        "step": last.step,
+        "ended": last.ended,
+        "last": last.seconds,
+        "steps": len(lately),
+        "seconds": sum(one.seconds for one in lately) / len(lately),
+        "phases": {name: sum(one.phases.get(name, 0.0) for one in lately) / len(lately) for name in names},
+        "interval": last.interval,
+        "rows_per_second": rows_per_second(lately),
+        "watermark_lag": last.watermark_lag,
+        "behind": last.behind,
+        "backlog": dict(last.backlog),
+    }
