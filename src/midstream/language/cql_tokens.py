@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 import sqlglot
@@ -64,11 +65,25 @@ def split_cql(text: str) -> CqlText:
     return _Splitter(text).run()
 
 
+_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|`([^`"]*)`""", re.DOTALL)
+"""What quotes mean nothing in, and names in backticks."""
+
+
+def with_double_quotes(text: str) -> str:
+    """A text with names in double quotes, every character where it was, that Spark's users write in backticks.
+
+    >>> print(with_double_quotes("SELECT `a b` FROM A WHERE s = '`'"))
+    SELECT "a b" FROM A WHERE s = '`'
+    """
+    return _QUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], text)
+
+
 class _Splitter:
     def __init__(self, text: str) -> None:
         self.text, self.found, self.spans = text, CqlText(text), list[tuple[int, int]]()
+        self.quoted = with_double_quotes(text)
         try:
-            self.tokens: list[Token] = sqlglot.tokenize(text, read=DIALECT)
+            self.tokens: list[Token] = sqlglot.tokenize(self.quoted, read=DIALECT)
         except TokenError as error:
             quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
             raise LanguageError(
@@ -90,7 +105,7 @@ class _Splitter:
                 self.spans.append((self.tokens[start].start, self.tokens[self.at - 1].end + 1))
             else:
                 self.at += 1
-        sql = list(self.text)
+        sql = list(self.quoted)
         for begin, end in self.spans:
             sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
         self.found.sql = "".join(sql)

@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import date, time, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 from typing_extensions import override
+
+from midstream.model.words import span_text
 
 TIME_COLUMN = "_ts"
 """The pseudo-column that names a result's time when a query selects it."""
@@ -130,22 +134,41 @@ def infix(expression: Expression) -> str:
     >>> v, two = Column(pa.int64(), "A", "v"), Literal(pa.int64(), 2)
     >>> infix(Call(pa.bool_(), "gt", (Call(pa.int64(), "mul", (Call(pa.int64(), "add", (v, two)), two)), two)))
     '(A.v + 2) * 2 > 2'
+    >>> infix(Literal(pa.duration("us"), timedelta(hours=1))), infix(Literal(pa.date32(), date(2024, 2, 29)))
+    ('1 h', "'2024-02-29'")
     """
     match expression:
         case Column():
             return expression.text()
         case Literal():
-            return "NULL" if expression.value is None else repr(expression.value)
+            return _value_text(expression.value)
         case Call(_, function, (left, right)) if function in SIGNS:
             own = _level(function)
             return f"{_inner(left, own)} {SIGNS[function]} {_inner(right, own + 1)}"
         case Call(_, "not", (inner,)):
             return f"not {_inner(inner, len(LEVELS))}"
+        case Call(_, "between", (value, low, high)):
+            within = _level("add")
+            return f"{_inner(value, within)} between {_inner(low, within)} and {_inner(high, within)}"
         case Call(_, "in", (value, *among)):
             return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
             return f"{function}({', '.join(map(infix, arguments))})"
     return expression.text()
+
+
+def _value_text(value: object) -> str:
+    """A constant as it is written in a query, but for lengths of time, which are told in a unit that fits."""
+    match value:
+        case None:
+            return "NULL"
+        case timedelta():
+            return span_text(value // timedelta(microseconds=1))
+        case date() | time():
+            return f"'{value}'"
+        case Decimal():
+            return str(value)
+    return repr(value)
 
 
 def conjunction(conditions: tuple[Expression, ...]) -> str:

@@ -10,12 +10,13 @@ from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
 from midstream.language.grouping import grouped
+from midstream.language.implied_windows import with_implied_windows
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of, select_of
-from midstream.language.sources import check_predicates, difference_of, sources_of
+from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest
@@ -74,7 +75,7 @@ def parsed_over(streams: Streams, sql: str) -> Query:
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> Query:
     found = split_cql(text)
     tree = select_of(found)
-    sources, nodes = sources_of(found, tree, streams)
+    sources, nodes, offsets = sources_of(found, tree, streams)
     scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered)
     binder = Binder(text, scope)
     where = tree.args.get("where")
@@ -82,6 +83,9 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
     ties, difference = difference_of(found, scope)
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
+    if difference is None and found.every is None:
+        sources = with_implied_windows(sources, predicates, streams)
+    check_windows(found, sources, offsets)
     visible = scope.sources if difference is None else scope.sources[:1]
     selected = Scope(visible, time=True, registered=registered)
     aggregated = grouped(found, tree, selected)

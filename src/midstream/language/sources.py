@@ -15,13 +15,19 @@ from midstream.language.scope import Scope, find_name, suggest
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
-NO_WINDOW = f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams"
+NO_WINDOW = (
+    f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams; or, in a join, say "
+    "how far its timestamp may be from the others': A.ts BETWEEN B.ts - INTERVAL 1 HOUR AND B.ts"
+)
 
 
 def sources_of(
     found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]
-) -> tuple[tuple[Source, ...], list[exp.Expr]]:
-    """The sources of a query, subtrahends of EXCEPT last, and the ON conditions of its joins; raises LanguageError."""
+) -> tuple[tuple[Source, ...], list[exp.Expr], tuple[int, ...]]:
+    """The sources of a query, subtrahends of EXCEPT last, the ON conditions of its joins, and where each source stands.
+
+    Raises LanguageError.
+    """
     text = found.text
     tables: list[exp.Expr] = [tree.args["from_"].this]
     conditions: list[exp.Expr] = []
@@ -47,13 +53,17 @@ def sources_of(
         if window is None:
             window = found.window
         sources.append(Source(alias, known[0], window.window if window else None))
+    return tuple(sources), conditions, tuple(offset for _, _, offset, _ in everyone)
+
+
+def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[int, ...]) -> None:
+    """Refuse a join, an aggregate or a difference over a stream without a window: its state would grow for ever."""
     if len(sources) > 1 or found.every is not None:
-        for source, (_, _, offset, _) in zip(sources, everyone, strict=True):
+        for source, offset in zip(sources, offsets, strict=True):
             if source.window is None:
                 raise LanguageError(
-                    f"stream {source.alias!r} has no window", place=place(text, offset), remedy=NO_WINDOW
+                    f"stream {source.alias!r} has no window", place=place(found.text, offset), remedy=NO_WINDOW
                 )
-    return tuple(sources), conditions
 
 
 def _check_join(text: str, join: exp.Expr) -> None:

@@ -1,0 +1,78 @@
+"""The windows that conditions between the timestamps of a join imply."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from midstream.language.parse import parse_query
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+
+COLUMNS = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us")), ("sent", pa.timestamp("us"))])
+STREAMS = {name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"} | {
+    "N": StreamSchema("N", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ns"))]), "ts"),
+    "I": StreamSchema("I", pa.schema([("k", pa.int64()), ("ts", pa.int64())]), "ts"),
+    "D": StreamSchema("D", pa.schema([("k", pa.int64()), ("day", pa.date32())]), "day"),
+}
+SECOND = 1_000_000
+
+
+def windows(text: str) -> dict[str, int | None]:
+    return {s.alias: s.window.size if s.window else None for s in parse_query(text, STREAMS).sources}
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("A.ts BETWEEN B.ts - INTERVAL 10 SECONDS AND B.ts + INTERVAL 5 SECONDS", {"A": 10, "B": 5}),
+        ("B.ts >= A.ts AND B.ts <= A.ts + INTERVAL 1 MINUTE", {"A": 60, "B": 0}),
+        ("A.ts = B.ts", {"A": 0, "B": 0}),
+        ("`A`.`ts` - B.ts <= INTERVAL 3 SECONDS AND `B`.ts <= A.ts", {"A": 0, "B": 3}),
+        ("A.ts BETWEEN B.ts + INTERVAL 1 SECOND AND B.ts + INTERVAL 5 SECONDS", {"A": 0, "B": 5}),
+    ],
+)
+def test_of_two_streams(where: str, expected: dict[str, int]) -> None:
+    text = f"SELECT A.k FROM A, B WHERE A.k = B.k AND {where}"
+    assert windows(text) == {alias: size * SECOND for alias, size in expected.items()}
+
+
+def test_of_streams_that_are_tied_by_others() -> None:
+    chain = "B.ts BETWEEN A.ts AND A.ts + INTERVAL 1 MINUTE AND C.ts BETWEEN B.ts AND B.ts + INTERVAL 1 MINUTE"
+    assert windows(f"SELECT A.k FROM A, B, C WHERE {chain}") == {"A": 120 * SECOND, "B": 60 * SECOND, "C": 0}
+
+
+def test_the_window_of_another_source_tells_of_this_one() -> None:
+    text = "SELECT A.k FROM A [RANGE 5 SECONDS], B WHERE A.ts >= B.ts AND A.ts < B.ts + INTERVAL 1 MINUTE"
+    assert windows(text) == {"A": 5 * SECOND, "B": 60 * SECOND - 1}
+
+
+def test_windows_that_are_written_stay() -> None:
+    text = "SELECT A.k FROM A, B WHERE A.ts = B.ts WINDOW 9 SECONDS"
+    assert windows(text) == {"A": 9 * SECOND, "B": 9 * SECOND}
+
+
+def test_nanoseconds_are_cut_off_so_that_a_microsecond_is_added() -> None:
+    assert windows("SELECT N.k FROM N, B WHERE N.ts BETWEEN B.ts - INTERVAL 1 SECOND AND B.ts")["N"] == SECOND + 1
+
+
+def test_days() -> None:
+    assert windows("SELECT D.k FROM D, B WHERE B.ts BETWEEN D.day AND D.day + INTERVAL 1 DAY")["D"] == 86_400 * SECOND
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT A.k FROM A, B WHERE A.k = B.k",
+        "SELECT A.k FROM A, B WHERE A.ts < B.ts",
+        "SELECT A.k FROM A, B WHERE A.sent = B.ts",  # Not the event time.
+        "SELECT A.k FROM A, B WHERE CAST(A.ts AS DATE) = CAST(B.ts AS DATE)",
+        "SELECT A.k FROM A, B WHERE A.ts = B.ts OR A.k = B.k",
+        "SELECT I.k FROM I, A i2 WHERE I.ts - I.k = 3",
+        "SELECT A.k FROM A [ROWS 3], B WHERE A.ts = B.ts AND A.k > 1 OR A.k = B.k",
+        "SELECT COUNT(*) FROM A, B WHERE A.ts = B.ts EVERY 5 SECONDS",
+    ],
+)
+def test_what_is_not_bounded_is_refused(text: str) -> None:
+    with pytest.raises(LanguageError, match="has no window"):
+        windows(text)
