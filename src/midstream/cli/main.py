@@ -17,6 +17,7 @@ from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
 from midstream.cli.errors import failure_text
 from midstream.cli.lab import lab
+from midstream.cli.metrics import metrics
 from midstream.cli.optimize import approve, optimize, pin, plans, reject, unpin
 from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
@@ -37,6 +38,7 @@ for command in (
     run,
     status,
     explain,
+    metrics,
     migrate,
     add,
     change,

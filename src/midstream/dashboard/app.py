@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.api import Api
 from midstream.dashboard.extra import from_dashboard_extra
+from midstream.dashboard.prometheus import metrics_of
 from midstream.dashboard.safety import HEADERS, READ_ONLY, TOKEN_HEADER, Access
+from midstream.explain.prometheus import CONTENT_TYPE
 from midstream.model.errors import MidstreamError, NoCheckpointError, QueryError, ReadError
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     | `GET /api/checkpoints` | `Api.checkpoints` |
     | `GET /api/{index}?step=` | `Api.overview` |
     | `GET /api/{index}/views/{name}?query=&step=` | `Api.view` |
+    | `GET /metrics` | the jobs for Prometheus; a label `checkpoint` tells several apart |
     | `POST /api/{index}/commands` | `Api.send`; the token is in a header |
     | `GET /api/{index}/commands/{id}?since=` | `Api.outcome` |
 
@@ -73,6 +76,10 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
         body = await run_in_threadpool(lambda: json.dumps(answer(), default=str).encode())
         return Response(body, media_type="application/json", headers=headers)
 
+    async def metrics(request: Request) -> Response:
+        text = await run_in_threadpool(metrics_of, checkpoints)
+        return Response(text, headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
     async def send(request: Request) -> Response:
         if access.token is None:
             return _failure(403, "control is off", "", READ_ONLY)
@@ -97,6 +104,7 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
     return Starlette(
         routes=[
             Route("/", page),
+            Route("/metrics", metrics),
             Route("/api/checkpoints", listed),
             Route("/api/{index:int}", overview),
             Route("/api/{index:int}/views/{name}", view),

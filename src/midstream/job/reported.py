@@ -8,6 +8,8 @@ from typing import Any
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
+from midstream.explain.prometheus import prometheus_text
+from midstream.job.metrics_server import METRICS_PORT, MetricsServer
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, time_summary
 
@@ -33,6 +35,17 @@ class Reported(ABC):
         steps take, see `time_summary`.
         """
         return {**self.report().metrics(), "time": time_summary(self.times)}
+
+    def metrics_text(self) -> str:
+        """The same in the text format of Prometheus, with names that are stable; see `prometheus_text`."""
+        return prometheus_text(self.report(), self.times)
+
+    def serve_metrics(self, port: int = METRICS_PORT, host: str = "127.0.0.1") -> MetricsServer:
+        """Serve `metrics_text` at `/metrics` from a thread until what this gives is closed; port 0 takes a free one.
+
+        Only this machine can ask, unless `host` names another address to listen at.
+        """
+        return MetricsServer(self.metrics_text, port, host)
 
     def migration(self, name: str) -> dict[str, Any] | None:
         """The progress of a query's running migration, or None: strategy, phase, what old and new plan serve, end.

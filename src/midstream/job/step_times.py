@@ -12,9 +12,9 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.time_log import TIMES_KEPT, text_of
 from midstream.job.stopwatch import Stopwatch
 from midstream.model.errors import MidstreamError
-from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, MigrationBegun, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest
-from midstream.model.step_time import StepTime
+from midstream.model.step_time import StepTime, StepTotals
 from midstream.runtime.watermark import watermark
 from midstream.state.store.local import LocalStorage
 
@@ -46,6 +46,7 @@ def timed(
         results=0 if done is None else sum(done.rows_out.values()),
         backlog=dict(backlog or {}),
         newest=max((one.greatest for one in progress.values() if one.greatest is not None), default=None),
+        migrations=sum(isinstance(one, MigrationBegun) for one in happened),
         watermark=min((mark for mark in marks if mark is not None), default=None),
     )
 
@@ -63,6 +64,7 @@ class StepTimes:
         self._every = every if every is not None else WRITTEN_EVERY_FAR if far else WRITTEN_EVERY
         self._epoch = epoch
         self._noted: deque[_Noted] = deque(maxlen=TIMES_KEPT)
+        self._totals = StepTotals()
         self._lock, self._writing = threading.Lock(), threading.Lock()
         self._due: threading.Timer | None = None
         self._tidied = False
@@ -76,7 +78,8 @@ class StepTimes:
     def note(self, time: StepTime) -> None:
         """Remember a step's times."""
         with self._lock:
-            self._noted.append(_Noted(time))
+            self._totals = self._totals.plus(1, time.phases, time.migrations)
+            self._noted.append(_Noted(replace(time, totals=self._totals)))
             self._have_written()
 
     def amend(self, step: int, phases: Mapping[str, float], backlog: Mapping[str, int]) -> None:
@@ -84,9 +87,10 @@ class StepTimes:
         with self._lock:
             if not self._noted or self._noted[-1].time.step != step or phases.keys() & self._noted[-1].time.phases:
                 return
-            known, more = self._noted[-1].time, sum(phases.values())
-            every = {**phases, **known.phases}
-            self._noted[-1] = _Noted(replace(known, seconds=known.seconds + more, phases=every, backlog=dict(backlog)))
+            known, self._totals = self._noted[-1].time, self._totals.plus(0, phases, 0)
+            seconds, every = known.seconds + sum(phases.values()), {**phases, **known.phases}
+            known = replace(known, seconds=seconds, phases=every, backlog=dict(backlog), totals=self._totals)
+            self._noted[-1] = _Noted(known)
             self._have_written()
 
     def write(self) -> None:

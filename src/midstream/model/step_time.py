@@ -11,6 +11,24 @@ MINUTE = 60.0
 
 
 @dataclass(frozen=True)
+class StepTotals:
+    """What has come together since an engine or a job was started: steps, seconds by phase, migrations that began."""
+
+    steps: int = 0
+    phases: Mapping[str, float] = field(default_factory=dict)
+    migrations: int = 0
+
+    def plus(self, steps: int, phases: Mapping[str, float], migrations: int) -> StepTotals:
+        """With more of each.
+
+        >>> StepTotals(1, {"fold": 0.5}).plus(1, {"fold": 0.25}, 1)
+        StepTotals(steps=2, phases={'fold': 0.75}, migrations=1)
+        """
+        added = {name: self.phases.get(name, 0.0) + seconds for name, seconds in phases.items()}
+        return StepTotals(self.steps + steps, {**self.phases, **added}, self.migrations + migrations)
+
+
+@dataclass(frozen=True)
 class StepTime:
     """A step as the host's clocks saw it.
 
@@ -20,7 +38,7 @@ class StepTime:
     `rows` has the admitted rows by stream, `late` and `rejected` count those that were not, `results` those of all
     queries. `backlog` says by stream what still waited at the source where it can tell: rows of Kafka, files of a
     folder. `newest` is the greatest event time up to this step, `watermark` the least one of all streams that have one,
-    both in microseconds.
+    both in microseconds. `migrations` of queries began in the step; `totals` are since the start.
 
     >>> time = StepTime(7, ended=100.0, seconds=0.5, newest=97_000_000, watermark=95_000_000)
     >>> time.watermark_lag, time.behind
@@ -39,6 +57,8 @@ class StepTime:
     backlog: Mapping[str, int] = field(default_factory=dict)
     newest: int | None = None
     watermark: int | None = None
+    migrations: int = 0
+    totals: StepTotals = StepTotals()
 
     @property
     def watermark_lag(self) -> float | None:

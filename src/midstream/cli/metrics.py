@@ -1,0 +1,43 @@
+"""`midstream metrics`: a checkpoint's numbers for Prometheus."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.output import print_json
+
+
+def metrics(
+    path: CheckpointPath,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", metavar="FILE", help="Write them there at once, as node_exporter's textfile wants it."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """How a job stands in Prometheus's text format: steps, rows, lags, times by phase, state, each query's results.
+
+    With --out the file is replaced at once, so that a collector never reads half of it; name it something.prom in the
+    folder of node_exporter's --collector.textfile.directory, and run this by a timer.
+    """
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.explain.prometheus import prometheus_text
+    from midstream.model.step_time import time_summary
+    from midstream.state.store.disk import write_whole
+
+    checkpoint = Checkpoint.open(path)
+    report, times = checkpoint.report(), checkpoint.step_times()
+    text = prometheus_text(report, times)
+    if out is not None:
+        write_whole(os.path.abspath(out), text.encode())
+        out.chmod(0o644)
+    if as_json:
+        print_json({**report.metrics(), "time": time_summary(times)})
+    elif out is None:
+        sys.stdout.write(text)

@@ -1,0 +1,208 @@
+"""How jobs stand in the text that Prometheus reads; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from midstream.checkpoint.report_values import QueryReport, Report
+from midstream.model.step_time import StepTime, rows_per_second
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+MOST_QUERIES = 1_000
+"""Queries that have series of their own: the oldest of a job, so that those which come later take no series away."""
+
+Labels = Mapping[str, str]
+Sample = tuple[Labels, float | None]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A job as it is measured: its report, the times of its newest steps, and labels that all its samples have."""
+
+    report: Report
+    times: Sequence[StepTime] = ()
+    labels: Labels = field(default_factory=dict)
+
+    @property
+    def last(self) -> StepTime | None:
+        """The newest step of which the times are known."""
+        return self.times[-1] if self.times else None
+
+    @property
+    def queries(self) -> list[QueryReport]:
+        """The queries that have series of their own."""
+        return sorted(self.report.queries.values(), key=lambda query: (query.since, query.name))[:MOST_QUERIES]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric: its name, which is stable, its kind in Prometheus, what it says, its labels, and how it is measured.
+
+    The samples of a `summary` are named by the label `part`: `sum` or `count`.
+    """
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+    measure: Callable[[Measured], Iterable[Sample]]
+
+
+def _whole(read: Callable[[Report], float | None]) -> Callable[[Measured], Iterable[Sample]]:
+    return lambda job: [({}, read(job.report))]
+
+
+def _timed(read: Callable[[StepTime], float | None]) -> Callable[[Measured], Iterable[Sample]]:
+    return lambda job: [] if job.last is None else [({}, read(job.last))]
+
+
+def _streams(name: str) -> Callable[[Measured], Iterable[Sample]]:
+    return lambda job: [({"stream": one.name}, getattr(one, name)) for one in job.report.streams.values()]
+
+
+def _queries(read: Callable[[QueryReport], float]) -> Callable[[Measured], Iterable[Sample]]:
+    return lambda job: [({"query": one.name}, read(one)) for one in job.queries]
+
+
+def _watermarks(job: Measured) -> Iterator[Sample]:
+    for one in job.report.streams.values():
+        yield {"stream": one.name}, None if one.watermark is None else one.watermark / 1e6
+
+
+def _phases(job: Measured) -> Iterator[Sample]:
+    for name, seconds in {} if job.last is None else job.last.totals.phases.items():
+        yield {"phase": name, "part": "sum"}, seconds
+        yield {"phase": name, "part": "count"}, job.last.totals.steps if job.last else 0
+
+
+def _backlog(job: Measured) -> Iterator[Sample]:
+    for name, waiting in {} if job.last is None else job.last.backlog.items():
+        yield {"stream": name}, waiting
+
+
+COUNTER, GAUGE, SUMMARY = "counter", "gauge", "summary"
+
+METRICS = (
+    Metric("midstream_steps_total", COUNTER, "Steps that are done.", (), _whole(lambda r: r.step + 1)),
+    Metric("midstream_rows_total", COUNTER, "Rows admitted.", ("stream",), _streams("rows")),
+    Metric("midstream_late_rows_total", COUNTER, "Rows that came too late.", ("stream",), _streams("late")),
+    Metric("midstream_rejected_rows_total", COUNTER, "Rows that could not be read.", ("stream",), _streams("rejected")),
+    Metric(
+        "midstream_results_total", COUNTER, "Results of a query.", ("query",), _queries(lambda q: q.counters.rows_out)
+    ),
+    Metric(
+        "midstream_comparisons_total",
+        COUNTER,
+        "Candidate pairs of joins.",
+        (),
+        _whole(lambda r: r.counters.comparisons),
+    ),
+    Metric("midstream_moved_rows_total", COUNTER, "Rows moved by migrations.", (), _whole(lambda r: r.counters.moved)),
+    Metric(
+        "midstream_migrations_total",
+        COUNTER,
+        "Changes of plan that began since the job was started.",
+        (),
+        _timed(lambda t: t.totals.migrations),
+    ),
+    Metric("midstream_migrations_running", GAUGE, "Plan changes under way.", (), _whole(lambda r: len(r.migrations))),
+    Metric(
+        "midstream_step_seconds",
+        SUMMARY,
+        "What steps took by phase since the job was started.",
+        ("phase",),
+        _phases,
+    ),
+    Metric("midstream_last_step_seconds", GAUGE, "What the newest step took.", (), _timed(lambda t: t.seconds)),
+    Metric(
+        "midstream_last_step_timestamp_seconds", GAUGE, "When the newest step ended.", (), _timed(lambda t: t.ended)
+    ),
+    Metric("midstream_step_interval_seconds", GAUGE, "The trigger's interval.", (), _timed(lambda t: t.interval)),
+    Metric(
+        "midstream_rows_per_second",
+        GAUGE,
+        "Rows admitted by the second over the newest steps that are known, at most 500.",
+        (),
+        lambda job: [({}, rows_per_second(job.times))],
+    ),
+    Metric(
+        "midstream_watermark_lag_seconds",
+        GAUGE,
+        "Event time from the least watermark to the newest event.",
+        (),
+        _timed(lambda t: t.watermark_lag),
+    ),
+    Metric(
+        "midstream_event_lag_seconds",
+        GAUGE,
+        "From the newest event's time to the clock when the newest step ended.",
+        (),
+        _timed(lambda t: t.behind),
+    ),
+    Metric("midstream_watermark_timestamp_seconds", GAUGE, "The watermark.", ("stream",), _watermarks),
+    Metric(
+        "midstream_backlog", GAUGE, "Rows (Kafka) or files that wait at the source, if known.", ("stream",), _backlog
+    ),
+    Metric("midstream_state_rows", GAUGE, "Rows that a query stands on.", ("query",), _queries(lambda q: q.state_rows)),
+    Metric(
+        "midstream_job_state_rows", GAUGE, "Rows in all states, shared ones once.", (), _whole(lambda r: r.state_rows)
+    ),
+    Metric("midstream_job_state_bytes", GAUGE, "Bytes of all chunks.", (), _whole(lambda r: r.state_bytes)),
+    Metric("midstream_chunks", GAUGE, "Chunks that the newest step lists.", (), _whole(lambda r: r.chunks)),
+    Metric("midstream_lanes", GAUGE, "Shares that the state is spread over.", (), _whole(lambda r: r.lanes)),
+    Metric("midstream_queries", GAUGE, "Queries that run.", (), _whole(lambda r: len(r.queries))),
+    Metric(
+        "midstream_queries_without_series",
+        GAUGE,
+        "Queries beyond the oldest 1,000, which alone have series.",
+        (),
+        _whole(lambda r: max(0, len(r.queries) - MOST_QUERIES)),
+    ),
+)
+"""All metrics, as they are documented; names and labels are stable."""
+
+
+def prometheus_text(report: Report, times: Sequence[StepTime] = ()) -> str:
+    """How a job stands in Prometheus's text format; `times` are those of its newest steps, oldest first.
+
+    Counters only grow, or begin again from 0 where a job is started again, as Prometheus expects. Of a job there are at
+    most 3 series a query for the oldest 1,000 queries, 5 a stream, and some tens.
+
+    >>> from midstream.checkpoint.report import report
+    >>> from midstream.model.manifest import Manifest
+    >>> prometheus_text(report(Manifest(step=6))).splitlines()[:3]
+    ['# HELP midstream_steps_total Steps that are done.', '# TYPE midstream_steps_total counter', \
+'midstream_steps_total 7']
+    """
+    return exposition([Measured(report, times)])
+
+
+def exposition(jobs: Sequence[Measured]) -> str:
+    """The same of several jobs, which their labels tell apart."""
+    lines = list[str]()
+    for metric in METRICS:
+        samples = [
+            _line(metric.name, {**job.labels, **labels}, value)
+            for job in jobs
+            for labels, value in metric.measure(job)
+            if value is not None
+        ]
+        if samples:
+            lines += [f"# HELP {metric.name} {metric.help}", f"# TYPE {metric.name} {metric.kind}", *samples]
+    return "\n".join(lines) + "\n" if lines else ""
+
+
+def _line(name: str, labels: Labels, value: float) -> str:
+    part = f"_{labels['part']}" if "part" in labels else ""
+    text = ",".join(f'{label}="{_escaped(one)}"' for label, one in labels.items() if label != "part")
+    return f"{name}{part}{{{text}}} {_number(value)}" if text else f"{name}{part} {_number(value)}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else repr(float(value))

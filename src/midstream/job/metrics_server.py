@@ -1,0 +1,60 @@
+"""`/metrics` of a program that runs queries, for Prometheus to scrape: no other package, no other page."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
+
+from midstream.explain.prometheus import CONTENT_TYPE
+from midstream.model.errors import MidstreamError
+
+METRICS_PORT = 9464
+
+
+class MetricsServer:
+    """Serves a text at `/metrics` from a thread, until it is closed; usable as a context manager.
+
+    It says what it is asked and changes nothing. Who asks waits for the text, no step does.
+    """
+
+    def __init__(self, text: Callable[[], str], port: int = METRICS_PORT, host: str = "127.0.0.1") -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                found = self.path.partition("?")[0] == "/metrics"
+                body = text().encode() if found else b"see /metrics\n"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Type", CONTENT_TYPE)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                """Nothing is written to a terminal."""
+
+        try:
+            self._server = ThreadingHTTPServer((host, port), Handler)
+        except OSError as error:
+            raise MidstreamError(
+                f"cannot listen: {error.strerror or error}",
+                place=f"{host} port {port}",
+                remedy="name another port, or 0 for any that is free",
+            ) from error
+        self._server.daemon_threads = True
+        self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
+        threading.Thread(target=self._server.serve_forever, name="midstream-metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """Serve no longer."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<metrics at {self.url}>"
