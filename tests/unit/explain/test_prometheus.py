@@ -50,16 +50,17 @@ def fed() -> Any:
 
 def test_the_text_says_what_the_engine_says() -> None:
     made = fed()
+    made.push({"B": table([10], k=[5])})
     found, report, last = read(made.metrics_text()), made.report(), made.times[-1]
-    assert found["midstream_steps_total"] == {(): 2}
-    assert found["midstream_rows_total"] == {(("stream", "A"),): 2, (("stream", "B"),): 1}
+    assert found["midstream_steps_total"] == {(): 3}
+    assert found["midstream_rows_total"] == {(("stream", "A"),): 2, (("stream", "B"),): 2}
     assert found["midstream_late_rows_total"][("stream", "A"),] == 1
     assert found["midstream_rejected_rows_total"][("stream", "B"),] == 1
     assert found["midstream_results_total"] == {(("query", "q"),): report.queries["q"].counters.rows_out}
     assert found["midstream_state_rows"] == {(("query", "q"),): report.state_rows}
     assert found["midstream_comparisons_total"] == {(): report.counters.comparisons}
     assert found["midstream_migrations_total"] == {(): 1} and last.totals.migrations == 1
-    assert found["midstream_step_seconds_count"] == {(("phase", "fold"),): 2}
+    assert found["midstream_step_seconds_count"] == {(("phase", "fold"),): 3}
     spent = sum(one.seconds for one in made.times)
     assert found["midstream_step_seconds_sum"][("phase", "fold"),] == pytest.approx(spent)
     assert found["midstream_watermark_lag_seconds"] == {(): last.watermark_lag} == {(): 2.0}
@@ -147,10 +148,12 @@ def test_the_command_writes_a_file_and_the_dashboard_has_a_route(
     value = json.loads(capsys.readouterr().out)
     assert value["queries"]["q"]["rows_out"] == 1 and value["time"]["step"] == 0
     (tmp_path / "none" / "manifests").mkdir(parents=True)
-    with Dashboard([tmp_path / name for name in ("one", "two", "none")], Access(), port=0) as served:
-        with urllib.request.urlopen(f"{served.url}metrics") as answer:
-            assert answer.headers["Content-Type"] == CONTENT_TYPE
-            found = read(answer.read().decode())
+    with (
+        Dashboard([tmp_path / name for name in ("one", "two", "none")], Access(), port=0) as served,
+        urllib.request.urlopen(f"{served.url}metrics") as answer,
+    ):
+        assert answer.headers["Content-Type"] == CONTENT_TYPE
+        found = read(answer.read().decode())
     assert found["midstream_steps_total"] == {(("checkpoint", job.url),): 1 for job in (one, two)}
 
 
