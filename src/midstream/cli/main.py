@@ -12,6 +12,7 @@ import typer
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
 from midstream.cli.commands import add, change, drop, migrate, rescale, reshare, spread
+from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
 from midstream.cli.demo import demo
 from midstream.cli.doctor import doctor
@@ -57,6 +58,7 @@ for command in (
     savepoint,
     fork,
     rewind,
+    compact,
     doctor,
     calibrate,
     lab,

@@ -22,7 +22,9 @@ from midstream.sinks.delta import DeltaSink
 from midstream.sinks.file_sink import FileSink
 from midstream.sinks.function_sink import FunctionSink, SinkFunction
 from midstream.sinks.iceberg import IcebergSink
+from midstream.sinks.merged import MergedResults
 from midstream.sinks.postgresql import PostgresqlSink
+from midstream.state.store.places import located
 
 __all__ = [
     "DeltaSink",
@@ -37,6 +39,7 @@ __all__ = [
     "Staging",
     "as_sink",
     "files",
+    "merged_files",
     "restored",
 ]
 
@@ -51,6 +54,17 @@ def files(path: str | os.PathLike[str], format: str = "parquet") -> FileSink:
     FileSink(path='/data/out/pairs', format='json')
     """
     return FileSink.of({"path": path, "format": format})
+
+
+def merged_files(path: str | os.PathLike[str]) -> list[str]:
+    """The files that `midstream compact` has merged the results in a sink of files into, in the order of their steps.
+
+    All of them together are the results up to one step, each row once, whoever merges meanwhile.
+
+    >>> merged_files("/data/out/nothing_yet")
+    []
+    """
+    return MergedResults.of(located(path)).files()
 
 
 def as_sink(value: Any, default: str) -> Sink:

@@ -20,6 +20,7 @@ from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
 from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, stamp_prefix, step_of
 from midstream.sinks.formats import FORMATS
+from midstream.sinks.merged import MergedResults
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.storage import Storage
 
@@ -134,7 +135,8 @@ class FileSink(Sink):
         return next((stamp for stamp in stamps if stamp is not None), None)
 
     def forget_after(self, name: str, step: int, given_up: Callable[[Stamp], bool] = anything) -> None:
-        """Remove the files of later steps, by their names, which no other time line has."""
+        """Remove the files of later steps, by their names, which no other time line has; before, what is merged."""
+        MergedResults.of(self.path).forget_after(step, given_up)
         storage = self._storage()
         steps = [int(match[1]) for folder in storage.names() if (match := _STEP.fullmatch(folder))]
         later = [one for one in steps if one > step]

@@ -1,0 +1,63 @@
+"""`midstream compact`: merge the files of results into few."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.output import print_json, progress_bar, say
+
+
+def compact(
+    path: CheckpointPath,
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="One query; without it, all whose results are Parquet files.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Merge the files of results, one or more a step, into few, in a folder beside the sink's.
+
+    The job may be running, and nothing in the sink's own folder changes: PATH.merged/current has the rows of all steps
+    so far, each once, and changes at once with the next time. Run it as often as readers want newer rows.
+    """
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.job.merge_results import Merging, merge_results
+    from midstream.sinks import FileSink, restored
+    from midstream.state.store.places import located
+
+    checkpoint = Checkpoint.open(located(path))
+    manifest = checkpoint.manifest()
+    names = [query] if query is not None else []
+    if query is None:
+        for name, entry in manifest.queries.items():
+            sink = restored(entry.sink, checkpoint.folders.results(name))
+            names += [name] if isinstance(sink, FileSink) and sink.format == "parquet" else []
+    done = dict[str, Merging]()
+    with progress_bar(as_json) as progress:
+        task = progress.add_task("merging results", total=len(names))
+        for name in names:
+            progress.update(task, description=f"merging results of {name}")
+            done[name] = merge_results(checkpoint, name)
+            progress.advance(task)
+    if as_json:
+        print_json({name: _as_json(one) for name, one in done.items()})
+        return
+    for name, one in done.items():
+        rows = sum(part.rows for part in one.parts)
+        say(f"{name}: {one.read:,} new files; {rows:,} rows in {len(one.parts):,} files in {one.merged.current}")
+    if not done:
+        say("no query has results in Parquet files")
+
+
+def _as_json(one: Any) -> dict[str, Any]:
+    through = one.parts[-1].through.step if one.parts else None
+    rows = sum(part.rows for part in one.parts)
+    return {
+        "read": one.read,
+        "rows": rows,
+        "through": through,
+        "current": one.merged.current,
+        "files": one.merged.files(),
+    }

@@ -1,0 +1,204 @@
+"""Results of a sink of files, merged into few: beside its folder, which stays as it is.
+
+A folder of steps cannot be merged in place under a reader's eyes: who lists files meets, for a moment, rows twice or
+not at all. So what is merged is put into a folder beside it, `PATH.merged`, and only names change there: `_parts` has
+files that never change, `_log` numbered lists of them, of which the newest counts; a number is given once, as in the
+log of a Delta table (Armbrust et al., Delta Lake, VLDB 2020, Section 3). On a file system `current` leads to a folder
+of the newest list's files, and is turned to another by one rename.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from midstream.model.time_line import Stamp
+from midstream.state.store.disk import cannot_write
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import storage_at
+from midstream.state.store.storage import Storage
+
+if TYPE_CHECKING:
+    from midstream.state.store.storage import Bytes
+
+LOG, PARTS, VIEWS, CURRENT = "_log", "_parts", "_views", "current"
+KEPT = 2
+"""Of so many lists the files stay: a reader who found the one before the newest can end."""
+
+
+@dataclass(frozen=True)
+class MergedPart:
+    """A file of the rows of all steps from `first` to that of `through`, by its name from the folder's root."""
+
+    file: str
+    first: int
+    rows: int
+    bytes: int
+    through: Stamp
+
+
+@dataclass(frozen=True)
+class MergedList:
+    """The parts that make up all results up to a step; `number` counts lists, and 0 is that of nothing."""
+
+    number: int = 0
+    parts: tuple[MergedPart, ...] = ()
+
+    @property
+    def through(self) -> Stamp | None:
+        """The last step whose results are in it."""
+        return self.parts[-1].through if self.parts else None
+
+    def to_json(self) -> bytes:
+        """The list as the log has it."""
+        return json.dumps({"parts": [asdict(part) for part in self.parts]}).encode()
+
+    @staticmethod
+    def of(number: int, data: Bytes) -> MergedList:
+        """The list that `to_json` wrote."""
+        return MergedList(number, tuple(_part(one) for one in json.loads(bytes(data))["parts"]))
+
+
+@dataclass(frozen=True)
+class MergedResults:
+    """What is merged of the results in a sink of files."""
+
+    storage: Storage
+
+    @staticmethod
+    def of(path: str) -> MergedResults:
+        """That of the sink at a path or a URL."""
+        return MergedResults(storage_at(f"{path}.merged"))
+
+    @property
+    def current(self) -> str:
+        """Where a reader that knows nothing of lists finds the files; on an object store there are no links, and this
+        is only the place of them all.
+        """
+        return self.storage.place(CURRENT) if isinstance(self.storage, LocalStorage) else self.storage.url
+
+    def newest(self) -> MergedList:
+        """The list that counts."""
+        while numbers := self._numbers():
+            try:
+                return MergedList.of(numbers[-1], self.storage.read(_entry(numbers[-1])))
+            except FileNotFoundError:  # Two lists were added since, so there is a newer one.
+                continue
+        return MergedList()
+
+    def files(self) -> list[str]:
+        """Where the files of the newest list are, in the order of their steps."""
+        return [self.storage.place(part.file) for part in self.newest().parts]
+
+    def write(self, number: int, data: Bytes) -> str:
+        """Put a part in place for the list of that number, which may name it; its name."""
+        name = f"{PARTS}/{number:08d}-{secrets.token_hex(4)}.parquet"
+        self.storage.write(name, data)
+        return name
+
+    def add(self, number: int, parts: Iterable[MergedPart]) -> bool:
+        """Make these parts the newest list; whether they are: not where another one of the number came first."""
+        found = MergedList(number, tuple(parts))
+        if not self.storage.create(_entry(number), found.to_json()):
+            return False
+        self.show()
+        with suppress(FileNotFoundError):  # Somebody else has begun to forget the same.
+            self._forget_former()
+        return True
+
+    def forget_after(self, step: int, given_up: Callable[[Stamp], bool]) -> None:
+        """Drop the parts that have rows of later steps which are `given_up`; those of a part's other steps are merged
+        anew, from the steps' own folders.
+        """
+        while True:
+            newest = self.newest()
+            stay = kept(newest.parts, lambda stamp: stamp.step <= step or not given_up(stamp))
+            if len(stay) == len(newest.parts) or self.add(newest.number + 1, stay):
+                return
+
+    def show(self) -> None:
+        """Let `current` lead to the files of the newest list, where there are links."""
+        if not isinstance(self.storage, LocalStorage):
+            return
+        shown = None
+        while (newest := self.newest()).number != shown:  # Another may have come first and turned it farther.
+            shown = newest.number
+            if shown:
+                self._turn(self.storage, newest)
+
+    def _turn(self, storage: LocalStorage, newest: MergedList) -> None:
+        root, view = storage.url, f"{VIEWS}/{newest.number:08d}"
+        current, turned = (
+            os.path.join(root, CURRENT),
+            os.path.join(root, f"{VIEWS}/{newest.number:08d}-{secrets.token_hex(4)}"),
+        )
+        try:
+            if os.path.islink(current) and os.readlink(current) == view:
+                return
+            os.makedirs(os.path.join(root, view), exist_ok=True)
+            for part in newest.parts:
+                link = os.path.join(root, view, os.path.basename(part.file))
+                with suppress(FileExistsError):  # Of somebody who was killed, or shows the same list.
+                    os.link(os.path.join(root, part.file), link)
+            storage.settle(view)
+            storage.settle(VIEWS)
+            os.symlink(view, turned)
+            os.replace(turned, current)
+        except FileNotFoundError:  # A newer list came, twice, and took this one's parts away: it is shown next.
+            return
+        except OSError as error:
+            raise cannot_write(error, current) from error
+
+    def _forget_former(self) -> None:
+        """Remove what no list names that anybody may still read."""
+        numbers = self._numbers()
+        if len(numbers) <= KEPT:
+            return
+        oldest = numbers[-KEPT]
+        entries = [(number, self.storage.read(_entry(number))) for number in numbers[-KEPT:]]
+        named = {part.file for number, data in entries for part in MergedList.of(number, data).parts}
+        parts = [f"{PARTS}/{name}" for name in self.storage.names(PARTS) if _number(name) < oldest]
+        self.storage.remove(_entry(number) for number in numbers[:-KEPT])
+        self.storage.remove(part for part in parts if part not in named)
+        if isinstance(self.storage, LocalStorage):
+            _sweep(self.storage.url, oldest)
+
+    def _numbers(self) -> list[int]:
+        return sorted(_number(name) for name in self.storage.names(LOG) if name.endswith(".json") and name[0] != ".")
+
+
+def _sweep(root: str, oldest: int) -> None:
+    """Remove the views before the oldest list, and what merges for it that were killed have left half made."""
+    for folder in (LOG, PARTS, VIEWS):
+        for name in os.listdir(os.path.join(root, folder)):
+            path, number = os.path.join(root, folder, name), _number(name.removeprefix("."))
+            if number < oldest and (folder == VIEWS or name.startswith(".")):
+                if os.path.isdir(path) and not os.path.islink(path):
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    with suppress(FileNotFoundError):
+                        os.unlink(path)
+
+
+def kept(parts: Sequence[MergedPart], counts: Callable[[Stamp], bool]) -> tuple[MergedPart, ...]:
+    """The parts up to the first whose last step does not count."""
+    wrong = next((at for at, part in enumerate(parts) if not counts(part.through)), len(parts))
+    return tuple(parts[:wrong])
+
+
+def _part(value: dict[str, Any]) -> MergedPart:
+    return MergedPart(**{**value, "through": Stamp(**value["through"])})
+
+
+def _entry(number: int) -> str:
+    return f"{LOG}/{number:08d}.json"
+
+
+def _number(name: str) -> int:
+    return int(name[:8])
