@@ -41,6 +41,8 @@ class JobReading:
     version: str
     is_newest: bool
     history: EventHistory
+    earlier: Manifest | None = None
+    """An older step that was seen not long before, to tell what has been done since; None where none was."""
     memory: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
     """What views have computed of this step, by a key of theirs."""
 
@@ -99,6 +101,11 @@ class JobReadings:
         given = max(commands.numbers(), default=0)
         return f"{manifests.newest_name()}+{given}" + ("" if step is None else f"@{step}")
 
+    def _before(self, manifest: Manifest) -> Manifest | None:
+        """The oldest step before this one that was read of late; none is read for it, which would cost too much."""
+        steps = {one.step: one.manifest for one in self._kept.values() if one.manifest.step < manifest.step}
+        return steps[min(steps)] if steps else None
+
     def reading(self, step: int | None = None) -> JobReading:
         """A kept step, the newest unless one is named; raises `CheckpointError` where it is not kept."""
         with self.lock:
@@ -106,7 +113,9 @@ class JobReadings:
             known = self._kept.pop(version, None)
             if known is None:
                 manifest = self.checkpoint.manifest() if step is None else self.checkpoint.manifests.read(step)
-                known = JobReading(self.checkpoint, manifest, version, step is None, self._history)
+                known = JobReading(
+                    self.checkpoint, manifest, version, step is None, self._history, self._before(manifest)
+                )
             self._kept[version] = known
             while len(self._kept) > READINGS_KEPT:
                 self._kept.popitem(last=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.app import application
 from midstream.dashboard.extra import from_dashboard_extra
-from midstream.dashboard.safety import Access
+from midstream.dashboard.safety import Access, access
 from midstream.model.errors import MidstreamError
 from midstream.state.store.places import Place
 
@@ -77,6 +77,13 @@ class Dashboard:
 
     def __repr__(self) -> str:
         return f"<dashboard at {self.url}>"
+
+
+def dashboard_of(
+    place: Place, host: str = "127.0.0.1", port: int = PORT, *, control: bool = False, token: str | None = None
+) -> Dashboard:
+    """A dashboard of one checkpoint that is served from now on, beside whatever the program goes on to do."""
+    return Dashboard([place], access(host, control=control, token=token), port).start()
 
 
 def _listening(host: str, port: int) -> socket.socket:

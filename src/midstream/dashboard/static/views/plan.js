@@ -1,5 +1,116 @@
-import { h } from "../lib.js";
+// The running plan as a graph; during a migration both plans, what they share, and how far it has come.
 
-export function render(element, data) {
-  element.replaceChildren(h("pre", {}, JSON.stringify(data, null, 2)));
+import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, table, time } from "../lib.js";
+import { graph } from "../graph.js";
+import { controls } from "../controls.js";
+
+export function render(element, data, context) {
+  if (!data.query) {
+    element.replaceChildren(h("p", { class: "empty" }, "This job has no query yet."), controls(data, context));
+    return;
+  }
+  const charts = h("div", { class: "charts" });
+  const open = new Set([...element.querySelectorAll("details[open]")].map((one) => one.id));
+  const typed = new Map([...element.querySelectorAll("[data-keep]")].map((one) => [one.id, one.value]));
+  element.replaceChildren(
+    h("h2", { id: "query-name" }, data.query),
+    h("details", { id: "sql" }, h("summary", {}, h("code", { class: "plan" }, data.plan)), h("pre", {}, data.sql)),
+    proposal(data, context),
+    ...data.migrations.map((one) => migration(one, data)),
+    facts([
+      ["rows out", compact(data.counters.rows_out)], ["comparisons", compact(data.counters.comparisons)],
+      ["rows held", number(data.state_rows)], ["bytes held", bytes(data.state_bytes)],
+      ["spread", `${count(data.lanes, "lane")}, ${data.spread}`], ["optimizer", data.pinned ? "pinned" : data.mode],
+      data.mates.count ? ["shares with", mates(data, context)] : null,
+      data.exact_from ? ["exact from", time(data.exact_from)] : null,
+    ]),
+    drawing(data),
+    charts,
+    h("details", { id: "operators" }, h("summary", {}, "Operators and states as tables"), operators(data), states(data), places(data)),
+    controls(data, context),
+  );
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  for (const [id, value] of typed) {
+    const field = document.getElementById(id);
+    if (field) field.value = value;
+  }
+  rates(charts, data);
+}
+
+const mates = (data, context) => h("span", {}, `${number(data.mates.count)}: `, data.mates.first.slice(0, 4).map((name, at) => [
+  at ? ", " : "", h("a", { href: "#", onclick: (event) => { event.preventDefault(); context.go({ query: name }); } }, name),
+]), data.mates.count > 4 ? " …" : "");
+
+/** What waits for a yes or a no; the buttons are in `controls`. */
+function proposal(data, context) {
+  const found = data.proposal;
+  if (!found) return null;
+  const answer = (command, label, primary) => h("button", {
+    type: "button", id: `${command}-proposal`, class: primary ? "primary" : null, disabled: !context.canControl,
+    title: context.canControl ? null : context.whyNot,
+    onclick: () => context.send({ command, query: data.query, plan: found.plan }),
+  }, label);
+  return h("section", { class: "callout", "aria-labelledby": "proposed" },
+    h("h3", { id: "proposed" }, "The optimizer proposes another plan"),
+    h("p", {}, h("code", { class: "plan" }, found.plan), ` by ${found.strategy}, saves ${percent(found.gain)} of the work.`),
+    data.reason ? h("p", { class: "quiet" }, `Why: ${data.reason}.`) : null,
+    h("p", { class: "buttons" }, answer("approve", "Approve", true), answer("reject", "Reject", false)),
+    context.canControl ? null : h("p", { class: "quiet" }, context.whyNot));
+}
+
+/** A migration under way: both plans, what each serves, how far, and when it will be over. */
+function migration(one, data) {
+  const left = one.predicted_end !== null && data.now !== null ? one.predicted_end - data.now : null;
+  const predicted = one.detail?.predicted || {};
+  return h("section", { class: "callout migration", "aria-labelledby": `m-${one.mark}` },
+    h("h3", { id: `m-${one.mark}` }, `Migration by ${one.strategy} since step ${one.begun}`),
+    h("p", {}, meter(one.progress, "progress"), ` ${one.phase || "begins"}`),
+    facts([
+      ["from the old plan", h("code", { class: "plan old" }, one.old)], ["to the new plan", h("code", { class: "plan new" }, one.plan)],
+      ["the old plan serves", one.old_serves || "–"], ["the new plan serves", one.new_serves || "–"],
+      ["predicted end", one.predicted_end === null ? "not set by event time" : `${time(one.predicted_end)}${left > 0 ? `, in ${duration(left)} of event time` : ""}`],
+      ["comparisons it has cost", number(one.comparisons)],
+      predicted.work !== undefined ? ["predicted work", `${duration(predicted.work / 1000)}`] : null,
+    ]));
+}
+
+function drawing(data) {
+  const migrating = data.migrations.length > 0;
+  return h("figure", { class: "graph" },
+    h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is black of both" : "The running plan",
+      data.graph.since === null ? "" : `; figures since step ${data.graph.since}`),
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(data.graph, data)),
+    data.graph.left_out ? h("p", { class: "empty" }, `${number(data.graph.left_out)} operators more`) : null);
+}
+
+const side = (plans) => (plans.length === 2 ? "both plans" : plans.length === 1 ? `${plans[0]} plan` : "–");
+
+const operators = (data) => table([
+  { title: "operator", value: (one) => one.label }, { title: "part of", value: (one) => side(one.plans) },
+  { title: "rows in", number: true, value: (one) => (one.recent || one.counters).rows_in },
+  { title: "comparisons", number: true, value: (one) => (one.recent || one.counters).comparisons },
+  { title: "rows out", number: true, value: (one) => (one.recent || one.counters).rows_out },
+  { title: "out per row in", number: true, value: (one) => one.selectivity },
+  { title: "share of work", number: true, value: (one) => percent(one.share) },
+], data.graph.nodes, { caption: "Operators" });
+
+function states(data) {
+  const all = new Map();
+  for (const node of data.graph.nodes) for (const state of node.states) all.set(state.id, state);
+  return table([
+    { title: "state", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
+    { title: "read by", value: (one) => side(one.plans) }, { title: "complete", value: (one) => (one.complete ? "yes" : "not yet") },
+    { title: "rows by lane", value: (one) => (one.lanes.length > 12 ? `${one.lanes.length} lanes` : one.lanes.map(number).join(", ")) },
+  ], [...all.values()], { caption: "States" });
+}
+
+const places = (data) => table([
+  { title: "lane", value: (one) => one.name }, { title: "rows held", number: true, value: (one) => one.rows },
+], data.graph.places, { caption: "Lanes or nodes", most: 32 });
+
+function rates(element, data) {
+  const { steps, rows_out: out, rows_in: input, comparisons } = data.rates;
+  if (steps.length < 2) return;
+  chart(element, "Rows a step", steps, [{ label: "rows of this query", values: out, unit: compact }, { label: "rows in", values: input, unit: compact }], { marks: data.marks });
+  chart(element, "Comparisons a step, of the job", steps, [{ label: "comparisons", values: comparisons, unit: compact }], { marks: data.marks });
 }
