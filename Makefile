@@ -1,5 +1,5 @@
 # Every target makes .venv with the pinned set first (once) and sees to Java 17 where Spark runs, and to a
-# PostgreSQL server where its sink is tested.
+# PostgreSQL server and a Chromium where what needs them is tested.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,6 +7,7 @@ SHELL := bash
 
 bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
+with_chromium = CHROMIUM="$$(scripts/ensure_chromium.sh || true)" && export CHROMIUM &&
 with_java = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
 help: ## this list
@@ -23,7 +24,7 @@ check: venv ## lint and types
 	$(bin)/mypy
 
 test: check ## lint, types and all tests that take minutes (Spark included)
-	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
+	@$(with_java) $(with_postgresql) $(with_chromium) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
 
 docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
 	$(bin)/python -m sphinx -E -W --keep-going -q -c docs . build/docs

@@ -43,11 +43,16 @@ class Api:
         return self._at(index).version(_step(options))
 
     def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
-        """How the job stands: `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `waiting`
-        (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`, `plan`, `strategy`,
-        `gain`; for lanes `lanes`, `gain`).
+        """How the job stands; before its first step only `url` and `pending`, which says so.
+
+        `step`, `steps` (those kept), `host`, `lanes`, `queries` (their names), `migrating` (those that are carried to
+        another plan), `waiting` (commands that no step has taken: `id`, `command`, its fields), `proposals` (`query`,
+        `plan`, `strategy`, `gain`; for lanes `lanes`, `gain`).
         """
-        readings, reading = self._at(index), self._reading(index, options)
+        readings = self._at(index)
+        if not readings.has_begun:
+            return {"url": readings.checkpoint.url, "pending": "the job has not finished a step yet"}
+        reading = self._reading(index, options)
         manifest, report = reading.manifest, reading.report
         host = ("spark" if manifest.is_on_spark else "embedded") if manifest.job else "saved engine"
         waits = [(name, query.optimizer.proposal) for name, query in report.queries.items() if query.optimizer.waits]

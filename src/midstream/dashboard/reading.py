@@ -95,6 +95,14 @@ class JobReadings:
         """The steps that are kept."""
         return self.checkpoint.manifests.steps()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether there is a step to show. A saved engine is one, also where nothing was pushed."""
+        if self._kept or any(step >= 0 for step in self.steps):
+            return True
+        newest = self.checkpoint.manifests.latest()
+        return newest is not None and not newest.job
+
     def version(self, step: int | None = None) -> str:
         """What changes when the job does a step or is given a command."""
         manifests, commands = self.checkpoint.manifests, self.checkpoint.commands

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.app import application
 from midstream.dashboard.extra import from_dashboard_extra
-from midstream.dashboard.safety import Access, access
+from midstream.dashboard.safety import Access
 from midstream.model.errors import MidstreamError
 from midstream.state.store.places import Place
 
@@ -51,10 +51,10 @@ class Dashboard:
         self._server.run(sockets=[self._socket])
 
     def start(self) -> Self:
-        """Serve in a thread that does not keep the process alive."""
-        # Signals are for the program that goes on, and a thread may not have them.
-        self._thread = threading.Thread(target=self.run, name="midstream-dashboard", daemon=True)
-        self._thread.start()
+        """Serve in a thread that does not keep the process alive; once, however often it is called."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self.run, name="midstream-dashboard", daemon=True)
+            self._thread.start()
         return self
 
     def close(self) -> None:
@@ -77,13 +77,6 @@ class Dashboard:
 
     def __repr__(self) -> str:
         return f"<dashboard at {self.url}>"
-
-
-def dashboard_of(
-    place: Place, host: str = "127.0.0.1", port: int = PORT, *, control: bool = False, token: str | None = None
-) -> Dashboard:
-    """A dashboard of one checkpoint that is served from now on, beside whatever the program goes on to do."""
-    return Dashboard([place], access(host, control=control, token=token), port).start()
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.saved_engine import load_engine, save_engine
+from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
 from midstream.job.outputs import DEAD_LETTERS, LATE
@@ -50,7 +51,7 @@ Share = TypeVar("Share")
 Done = TypeVar("Done")
 
 
-class Engine(Controls[None], Reported):
+class Engine(Controls[None], Reported, DashboardBeside):
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
@@ -301,6 +302,9 @@ class Engine(Controls[None], Reported):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _checkpoint_url(self) -> str | None:
+        return None if self._checkpoint is None else self._checkpoint.folders.root
 
     def _command(self, *commands: Command, checks: Callable[[Manifest], None] = lambda ahead: None) -> None:
         ahead = self._upcoming()

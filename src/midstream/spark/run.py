@@ -15,6 +15,7 @@ from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.reader import send, status
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
+from midstream.dashboard.beside import DashboardBeside
 from midstream.job.crash_points import CrashPoint
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
@@ -47,7 +48,7 @@ class Interrupted(Exception):
     """
 
 
-class Run(Controls[int], Reported):
+class Run(Controls[int], Reported, DashboardBeside):
     """A started job; a command is answered with its number in the command log.
 
     Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
@@ -177,6 +178,9 @@ class Run(Controls[int], Reported):
 
     def _shown(self) -> Manifest:
         return self._driver.manifest
+
+    def _checkpoint_url(self) -> str:
+        return self._driver.folders.root
 
     def _command(self, command: StepCommand) -> int:
         driver = self._driver

@@ -13,6 +13,7 @@ let server = { checkpoints: [], views: [], control: false };
 let overview = null;
 let drawn = "";
 let timer = 0;
+let pressed = false;
 
 function readPlace() {
   const [path, options] = location.hash.replace(/^#\/?/, "").split("?");
@@ -52,18 +53,30 @@ async function refresh() {
   try {
     const step = place.options.get("step");
     overview = await api.get(`/api/${place.index}${step ? `?step=${encodeURIComponent(step)}` : ""}`);
+    if (overview.pending) {
+      $("standing").textContent = overview.pending;
+      $("main").replaceChildren(h("p", { class: "empty" }, `There is nothing to see yet: ${overview.pending}.`));
+      drawn = "";
+      return;
+    }
     drawFrame();
     const data = await api.get(`/api/${place.index}/views/${place.view}?${place.options}`);
     const key = JSON.stringify([place.index, place.view, place.options.toString(), server.control, data]);
-    if (key !== drawn) await drawView(data, key);
+    if (key !== drawn && !busy()) await drawView(data, key);
     $("standing").classList.remove("failed");
   } catch (error) {
     $("standing").textContent = error.message;
     $("standing").classList.add("failed");
     if (!error.lost) { $("main").replaceChildren(problem(error)); drawn = ""; }
+  } finally {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
   }
-  timer = window.setTimeout(refresh, document.hidden ? HIDDEN_POLL : POLL);
 }
+
+/** Whether somebody clicks or types in the view, who must not lose what is under his hands. */
+const busy = () => pressed || ($("main").contains(document.activeElement) && /^(INPUT|TEXTAREA|SELECT)$/.test(document.activeElement.tagName)
+  && drawn.startsWith(JSON.stringify([place.index, place.view, place.options.toString()]).slice(0, -1)));
 
 const problem = (error) =>
   h("div", { class: "problem", role: "alert" }, h("h2", {}, error.message), error.place ? h("p", {}, `At ${error.place}.`) : null,
@@ -157,6 +170,9 @@ function listen() {
   $("checkpoint").addEventListener("change", (event) => go({ index: Number(event.target.value) }));
   $("query").addEventListener("change", (event) => { go({ query: event.target.value }); event.target.blur(); });
   $("step").addEventListener("change", (event) => { go({ step: event.target.value }); event.target.blur(); });
+  $("main").addEventListener("pointerdown", () => { pressed = true; });
+  window.addEventListener("pointerup", () => window.setTimeout(() => { pressed = false; }, 50));
+  window.addEventListener("pointercancel", () => { pressed = false; });
   window.addEventListener("hashchange", () => { readPlace(); void refresh(); });
   document.addEventListener("visibilitychange", () => { if (!document.hidden) void refresh(); });
   document.addEventListener("keydown", (event) => {
