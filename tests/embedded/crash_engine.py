@@ -23,7 +23,12 @@ def the_engine(root: Path | str, **options: bool) -> ms.Engine:
     engine = ms.Engine(lanes=2, checkpoint=f"{root}/checkpoint", **options)
     for spec in STREAMS:
         engine.create_stream(
-            spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
+            spec.name,
+            spec.schema,
+            spec.timestamp,
+            lateness=spec.lateness,
+            idle_timeout=spec.idle_timeout,
+            unit=spec.unit,
         )
     for life in CASE.queries:
         sink = ms.sinks.files(f"{root}/answers/{life.name}")

@@ -32,7 +32,12 @@ def main(root: Path | str) -> None:
     with ms.Engine(checkpoint=f"{root}/checkpoint") as engine:
         for spec in STREAMS:
             engine.create_stream(
-                spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
+                spec.name,
+                spec.schema,
+                spec.timestamp,
+                lateness=spec.lateness,
+                idle_timeout=spec.idle_timeout,
+                unit=spec.unit,
             )
         for life in CASE.queries:
             sink = ms.sinks.files(f"{root}/answers/{life.name}")

@@ -25,6 +25,11 @@ class StreamSpec:
     lateness: int = 0
     idle_timeout: int | None = None
 
+    @property
+    def unit(self) -> str | None:
+        """What an integer timestamp counts."""
+        return "us" if pa.types.is_integer(self.schema.field(self.timestamp).type) else None
+
 
 @dataclass(frozen=True)
 class SourceSpec:

@@ -105,7 +105,12 @@ def start(streams: Sequence[StreamSpec], *, lanes: int = 1, sharing: str = "auto
     engine = ms.Engine(seed=0, sharing=sharing, lanes=lanes)
     for spec in streams:
         engine.create_stream(
-            spec.name, spec.schema, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
+            spec.name,
+            spec.schema,
+            timestamp=spec.timestamp,
+            lateness=spec.lateness,
+            idle_timeout=spec.idle_timeout,
+            unit=spec.unit,
         )
     return engine
 

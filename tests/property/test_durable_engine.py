@@ -92,7 +92,12 @@ def opened(case: Case, root: Path, lanes: int | None, *, take_over: bool = False
     engine = ms.Engine(lanes=lanes, checkpoint=root / "checkpoint", take_over=take_over, durable=False)
     for spec in case.streams:
         engine.create_stream(
-            spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
+            spec.name,
+            spec.schema,
+            spec.timestamp,
+            lateness=spec.lateness,
+            idle_timeout=spec.idle_timeout,
+            unit=spec.unit,
         )
     return engine
 

@@ -127,7 +127,8 @@ def job(
     found = ms.Job(spark, place.checkpoint, lanes, **options)
     for spec in streams:
         frame = place.frame(spark, spec)
-        found.stream(spec.name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
+        timing = {"lateness": spec.lateness, "idle_timeout": spec.idle_timeout, "unit": spec.unit}
+        found.stream(spec.name, frame, timestamp=spec.timestamp, **timing)
     for name, sql in queries.items():
         found.query(name, sql, (plans or {}).get(name), ms.sinks.files(place.answers(name)))
     return found

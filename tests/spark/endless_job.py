@@ -54,7 +54,8 @@ def the_job(spark: SparkSession, root: Path, kept: str) -> ms.Job:
     found = ms.Job(spark, f"{kept}/checkpoint", 2, patience="2 minutes")
     for spec in streams():
         frame = Place(root).frame(spark, spec)
-        found.stream(spec.name, frame, timestamp=spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout)
+        timing = {"lateness": spec.lateness, "idle_timeout": spec.idle_timeout, "unit": spec.unit}
+        found.stream(spec.name, frame, timestamp=spec.timestamp, **timing)
     for name, spec in QUERIES.items():
         plan = "((A B) C)" if name == "chain" else None
         spread = "psp_d" if name == "ring" else None

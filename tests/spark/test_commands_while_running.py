@@ -93,7 +93,7 @@ def test_a_step_without_rows_takes_commands(
     source.mkdir()
     reader = spark.readStream.schema("k BIGINT, ts BIGINT").option("maxFilesPerTrigger", 1)
     asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
-    asked.stream("A", reader.json(str(source)), timestamp="ts")
+    asked.stream("A", reader.json(str(source)), timestamp="ts", unit="us")
     asked.query("q", SELF, sink=ms.sinks.files(tmp_path / "out"))
     for number, text in enumerate(['{"k": 1, "ts": 5}\n', "", '{"k": 1, "ts": 6}\n']):
         (source / f"{number}.json").write_text(text)

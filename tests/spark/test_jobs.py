@@ -163,7 +163,7 @@ def test_a_step_that_brings_nothing_costs_no_spark_job(spark: SparkSession, tmp_
     source.mkdir()
     reader = spark.readStream.schema("k BIGINT, ts BIGINT").option("maxFilesPerTrigger", 1)
     asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
-    asked.stream("A", reader.json(str(source)), timestamp="ts")
+    asked.stream("A", reader.json(str(source)), timestamp="ts", unit="us")
     asked.query("q", "SELECT x.k FROM A x, A y WHERE x.k = y.k WINDOW 5 SECONDS", sink=ms.sinks.files(tmp_path / "out"))
     for number, text in enumerate(['{"k": 1, "ts": 5}\n', "", '{"k": 1, "ts": 6}\n']):
         (source / f"{number}.json").write_text(text)
@@ -187,7 +187,7 @@ def test_names_of_streams_and_columns_stay_names_in_spark(spark: SparkSession, t
         (tmp_path / f"{number}").mkdir()
         (tmp_path / f"{number}" / "0.json").write_text("".join(json.dumps({column: 1, "ts": t}) + "\n" for t in (5, 6)))
         texts = spark.readStream.schema("`k.``1` STRING, ts STRING").json(str(tmp_path / f"{number}"))
-        odd.stream(name, texts, timestamp="ts", schema=pa.schema([(column, pa.int64()), ("ts", pa.int64())]))
+        odd.stream(name, texts, timestamp="ts", schema=pa.schema([(column, pa.int64()), ("ts", pa.int64())]), unit="us")
     sql = f'SELECT x."{column}" FROM A AS x [ROWS 1], "{hostile}" AS y [ROWS 2] WHERE x."{column}" = y."{column}"'
     odd.query("q", sql, sink=ms.sinks.files(tmp_path / "out"))
     finish(odd)

@@ -150,22 +150,24 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("ddl", "values", "times"),
+    ("ddl", "unit", "values", "times"),
     [
-        ("ts STRING", ["1970-01-01 00:00:01", "soon", None, "1970-01-01T00:00:02Z"], [1, 2]),
-        ("ts DATE", ["1970-01-01", None, "1970-01-03"], [0, 2 * 86_400]),
-        ("ts BIGINT", [3 * SECOND, None, -SECOND], [3, -1]),
-        ("ts INT", [5, None], [0]),
+        ("ts STRING", None, ["1970-01-01 00:00:01", "soon", None, "1970-01-01T00:00:02Z"], [1, 2]),
+        ("ts DATE", None, ["1970-01-01", None, "1970-01-03"], [0, 2 * 86_400]),
+        ("ts BIGINT", "us", [3 * SECOND, None, -SECOND], [3, -1]),
+        ("ts INT", "us", [5, None], [0]),
+        ("ts BIGINT", "ms", [3_000, None, -1_000, 2**62], [3, -1]),
+        ("ts INT", "s", [3, None, -1], [3, -1]),
     ],
 )
 def test_event_times_of_other_types(
-    spark: SparkSession, tmp_path: Path, ddl: str, values: list[Any], times: list[int]
+    spark: SparkSession, tmp_path: Path, ddl: str, unit: str | None, values: list[Any], times: list[int]
 ) -> None:
     rows = [(n, value) for n, value in enumerate(values)]
     text = spark.createDataFrame(rows, "n INT, ts STRING").selectExpr("n", f"CAST(ts AS {ddl[3:]}) AS ts")
     text.coalesce(1).write.parquet(str(tmp_path / "in"))
     frame = spark.readStream.schema(text.schema).parquet(str(tmp_path / "in"))
-    asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2).stream("A", frame, timestamp="ts")
+    asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2).stream("A", frame, timestamp="ts", unit=unit)
     asked.query("q", "SELECT n, _ts FROM A", sink=ms.sinks.files(tmp_path / "out"))
     run = finish(asked)
     found = sorted(int(t.timestamp()) for t in read_all(tmp_path / "out")["_ts"].to_pylist())
@@ -178,6 +180,9 @@ def test_event_times_of_other_types(
             None: "timestamp column 'ts' is NULL",
             "soon": "column 'ts': cannot read 'soon' as timestamp[us]",
         }
+    if unit == "ms":
+        reasons = dict(zip(dead["ts"].to_pylist(), dead["_reason"].to_pylist(), strict=True))
+        assert reasons[2**62] == f"timestamp column 'ts': {2**62} ms are beyond all event times"
 
 
 def test_the_time_zone_of_the_session_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:

@@ -28,7 +28,12 @@ def embedded() -> list[dict[str, Any]]:
     engine = ms.Engine()
     for spec in STREAMS:
         engine.create_stream(
-            spec.name, spec.schema, spec.timestamp, lateness=spec.lateness, idle_timeout=spec.idle_timeout
+            spec.name,
+            spec.schema,
+            spec.timestamp,
+            lateness=spec.lateness,
+            idle_timeout=spec.idle_timeout,
+            unit=spec.unit,
         )
     engine.add_query("q", SQL, operator=ALIVE, operator_options={"by": "first"})
     found: list[dict[str, Any]] = []

@@ -40,7 +40,7 @@ def job_of(session: Any, file: JobFile) -> Job:
         declared = None if spec.schema is None else declared_schema(session, spec.schema)
         columns = None if declared is None else arrow_schema(declared)
         frame = _read(session, name, spec, declared)
-        job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns)
+        job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns, spec.unit)
     for name, query in file.queries.items():
         job.query(
             name,

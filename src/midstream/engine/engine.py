@@ -124,12 +124,16 @@ class Engine(Controls[None], Reported, DashboardBeside):
         timestamp: str,
         lateness: str | int = 0,
         idle_timeout: str | int | None = None,
+        unit: str | None = None,
     ) -> None:
-        """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds."""
+        """Declare a stream; `schema` is an Arrow schema or SQL DDL text, durations are text or microseconds.
+
+        An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970.
+        """
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
-        stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle)
-        streams = {**self._manifest.streams, name: stream}
+        stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle, unit)
+        streams = {**self._manifest.streams, name: stream.in_unit()}
         if name not in self._manifest.streams:
             self._change(replace(self._manifest, streams=streams))
         elif self._checkpoint is not None and name not in self._declared:

@@ -115,7 +115,7 @@ class FileJob:
     def _declare(self, file: JobFile) -> None:
         for name, spec in file.streams.items():
             columns = self._sources[name].columns
-            self._engine.create_stream(name, columns, spec.timestamp, spec.lateness, spec.idle_timeout)
+            self._engine.create_stream(name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit)
         declared = self._engine.manifest.published["declared"]["queries"]
         for name in declared.keys() - file.queries.keys():
             if name in self._engine.manifest.queries:

@@ -239,6 +239,12 @@ def _check_columns(name: str, old: StreamSchema, new: StreamSchema, read: set[st
             place=place,
             remedy=remedy,
         )
+    if old.time_unit != new.time_unit:
+        raise CheckpointError(
+            f"the timestamps of stream {name!r} were in {old.time_unit}, now they are in {new.time_unit}",
+            place=place,
+            remedy=remedy,
+        )
     for column in sorted(read | {old.timestamp}):
         before, now = old.columns.field(column).type, _type_of(new.columns, column)
         if now != before:

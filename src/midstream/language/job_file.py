@@ -22,7 +22,7 @@ class SourceSpec:
     """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
 
     `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
-    is how a message of Kafka is to be read, which with a schema is `json`.
+    is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer timestamp counts.
     """
 
     format: str
@@ -33,6 +33,7 @@ class SourceSpec:
     idle_timeout: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
     value: str | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,7 @@ def _stream(table: _Table) -> SourceSpec:
     idle = table.duration("idle_timeout")
     options = table.get("options", dict, "a table", {})
     value = table.get("value", str, "the text 'json'", None)
+    unit = table.get("unit", str, "a text such as 'ms'", None)
     table.close()
     if value is not None:
         _check_value(table, value, kind, schema)
@@ -132,7 +134,7 @@ def _stream(table: _Table) -> SourceSpec:
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value)
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value, unit)
 
 
 def _check_value(table: _Table, value: str, kind: str, schema: str | None) -> None:

@@ -12,6 +12,9 @@ import pyarrow.types as pt
 from midstream.model.codec import EncodedOnce
 from midstream.model.errors import InputError
 
+TIME_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+"""What an integer timestamp may count since 1970, in nanoseconds."""
+
 RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
 """Names that midstream gives to columns of its own."""
 
@@ -21,7 +24,8 @@ class StreamSchema(EncodedOnce):
     """A stream: its columns, which of them is the event time, and how much disorder it may have.
 
     `lateness` and `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
-    watermark for ever.
+    watermark for ever. `unit` is what an integer timestamp counts since 1970; checkpoints of before there were units
+    have none, which is microseconds.
 
     >>> StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts").lateness
     0
@@ -32,6 +36,7 @@ class StreamSchema(EncodedOnce):
     timestamp: str
     lateness: int = 0
     idle_timeout: int | None = None
+    unit: str | None = None
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamSchema):
@@ -71,7 +76,13 @@ class StreamSchema(EncodedOnce):
             raise InputError(
                 f"column {self.timestamp!r} of type {kind} cannot be a timestamp",
                 place=f"stream {self.name}",
-                remedy="use a TIMESTAMP, a DATE, a text of one, or an integer of microseconds",
+                remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
+            )
+        if self.unit is not None and (self.unit not in TIME_UNITS or not pt.is_integer(kind)):
+            raise InputError(
+                f"timestamp column {self.timestamp!r} of type {kind} cannot be in {self.unit!r}",
+                place=f"stream {self.name}",
+                remedy=f"leave the unit out, or use one of {', '.join(TIME_UNITS)} with an integer",
             )
         reserved = [name for name in names if name in RESERVED or name.startswith(("_count:", "_given:"))]
         if reserved:
@@ -91,6 +102,22 @@ class StreamSchema(EncodedOnce):
                 place=f"stream {self.name}",
                 remedy="use a duration of zero or more",
             )
+
+
+    @property
+    def time_unit(self) -> str:
+        """What an integer timestamp counts."""
+        return self.unit or "us"
+
+    def in_unit(self) -> StreamSchema:
+        """This stream, which is declared now: nobody is to guess what an integer timestamp counts."""
+        if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
+            raise InputError(
+                f"nobody knows what the integer timestamp {self.timestamp!r} counts",
+                place=f"stream {self.name}",
+                remedy='say its unit: unit="s", "ms", "us" or "ns"',
+            )
+        return self
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:

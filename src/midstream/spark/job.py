@@ -97,19 +97,21 @@ class Job:
         lateness: str | int = 0,
         idle_timeout: str | int | None = None,
         schema: pa.Schema | str | None = None,
+        unit: str | None = None,
     ) -> Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
         `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
         BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
-        DataFrame's own types are the declared ones.
+        DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
+        "ns" since 1970.
         """
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         late = stream_duration(name, "lateness", lateness)
-        self._streams[name] = job_stream(name, df, timestamp, late, idle, columns)
+        self._streams[name] = job_stream(name, df, timestamp, late, idle, columns, unit)
         return self
 
     def query(

@@ -102,8 +102,7 @@ def _layout(
     for stream in streams:
         name, timestamp, taken = stream.schema.name, stream.schema.timestamp, set[str]()
         own = {c: found.take(stream.kinds[c], taken) for c in sorted(needed[name] - {timestamp})}
-        is_text = isinstance(stream.kinds[timestamp], T.StringType)
-        by_itself = is_text or (timestamp in needed[name] and not stream.is_timed)
+        by_itself = stream.has_own_timestamp or (timestamp in needed[name] and not stream.is_timed)
         own[timestamp] = found.take(stream.kinds[timestamp], taken) if by_itself else TIME
         slots[name] = own
         if stream.is_read:

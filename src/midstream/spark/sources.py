@@ -1,8 +1,9 @@
 """The streams of a job: what each declares, and the DataFrame that brings it, with its rows read as declared.
 
 Where a column's own type surely holds only values of the declared one, as it does when nothing else was declared,
-Spark casts it. All other columns, and timestamps that are text, are read in Python workers as the embedded engine
-reads them; a row that cannot be read goes on without an event time, with the reason and its original values.
+Spark casts it. All other columns, and timestamps that are text or integers of another unit than microseconds, are read
+in Python workers as the embedded engine reads them; a row that cannot be read goes on without an event time, with the
+reason and its original values.
 """
 
 from __future__ import annotations
@@ -46,7 +47,12 @@ class JobStream:
     @property
     def is_read(self) -> bool:
         """Whether rows are read in Python workers, and may so have a reason why they could not be."""
-        return bool(self.unlike) or isinstance(self.kinds[self.schema.timestamp], T.StringType)
+        return bool(self.unlike) or self.has_own_timestamp
+
+    @property
+    def has_own_timestamp(self) -> bool:
+        """Whether the timestamp must be read to be an event time: a text, or an integer of another unit."""
+        return isinstance(self.kinds[self.schema.timestamp], T.StringType) or self.schema.time_unit != "us"
 
     @property
     def is_timed(self) -> bool:
@@ -111,7 +117,13 @@ class RowReader:
 
 
 def job_stream(
-    name: str, frame: DataFrame, timestamp: str, lateness: int, idle_timeout: int | None, declared: pa.Schema | None
+    name: str,
+    frame: DataFrame,
+    timestamp: str,
+    lateness: int,
+    idle_timeout: int | None,
+    declared: pa.Schema | None,
+    unit: str | None = None,
 ) -> JobStream:
     """A stream over a streaming DataFrame, of the declared columns.
 
@@ -125,7 +137,7 @@ def job_stream(
         )
     own = {field.name: kind for field in frame.schema if (kind := arrow_type(field.dataType)) is not None}
     columns = pa.schema(list(own.items())) if declared is None else declared
-    schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout)
+    schema = StreamSchema(name, columns, timestamp, lateness, idle_timeout, unit).in_unit()
     if declared is None:
         kinds = {column: frame.schema[column].dataType for column in own}
         return JobStream(schema, frame, kinds, frozenset())

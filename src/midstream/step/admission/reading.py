@@ -6,19 +6,15 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.errors import InputError
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import TIME_UNITS, StreamSchema
 from midstream.state.keys import band_codes
-
-_ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
-"""A text with a time of day that ends in a zone."""
-
-_FINER = r"(\.\d{6})\d+"
-"""Digits of a second beyond microseconds."""
+from midstream.step.admission.iso_8601 import times_of
 
 _SHOWN = 80
 
@@ -50,7 +46,7 @@ def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str]
     reasons: dict[int, str] = {}
     declared = [field for field in schema.columns if names is None or field.name in names]
     columns = {field.name: _read(rows.column(field.name), field, reasons) for field in declared}
-    times = _times(columns[schema.timestamp], schema.timestamp, reasons)
+    times = _times(columns[schema.timestamp], schema.timestamp, schema.time_unit, reasons)
     if reasons:
         unread = np.zeros(len(times), np.bool_)
         unread[list(reasons)] = True
@@ -85,7 +81,17 @@ def can_be_time(kind: pa.DataType) -> bool:
 def _read(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
     if values.type == field.type:
         return values
+    if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
+        return _not_guessed(values, field, reasons)
     return pa.concat_arrays(_cast(values, field, 0, reasons) or [pa.array([], field.type)])
+
+
+def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """NULLs: what an integer counts that comes where a time is declared, nobody knows."""
+    for row in np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False)).tolist():
+        shown = f"column {field.name!r}: {values[row].as_py()} is an integer, and no {field.type}"
+        reasons.setdefault(row, f"{shown}; declare it as BIGINT with a unit, or push times")
+    return pa.nulls(len(values), field.type)
 
 
 def _cast(values: pa.Array, field: pa.Field, offset: int, reasons: dict[int, str]) -> list[pa.Array]:
@@ -108,28 +114,42 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """All values as another type; raises Arrow's error where one is none of it."""
     if not (_is_text(values.type) and pt.is_timestamp(kind)):
         return pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
-    values = pc.replace_substring_regex(values, _FINER, r"\1")
-    zoned = pc.match_substring_regex(values, _ZONED)
-    if not pc.any(zoned).as_py():
-        return pc.cast(values, pa.timestamp("us")).cast(kind, safe=False)
-    there = pc.cast(pc.if_else(zoned, values, None), pa.timestamp("us", "UTC")).cast(pa.timestamp("us"))
-    here = pc.cast(pc.if_else(zoned, None, values), pa.timestamp("us"))
-    return pc.coalesce(there, here).cast(kind, safe=False)
+    return times_of(values).cast(kind, safe=False)
 
 
-def _times(column: pa.Array, name: str, reasons: dict[int, str]) -> pa.Array:
+def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> pa.Array:
     if not can_be_time(column.type):
         raise InputError(
             f"column {name!r} of type {column.type} cannot be a timestamp",
             place=f"timestamp column {name}",
-            remedy="use a TIMESTAMP, a DATE, a text of one, or an integer of microseconds",
+            remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
         )
     if _is_text(column.type):
         column = pa.concat_arrays(_cast(column, pa.field(name, pa.timestamp("us")), 0, reasons))
     if column.null_count:
         for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
             reasons.setdefault(row, null_time(name))
-    return pa.array(band_codes(column)[0])
+    words = band_codes(column)[0]
+    if pt.is_integer(column.type) and unit != "us":
+        words, beyond = in_microseconds(np.asarray(words, np.int64), unit)
+        for row in np.flatnonzero(beyond).tolist():
+            shown = f"{column[row].as_py()} {unit}"
+            reasons.setdefault(row, f"timestamp column {name!r}: {shown} are beyond all event times")
+    return pa.array(words)
+
+
+def in_microseconds(words: npt.NDArray[np.int64], unit: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Counts of a unit as microseconds, nanoseconds cut off, and which of them are too great to be.
+
+    >>> in_microseconds(np.array([-1, 2**62]), "ms")[0].tolist()[0], in_microseconds(np.array([-1]), "ns")[0].tolist()
+    (-1000, [-1])
+    """
+    if unit == "ns":
+        return words // 1_000, np.zeros(len(words), np.bool_)
+    factor = TIME_UNITS[unit] // 1_000
+    most = np.iinfo(np.int64).max // factor
+    beyond = (words > most) | (words < -most)
+    return np.where(beyond, 0, words) * factor, beyond
 
 
 def _is_text(kind: pa.DataType) -> bool:
