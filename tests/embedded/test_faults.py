@@ -193,8 +193,12 @@ def test_a_clock_that_jumps(answers: list[list[object]], tmp_path: Path, monkeyp
 NOW = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "datetime.now", "datetime.utcnow", "date.today"}
 
 
+TOLD = {"step_times.py: time.time"}
+"""When a step ended is told to people, and read by nobody else: the clock that jumps, above, jumps there too."""
+
+
 def test_nothing_asks_what_time_it_is() -> None:
-    """A test can replace what Python's code calls, not what is in C: so there is no such call at all."""
+    """A test can replace what Python's code calls, not what is in C: so there is no such call but where it is told."""
     found = []
     for path in Path(ms.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -202,4 +206,4 @@ def test_nothing_asks_what_time_it_is() -> None:
                 found.append(f"{path.name}: {ast.unparse(node)}")
             if isinstance(node, ast.ImportFrom) and node.module == "time":
                 found += [f"{path.name}: {one.name}" for one in node.names if f"time.{one.name}" in NOW]
-    assert not found
+    assert set(found) == TOLD
