@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from midstream.checkpoint.report import report
@@ -12,12 +12,14 @@ from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.nodes import draw_nodes, node_values
+from midstream.language.parse import parsed
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
 from midstream.model.manifest import Manifest
 from midstream.model.words import counted, coverage_text, time_text, wrapped
 from midstream.operators.source import SourceOperator
+from midstream.plan.connected import tied_sources
 from midstream.plan.pretty import draw
 from midstream.runtime.operator import Operator
 from midstream.step.chain_unit import chain_unit
@@ -45,6 +47,8 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "migration": query.migration_json(),
         "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
+    if len(groups := tied_sources(parsed(manifest, query.sql))) > 1:
+        value["cross_join"] = [list(group) for group in groups]
     if query.operator is not None:
         value["on_top"] = query.operator
     if query.nodes is not None:
@@ -85,6 +89,7 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lanes = f"{value['lanes']} lane{'s' if value['lanes'] != 1 else ''}, {value['spread']}"
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
+    lines += [_cross_join(value["cross_join"])] if "cross_join" in value else []
     lines += draw_nodes(value["nodes"]) if "nodes" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
@@ -101,6 +106,11 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     if "optimizer" in value:
         lines.append(wrapped("optimizer ", _optimizer(value["optimizer"], analyzed="counters" in value)))
     return "\n".join(lines)
+
+
+def _cross_join(groups: Sequence[Sequence[str]]) -> str:
+    untied = " and ".join(", ".join(group) for group in groups)
+    return wrapped("warning ", f"a cross join: no condition ties {untied}, so that every row meets every other")
 
 
 def _is_worth_it(value: dict[str, Any]) -> bool:

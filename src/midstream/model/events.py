@@ -81,6 +81,17 @@ class QueryAdded(Event):
 
 
 @dataclass(frozen=True)
+class CrossJoinBegun(Event):
+    """A query that was added joins every row of some sources with every row of others.
+
+    No condition ties sources of two of the `groups`. It is done as it is asked for; most who write it forgot something.
+    """
+
+    query: str
+    groups: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
 class QueryChanged(Event):
     """A running query has a new text from this step on; `sees` and `exact_from` as in `QueryAdded`."""
 

@@ -12,8 +12,9 @@ from typing_extensions import override
 from midstream.language.parse import checked, parsed
 from midstream.language.query import Query
 from midstream.model.errors import QueryError
-from midstream.model.events import Event, QueryAdded
+from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.plan.connected import tied_sources
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.signature import canonical
 from midstream.runtime.lane_key import SINGLE, Spread, fits, group_name, lane_key, spread_text
@@ -70,6 +71,8 @@ class AddQuery(StepCommand):
         draft.changed = True
         entry = draft.manifest.queries[name]
         draft.events.append(QueryAdded(manifest.step, name, entry.plan, entry.sees, entry.exact_from))
+        if len(groups := tied_sources(parsed(manifest, entry.sql))) > 1:
+            draft.events.append(CrossJoinBegun(manifest.step, name, groups))
 
     def _entry(self, manifest: Manifest) -> QueryEntry:
         query = checked(manifest, self.sql)
