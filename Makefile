@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs pictures bench soak venv clean
+.PHONY: help demo dashboard test check docs pictures bench soak venv clean
 
 bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
@@ -18,6 +18,9 @@ venv: ## the virtual environment .venv with the pinned set
 
 demo: venv ## flights of 2013 through Spark, plans changed by hand and by the optimizer, checked against DuckDB
 	@$(with_java) $(bin)/midstream demo --out build/demo
+
+dashboard: venv ## a job over the same flights that goes on, in the browser: look at its plan, approve another one
+	@$(bin)/midstream demo --dashboard --out build/dashboard
 
 check: venv ## lint and types
 	$(bin)/ruff check

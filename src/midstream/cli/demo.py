@@ -13,6 +13,7 @@ import typer
 
 from midstream.cli.arguments import AsJson
 from midstream.cli.demo_act import act_as_json, show_act
+from midstream.cli.demo_live import show_live
 from midstream.cli.errors import Failed, WrongUse
 from midstream.cli.output import print_json, progress_bar, say
 from midstream.cli.spark_session import spark_session
@@ -34,13 +35,24 @@ def demo(
         int, typer.Option("--weeks", min=4, max=ALL_WEEKS, help="How many weeks of the year to replay.")
     ] = ALL_WEEKS,
     cores: Annotated[int, typer.Option("--cores", min=1, help="Cores to use.")] = 2,
+    dashboard: Annotated[
+        bool, typer.Option("--dashboard", help="A job that goes on, without Spark, and its page in the browser.")
+    ] = False,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the dashboard; 0 is any.")] = 8765,
+    pace: Annotated[float, typer.Option("--pace", min=0, help="Seconds a step, with --dashboard.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:
-    """Replay the flights of 2013 through Spark, change plans in mid-run, check the answers against DuckDB."""
+    """Replay the flights of 2013 through Spark, change plans in mid-run, check the answers against DuckDB.
+
+    With --dashboard, a job of them goes on until it is interrupted, to be looked at and changed in the browser.
+    """
     from midstream.demo.flights import read_streams
 
     began = time.monotonic()
     _clear(out)
+    if dashboard:
+        show_live(out, port, pace)
+        return
     with progress_bar(as_json) as progress:
         task = progress.add_task("preparing the flights of 2013", total=None)
         streams = read_streams()

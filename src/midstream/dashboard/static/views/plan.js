@@ -77,7 +77,7 @@ function migration(one, data) {
 function drawing(data) {
   const migrating = data.migrations.length > 0;
   return h("figure", { class: "graph" },
-    h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is black of both" : "The running plan",
+    h("figcaption", {}, migrating ? "Both plans: what is blue is of the new one, what is orange and dashed of the old one, what is grey of both" : "The running plan",
       data.graph.since === null ? "" : `; figures since step ${data.graph.since}`),
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Plan" }, graph(data.graph, data)),
     data.graph.left_out ? h("p", { class: "empty" }, `${number(data.graph.left_out)} operators more`) : null);

@@ -1,0 +1,49 @@
+"""The pictures of the dashboard page, made from jobs that run: `python -m docs.screenshots`."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from playwright.sync_api import Browser
+
+from midstream.demo.flights import read_streams
+from midstream.demo.live import live_engine, steps
+from midstream.engine import Engine
+from tests.dashboard.browser import chromium
+from tests.dashboard.jobs import played
+
+DOCS = Path(__file__).resolve().parent
+
+
+def taken(browser: Browser, engine: Engine, file: str, see: str, address: str = "", **options: object) -> None:
+    """A picture of what the page shows of an engine, once something is to be seen on it."""
+    with engine.dashboard(port=0, control=True) as dashboard:
+        page = browser.new_page(viewport={"width": 1240, "height": 800}, **options)  # type: ignore[arg-type]
+        page.goto(dashboard.url)
+        page.locator(see).first.wait_for()
+        page.evaluate("address => { location.hash = address || location.hash }", address)
+        page.wait_for_timeout(1500)
+        page.screenshot(path=DOCS / file, full_page=True)
+        page.close()
+
+
+def main() -> None:
+    """Make all of them again."""
+    with chromium() as browser, TemporaryDirectory() as folder:
+        streams = read_streams()
+        with live_engine(streams, Path(folder) / "flights") as engine:
+            for tables in islice(steps(streams), 20):
+                engine.push(tables)
+            taken(browser, engine, "dashboard_proposal.png", "#approve-proposal")
+        job = played(Path(folder) / "ckpt", lanes=2)
+        job.push(24)
+        job.engine.migrate("q", "((A B) (C D))", strategy="parallel_track")
+        job.push(9)
+        with job.engine as engine:
+            taken(browser, engine, "dashboard_migration.png", ".migration", color_scheme="dark")
+
+
+if __name__ == "__main__":
+    main()

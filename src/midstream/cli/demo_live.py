@@ -1,0 +1,25 @@
+"""`midstream demo --dashboard`: a job that goes on, with its dashboard, until it is interrupted."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+
+from midstream.cli.output import say
+
+
+def show_live(out: Path, port: int, pace: float) -> None:
+    """Begin the job and its dashboard, and say where that is."""
+    from midstream.demo.flights import read_streams
+    from midstream.demo.live import go_on, live_engine
+
+    streams = read_streams()
+    with live_engine(streams, out / "live") as engine, engine.dashboard(port=port, control=True) as dashboard:
+        say(
+            "Flights from JFK and LGA of 2013 are joined with their weather, two days a step, over and over."
+        )
+        say(f"dashboard: {dashboard.url}")
+        say("In half a minute at most another plan is proposed there: approve it, and see it take over.")
+        say(f"or from another terminal: midstream plans {out / 'live'} flights. Control+C ends it.")
+        with suppress(KeyboardInterrupt):
+            go_on(engine, streams, pace)
