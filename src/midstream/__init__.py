@@ -75,3 +75,8 @@ def __getattr__(name: str) -> Any:
         with from_extra("spark", f"midstream.{name}"):
             return getattr(importlib.import_module(_OF_SPARK[name]), name)
     raise AttributeError(f"module 'midstream' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Also what is not imported yet."""
+    return sorted({*globals(), *__all__})

@@ -19,6 +19,8 @@ from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
+from midstream.engine.frames import Rows, tables_of
+from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
 from midstream.job.reported import Reported
@@ -196,7 +198,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
 
     def push(
         self,
-        tables: Mapping[str, pa.Table] | None = None,
+        tables: Mapping[str, Rows] | None = None,
         *,
         took: float | None = None,
         interval: float | None = None,
@@ -205,6 +207,9 @@ class Engine(Controls[None], Reported, DashboardBeside):
         watch: Stopwatch | None = None,
     ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
+
+        Rows are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts. Results are Arrow
+        tables: `results["q"].to_pandas()`, `polars.from_arrow(results["q"])`, `results["q"].to_pylist()`.
 
         Whoever pushes at an `interval` may say so, in seconds, with the seconds that the push before `took`: by these
         the optimizer looks at the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
@@ -219,7 +224,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
         first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
         manifest: so whoever goes on knows it exactly.
         """
-        given, self._timing, watch = tables or {}, StepTiming(self._workers, took, interval), watch or Stopwatch()
+        given, self._timing, watch = tables_of(tables), StepTiming(self._workers, took, interval), watch or Stopwatch()
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")
@@ -228,11 +233,12 @@ class Engine(Controls[None], Reported, DashboardBeside):
                 with fault_located(self._place):
                     result = self._step(given, self._manifest.pending)
             except Exception as error:
+                log_failure(error, self._manifest.step + 1, self._manifest.job)
                 self._refuse_culprits(given, error)
                 raise
             watch.lap("fold")
             with fault_located(self._place):
-                self._keep(result, read, watch)
+                happened = self._keep(result, read, watch)
         finally:
             self._store.retain(listed(self._manifest))
         try:
@@ -240,7 +246,9 @@ class Engine(Controls[None], Reported, DashboardBeside):
                 with watch.phase("sinks"):
                     self._checkpoint.deliver(self._manifest)
         finally:
-            self._times.note(timed(self._manifest, result.events, watch, interval, backlog))
+            time = timed(self._manifest, happened, watch, interval, backlog)
+            self._times.note(time)
+            log_step(time, happened, self._manifest.job)
         return dict(result.results)
 
     def plans(self, name: str) -> PlansReport:
@@ -318,6 +326,8 @@ class Engine(Controls[None], Reported, DashboardBeside):
         checks(ahead)
         self._change(replace(self._manifest, pending=(*self._manifest.pending, *commands)))
         self._ahead = ahead
+        for command in commands:
+            log_command(command, self._manifest.step, None, self._manifest.job)
 
     def _change(self, manifest: Manifest) -> None:
         """What is declared or commanded between two steps."""
@@ -346,8 +356,10 @@ class Engine(Controls[None], Reported, DashboardBeside):
         wait(doing)
         return [one.result() for one in doing]
 
-    def _keep(self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch) -> None:
-        """The step becomes the engine's state; where there is a checkpoint, once it is committed."""
+    def _keep(
+        self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch
+    ) -> tuple[Event, ...]:
+        """The step becomes the engine's state; where there is a checkpoint, once it is committed. All that happened."""
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
             late = appended(self._late, result.late, ROWS_KEPT)
@@ -357,6 +369,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
             self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, watch, read)
         self._ahead, self._refusals = None, []
         self._events.extend(result.events)
+        return events
 
     def _rejected(self, kind: str, kept: dict[str, pa.Table]) -> dict[str, pa.Table]:
         return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest)

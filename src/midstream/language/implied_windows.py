@@ -44,9 +44,7 @@ def with_implied_windows(
     return tuple(found)
 
 
-def _gaps(
-    sources: tuple[Source, ...], predicates: tuple[Predicate, ...], streams: Mapping[str, StreamSchema]
-) -> Gaps:
+def _gaps(sources: tuple[Source, ...], predicates: tuple[Predicate, ...], streams: Mapping[str, StreamSchema]) -> Gaps:
     """What each condition and window says by itself."""
     gaps: Gaps = {}
     for first, second in product(sources, sources):

@@ -7,7 +7,7 @@ when its manifest is published; the sinks follow, and are filled again if that w
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from midstream.job.admitted import admitted
 from midstream.job.carried_log import SparkLog
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
+from midstream.job.journal import log_step
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
@@ -31,6 +32,7 @@ from midstream.model.errors import CheckpointError, InternalError, MidstreamErro
 from midstream.model.events import EVENTS_KEPT, ChunksFetched, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
@@ -121,6 +123,7 @@ class Driver:
             plan = self._plan()
             if not self._carries(plan):
                 raise OtherColumns
+            batch.sparkSession.sparkContext.setJobDescription(described(number, plan.manifest.queries))
             watch.lap("plan")
             self._crash.reach("before_job", number)
             gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
@@ -132,7 +135,9 @@ class Driver:
             with watch.phase("sinks"):
                 self._commits.deliver(self.manifest, again=gathered.again or self._attempts > 1)
         finally:
-            self.times.note(timed(self.manifest, happened, watch, self._timing.interval))
+            time = timed(self.manifest, happened, watch, self._timing.interval)
+            self.times.note(time)
+            log_step(time, happened, self.manifest.job)
         self._attempts = 0
         self._timing = replace(self._timing, took=watch.seconds)
 
@@ -231,6 +236,17 @@ def _reported(step: int) -> Iterator[None]:
         yield
     except InternalError as error:
         raise InternalError(error.message, place=f"step {step}, {error.place}", remedy=REPORT) from error.__cause__
+
+
+def described(step: int, queries: Collection[str]) -> str:
+    """What Spark's own pages call the jobs of a step.
+
+    >>> described(7, ["pairs", "p", "q", "r", "s"])
+    'midstream step 7: pairs, p, q and 2 more'
+    """
+    names = list(queries)
+    more = f" and {len(names) - FEW} more" if len(names) > FEW else ""
+    return f"midstream step {step}: {', '.join(names[:FEW]) or 'no query'}{more}"
 
 
 def partitions_of(batch: DataFrame) -> int:

@@ -31,12 +31,15 @@ _LOOK_AGAIN = 0.005
 
 @dataclass(frozen=True)
 class Feed:
-    """The streams of a job, in order, Spark's own log of it, and when a micro-batch begins."""
+    """The streams of a job, in order, Spark's own log of it, and when a micro-batch begins. It bears its
+    `name` on Spark's own pages and in its progress events; no two queries of a session may have one name.
+    """
 
     session: SparkSession
     streams: tuple[JobStream, ...]
     log: SparkLog
     trigger: Mapping[str, Any]
+    name: str = ""
 
     def union(self, queries: Iterable[Query]) -> Intake:
         """The union of the streams with the columns that the queries read."""
@@ -49,6 +52,8 @@ class Feed:
         Comes back when Spark has opened the sources, for file sources take their settings from the session then.
         """
         writer = frame.writeStream.foreachBatch(fold).option("checkpointLocation", self.log.folder)
+        if self.name:
+            writer = writer.queryName(self.name)
         if self.trigger:
             writer = writer.trigger(**self.trigger)
         with settings(self.session, QUERY_SETTINGS):

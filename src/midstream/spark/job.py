@@ -217,7 +217,8 @@ class Job:
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer)
         streams = tuple(self._streams[name] for name in manifest.streams)
-        return Run(Feed(self._spark, streams, log, trigger), writer, manifest, declared, outputs, self._patience)
+        feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
+        return Run(feed, writer, manifest, declared, outputs, self._patience)
 
     def _schemas(self) -> dict[str, StreamSchema]:
         return {name: stream.schema for name, stream in self._streams.items()}

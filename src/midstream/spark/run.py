@@ -17,6 +17,7 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
 from midstream.dashboard.beside import DashboardBeside
 from midstream.job.crash_points import CrashPoint
+from midstream.job.journal import log_command, log_failure
 from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
@@ -185,7 +186,9 @@ class Run(Controls[int], Reported, DashboardBeside):
     def _command(self, command: StepCommand) -> int:
         driver = self._driver
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
-        return send(driver.manifest, driver.folders, command, ahead)[0]
+        number, logged = send(driver.manifest, driver.folders, command, ahead)
+        log_command(logged, driver.manifest.step, number, driver.manifest.job)
+        return number
 
     def _start(self) -> StreamingQuery:
         union = self._feed.union(self._driver.queries_to_come())
@@ -255,6 +258,8 @@ class Run(Controls[int], Reported, DashboardBeside):
         if self._error is None and not self._stopping:
             self._error = failure
         self._let_go()
+        if self._error is not None:
+            log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)
         self._ended.set()
 
     def _let_go(self) -> None:

@@ -1,0 +1,106 @@
+"""What can be pushed besides Arrow tables: data frames, batches, readers, lists of dicts; no package is imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import pyarrow as pa
+import pyarrow.types as pt
+
+from midstream.model.errors import InputError
+
+
+@runtime_checkable
+class ArrowStream(Protocol):
+    """Whatever gives its rows through Arrow's PyCapsule interface: frames of pandas and Polars, results of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """A capsule with a stream of record batches."""
+
+
+@runtime_checkable
+class ArrowArray(Protocol):
+    """The same for a single record batch."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]:
+        """Capsules with a schema and an array."""
+
+
+Rows: TypeAlias = (
+    pa.Table | pa.RecordBatch | pa.RecordBatchReader | ArrowStream | ArrowArray | Sequence[Mapping[str, Any]]
+)
+"""What a stream's rows may be given as."""
+
+_REMEDY = "push a pyarrow table, batch or reader, a frame of pandas or Polars, or a list of dicts"
+
+
+def tables_of(given: Mapping[str, Rows] | None) -> dict[str, pa.Table]:
+    """The rows of each stream as an Arrow table; raises an `InputError` for what has no rows with columns.
+
+    Of a list of dicts a key that a row lacks is NULL, and values of several types in a column are read as text: one
+    that is none of the declared type is a dead letter then, as from anywhere else. An empty list brings nothing.
+
+    >>> tables_of({"A": [{"k": 1}, {"k": "x", "v": 2.5}], "B": []})["A"].to_pydict()
+    {'k': ['1', 'x'], 'v': [None, 2.5]}
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise InputError(
+            f"rows are pushed by stream, not as a {type(given).__name__}",
+            place="push",
+            remedy='name their stream: engine.push({"A": rows})',
+        )
+    return {name: table for name, rows in given.items() if (table := _table(name, rows)) is not None}
+
+
+def _table(name: str, rows: Any) -> pa.Table | None:
+    if isinstance(rows, pa.Table):
+        return rows
+    try:
+        if isinstance(rows, pa.RecordBatch):
+            return pa.Table.from_batches([rows])
+        if isinstance(rows, list | tuple):
+            return _of_dicts(name, rows) if rows else None
+        # A class has these too, but no rows.
+        if isinstance(rows, ArrowStream | ArrowArray) and not isinstance(rows, type):
+            return _plain(pa.table(rows))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InputError(
+            f"the rows of stream {name!r} do not read: {str(error) or type(error).__name__}",
+            place=f"push, stream {name}",
+            remedy=_REMEDY,
+        ) from error
+    raise InputError(f"stream {name!r} was given a {type(rows).__name__}", place=f"push, stream {name}", remedy=_REMEDY)
+
+
+def _of_dicts(name: str, rows: Sequence[Any]) -> pa.Table:
+    for number, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            raise InputError(
+                f"row {number} of stream {name!r} is a {type(row).__name__}, not a dict of its columns",
+                place=f"push, stream {name}",
+                remedy='give each row as {"column": value, ...}',
+            )
+    columns = dict.fromkeys(str(column) for row in rows for column in row)
+    return pa.table({column: _values([row.get(column) for row in rows]) for column in columns})
+
+
+def _values(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table without the views that Polars gives texts as, which not all of Arrow's functions take."""
+    fields = [field.with_type(_without_view(field.type)) for field in table.schema]
+    return table if fields == list(table.schema) else table.cast(pa.schema(fields))
+
+
+def _without_view(kind: pa.DataType) -> pa.DataType:
+    if pt.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pt.is_binary_view(kind) else kind
