@@ -154,8 +154,12 @@ def test_a_step_is_one_spark_job(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed(tmp_path)
     before = jobs(spark)
-    finish(job(spark, place, STREAMS, {"chain": CHAIN.cql()}, lanes=2))
+    run = finish(job(spark, place, STREAMS, {"chain": CHAIN.cql()}, lanes=2))
     assert jobs(spark) - before == STEPS
+    assert run.query.name == f"midstream {place.checkpoint} #1", "as Spark's pages and its progress events call it"
+    context: Any = spark._jsc
+    told = [context.sc().statusStore().job(before + step).description().get() for step in range(STEPS)]
+    assert told == [f"midstream step {step}: chain" for step in range(STEPS)]
 
 
 def test_a_step_that_brings_nothing_costs_no_spark_job(spark: SparkSession, tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def _run(
     from midstream.cli.job import job_of
     from midstream.state.store.places import work_folder
 
-    settings = {"spark.master": master} if master else None
+    settings = {"spark.ui.enabled": "true"} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
     with progress_bar(quiet) as progress:
         task = progress.add_task("starting Spark", total=None)
