@@ -15,9 +15,7 @@ def show_live(out: Path, port: int, pace: float) -> None:
 
     streams = read_streams()
     with live_engine(streams, out / "live") as engine, engine.dashboard(port=port, control=True) as dashboard:
-        say(
-            "Flights from JFK and LGA of 2013 are joined with their weather, two days a step, over and over."
-        )
+        say("Flights from JFK and LGA of 2013 are joined with their weather, two days a step, over and over.")
         say(f"dashboard: {dashboard.url}")
         say("In half a minute at most another plan is proposed there: approve it, and see it take over.")
         say(f"or from another terminal: midstream plans {out / 'live'} flights. Control+C ends it.")

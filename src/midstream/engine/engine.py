@@ -29,7 +29,7 @@ from midstream.job.stopwatch import Stopwatch
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.command import Command, declare_operator
-from midstream.model.errors import PASSING, InputError, fault_located
+from midstream.model.errors import InputError, fault_located
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -385,21 +385,12 @@ class Engine(Controls[None], Reported, DashboardBeside):
         """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
         waiting = self._manifest.pending
         innocent, refused = culprits(
-            waiting, self._manifest.step + 1, error, lambda commands: self._succeeds(tables, commands)
+            waiting, self._manifest.step + 1, error, lambda commands: self._step(tables, commands)
         )
         if len(innocent) < len(waiting):
             self._refusals += refused
             self._events += refused
             self._change(replace(self._manifest, pending=tuple(innocent)))
-
-    def _succeeds(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> bool:
-        try:
-            self._step(tables, commands)
-        except PASSING:
-            raise
-        except Exception:
-            return False
-        return True
 
     def _upcoming(self) -> Manifest:
         """The manifest as the commands waiting for the next step will leave it, each taken once."""

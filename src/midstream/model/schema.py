@@ -103,7 +103,6 @@ class StreamSchema(EncodedOnce):
                 remedy="use a duration of zero or more",
             )
 
-
     @property
     def time_unit(self) -> str:
         """What an integer timestamp counts."""
