@@ -28,7 +28,7 @@ SELF_NAMED = pa.schema([("_ts", pa.int64()), ("ts", pa.int64())])
 
 WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "unknown stream": (lambda e: e.push({"Z": table([1])}), InputError, "no stream 'Z'"),
-    "no table": (lambda e: e.push({"A": table([1]).to_batches()[0]}), InputError, "'A' was given a RecordBatch"),
+    "no table": (lambda e: e.push({"A": table([1]).to_pydict()}), InputError, "'A' was given a dict"),
     "missing column": (lambda e: e.push({"A": table([1]).drop_columns(["v"])}), InputError, "lacks 'v'"),
     "one good, one bad table": (
         lambda e: e.push({"A": table([8], k=[8]), "B": table([1]).drop_columns(["k"])}), InputError, "lacks 'k'",
