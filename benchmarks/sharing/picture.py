@@ -1,4 +1,7 @@
-"""One picture of the benchmark: step times over the number of queries, state, and what a query more costs."""
+"""One picture of the benchmark: step times over the number of queries, state, and what a query more costs.
+
+`python -m benchmarks.sharing.picture` draws docs/sharing.png and .svg again from what was measured last.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,15 @@ def draw(report: Report, path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
+    for one in (path, path.with_suffix(".svg")):
+        figure.savefig(one, dpi=110)
     plt.close(figure)
 
 
 def _times(axis: Any, report: Report, distribution: str) -> None:
     for mode in MODES:
         own = [
-            (r.queries, 1000 * r.typical)
+            (r.queries, 1000 * r.typical, r.rate)
             for r in report.records
             if r.mode == mode
             and r.filters == "none"
@@ -48,16 +52,34 @@ def _times(axis: Any, report: Report, distribution: str) -> None:
             and (r.distribution == distribution or r.queries == 1)
         ]
         if own:
-            axis.plot(*zip(*own, strict=True), marker="o", markersize=4, label=mode, color=COLORS[mode])
+            full = [(queries, ms) for queries, ms, rate in own if rate == own[0][2]]
+            axis.plot(*zip(*full, strict=True), marker="o", markersize=4, label=mode, color=COLORS[mode])
+            for queries, ms, rate in own:
+                if rate != own[0][2]:
+                    axis.plot(queries, ms, marker="o", markersize=6, color=COLORS[mode], fillstyle="none")
+                    slower = f"{queries:,} queries: rows come\nat {rate / own[0][2]:g} of the rate"
+                    axis.annotate(slower, (0.97, 0.03), xycoords="axes fraction", fontsize=8, ha="right", va="bottom")
     axis.set_xscale("log")
-    axis.set_yscale("log")
     counts = sorted({r.queries for r in report.records})
     axis.set_xticks(counts, [f"{count:,}" for count in counts])
-    axis.minorticks_off()
-    axis.set_title(f"embedded, {distribution} windows, no filters")
-    axis.set_xlabel("queries (1,000: at a quarter of the rate)")
+    _plain_log(axis)
+    axis.set_title(f"embedded, {distribution.replace('_', ' and ' if 'large' in distribution else ' ')} windows")
+    axis.set_xlabel("queries")
     axis.set_ylabel("milliseconds a step")
     axis.legend(frameon=False, fontsize=8)
+
+
+def _plain_log(axis: Any) -> None:
+    """A logarithmic axis whose ticks are numbers as one writes them."""
+    axis.set_yscale("log")
+    axis.minorticks_off()
+    low, high = axis.get_ylim()
+    ticks = [m * 10**e for e in range(-3, 7) for m in ((1, 2, 5) if high / low < 300 else (1,))]
+    axis.set_yticks(
+        shown := [tick for tick in ticks if low <= tick <= high],
+        [f"{tick:,g}" if tick < 1e6 else f"{tick:,}" for tick in shown],
+    )
+    axis.minorticks_off()
 
 
 def _state(axis: Any, report: Report) -> None:
@@ -74,6 +96,7 @@ def _state(axis: Any, report: Report) -> None:
     axis.set_title(f"{STATE_OF} queries, uniform windows")
     axis.set_ylabel("rows of state")
     axis.set_ylim(top=4 * axis.get_ylim()[1])
+    _plain_log(axis)
     axis.legend(frameon=False, fontsize=8, ncols=3)
 
 
@@ -83,6 +106,8 @@ def _scaling(axis: Any, report: Report) -> None:
         axis.plot(*zip(*own, strict=True), marker="o", markersize=4, label=mode, color=COLORS[mode])
     axis.axhline(ALLOWED, color="#c0392b", linestyle="--", linewidth=0.8)
     axis.set_xscale("log")
+    axis.set_xticks(totals := sorted({run.results[0] for run in report.scalings}), [f"{n:,}" for n in totals])
+    axis.minorticks_off()
     axis.set_ylim(bottom=0)
     axis.set_title("1,000 queries against 10 that want as much")
     axis.set_xlabel("results a step in total")
@@ -99,10 +124,15 @@ def _spark(axis: Any, report: Report) -> None:
         axis.axhline(report.spark[0].stream_seconds, color="#9a9a9a", linestyle=":", label="as fast as rows come")
         counts = sorted({run.queries for run in report.spark})
         axis.set_xscale("log")
-        axis.set_yscale("log")
         axis.set_xticks(counts, [f"{count:,}" for count in counts])
-        axis.minorticks_off()
+        _plain_log(axis)
         axis.legend(frameon=False, fontsize=8)
     axis.set_title("on Spark, local[2]")
     axis.set_xlabel("queries")
     axis.set_ylabel("seconds a step")
+
+
+if __name__ == "__main__":
+    _root = Path(__file__).resolve().parent.parent
+    if (_found := Report.load(_root / "results" / "sharing.json")) is not None:
+        draw(_found, _root.parent / "docs" / "sharing.png")

@@ -142,7 +142,7 @@ def test_a_report_survives_the_disk_and_makes_a_page_and_a_picture(tmp_path: Pat
     assert "MISSED" in page(replace(REPORT, newcomers=(replace(REPORT.newcomers[0], step=9),)))
     assert "mean nothing" in page(replace(REPORT, quick=True))
     draw(REPORT, tmp_path / "sharing.png")
-    assert (tmp_path / "sharing.png").stat().st_size > 10_000
+    assert (tmp_path / "sharing.png").stat().st_size > 10_000 and (tmp_path / "sharing.svg").exists()
 
 
 def test_the_plans_have_every_part() -> None:
