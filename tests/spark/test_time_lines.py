@@ -179,11 +179,11 @@ def test_a_second_driver(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     feed(tmp_path, 0)
     reached, go_on, original = threading.Event(), threading.Event(), Driver._commit
 
-    def commit(self: Driver, plan: StepPlan, gathered: Gathered) -> None:
+    def commit(self: Driver, plan: StepPlan, gathered: Gathered) -> object:
         if threading.current_thread() is not threading.main_thread() and not reached.is_set():
             reached.set()
             assert go_on.wait(120)
-        original(self, plan, gathered)
+        return original(self, plan, gathered)
 
     monkeypatch.setattr(Driver, "_commit", commit)
     first = the_job(spark, tmp_path).start({"processingTime": "100 milliseconds"})

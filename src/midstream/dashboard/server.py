@@ -33,9 +33,7 @@ class Dashboard:
         app = application([Checkpoint.open(place) for place in places], access)
         self._access, self._socket = access, _listening(access.host, port)
         self.port: int = self._socket.getsockname()[1]
-        config = uvicorn.Config(
-            app, log_level="warning", access_log=False, ws="none", lifespan="off", server_header=False
-        )
+        config = uvicorn.Config(app, log_level="warning", access_log=False, ws="none", server_header=False)
         self._server: uvicorn.Server = uvicorn.Server(config)
         self._thread: threading.Thread | None = None
 

@@ -112,14 +112,20 @@ def link(predicate: Predicate, samples: Mapping[str, SampledSource]) -> Link:
 
 def reader(samples: Mapping[str, SampledSource], at: Mapping[str, Words]) -> Callable[[Column], pa.Array]:
     """How an expression reads sampled rows at these places of each source."""
-    return lambda column: samples[column.alias].payload[column.name].take(pa.array(at[column.alias]))
+    return lambda column: _values(samples, column).take(pa.array(at[column.alias]))
+
+
+def _values(samples: Mapping[str, SampledSource], column: Column) -> pa.Array:
+    """A column of sampled rows; rows of chunks that were written without it have NULL, which alone has no type."""
+    values = samples[column.alias].payload[column.name]
+    return pa.nulls(len(values), column.type) if pa.types.is_null(values.type) else values
 
 
 def codes_of(alias: str, predicate: BandPredicate, samples: Mapping[str, SampledSource]) -> Numbers:
     """One side of a band as numbers; NaN where it is NULL, which no band accepts."""
     member = predicate.left if predicate.left.aliases() == {alias} else predicate.right
     count = len(samples[alias].weights)
-    codes, valid = band_codes(evaluate(member, lambda column: samples[alias].payload[column.name], count))
+    codes, valid = band_codes(evaluate(member, lambda column: _values(samples, column), count))
     numbers = codes.astype(np.float64)
     return numbers if valid is None else np.where(valid, numbers, np.nan)
 
