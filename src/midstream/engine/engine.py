@@ -49,6 +49,8 @@ from midstream.step.commands.rescale import check_lanes
 from midstream.step.fold import StepResult, step
 from midstream.step.plan_step import plan_step
 
+Check = Callable[[Manifest], None]
+Change = Callable[[Manifest], Manifest]
 Share = TypeVar("Share")
 Done = TypeVar("Done")
 
@@ -176,11 +178,10 @@ class Engine(Controls[None], Reported, DashboardBeside):
             return
         meant = as_sink(sink, self._checkpoint.folders.results(name))
         query = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
-        again, named = f"query {name}" in self._declared, self._checkpoint.name_sink
-        commands = (query,) if again else redeclared(self._upcoming(), query)
-        self._command(*commands, checks=lambda ahead: named(name, meant, self._manifest, ahead))
+        commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
+        checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)
+        self._command(*commands, checks=checks, declares=partial(with_declared, query=query))
         self._declared.add(f"query {name}")
-        self._change(with_declared(self._manifest, query=query))
 
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
@@ -318,14 +319,14 @@ class Engine(Controls[None], Reported, DashboardBeside):
     def _checkpoint_url(self) -> str | None:
         return None if self._checkpoint is None else self._checkpoint.folders.root
 
-    def _command(self, *commands: Command, checks: Callable[[Manifest], None] = lambda ahead: None) -> None:
+    def _command(self, *commands: Command, checks: Check = lambda _: None, declares: Change = lambda it: it) -> None:
         ahead = self._upcoming()
         for command in commands:
             with fault_located(partial("command {}".format, command.kind)):
                 ahead = taken(ahead, command)
         checks(ahead)
-        self._change(replace(self._manifest, pending=(*self._manifest.pending, *commands)))
-        self._ahead = ahead
+        self._change(declares(replace(self._manifest, pending=(*self._manifest.pending, *commands))))
+        self._ahead = declares(ahead)
         for command in commands:
             log_command(command, self._manifest.step, None, self._manifest.job)
 

@@ -12,6 +12,7 @@ from midstream.model.errors import PASSING, MidstreamError
 from midstream.model.events import CommandRefused
 from midstream.model.manifest import Manifest
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.base import taken
 from midstream.step.plan_step import plan_step
 
 
@@ -24,21 +25,31 @@ def admitted(
     it: it is refused, and all else runs on. Not so where a fault that may pass is the checkpoint's as well, or where a
     function is missing that whoever started the job can name again: then the step fails, and waits for that.
     """
-    taken, refused = list[Command](), list[CommandRefused]()
+    admitted_ones, refused = list[Command](), list[CommandRefused]()
+    begins_some = any(isinstance(command, AddQuery) for command in given)
+    current = plan_step(manifest, ahead).manifest if begins_some else manifest
     for command in given:
-        if isinstance(command, AddQuery):
-            after = plan_step(manifest, [*ahead, *taken, command]).manifest
-            begins = command.query in after.queries and command.query not in manifest.queries
+        after = _after(current, command) if begins_some else current
+        if isinstance(command, AddQuery) and command.query in after.queries and command.query not in manifest.queries:
             try:
-                if begins and "function" not in (command.sink or {}):
+                if "function" not in (command.sink or {}):
                     outputs.check_new(command.query, command.sink, after, manifest)
             except MidstreamError as error:
                 if isinstance(error, PASSING) and _is_in(outputs.folders, command):
                     raise
                 refused.append(CommandRefused(manifest.step + 1, encode(command), str(error)))
                 continue
-        taken.append(command)
-    return tuple(taken), tuple(refused)
+        current = after
+        admitted_ones.append(command)
+    return tuple(admitted_ones), tuple(refused)
+
+
+def _after(manifest: Manifest, command: Command) -> Manifest:
+    """The manifest as a command leaves it; as it was, where the step will refuse the command."""
+    try:
+        return taken(manifest, command)
+    except MidstreamError:
+        return manifest
 
 
 def _is_in(folders: Folders, command: AddQuery) -> bool:
