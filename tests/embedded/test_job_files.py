@@ -100,6 +100,18 @@ def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signa
         pass  # It let go of the checkpoint.
 
 
+def test_it_is_stopped_from_elsewhere(folder: Path) -> None:
+    process = start("--interval", "100 milliseconds")
+    wait_for(folder, 3)
+    ended = run("midstream", "stop", "ckpt")
+    assert ended.returncode == 0 and ended.stdout.startswith("stopped "), ended.stderr
+    out, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert json.loads(out)["state"] == "stopped"
+    assert once()["step"] > 3, "the step that took the command"
+    assert keys(folder) == list(range(20))
+
+
 def test_it_goes_back_and_reads_the_files_anew(folder: Path) -> None:
     once()
     run("midstream", "rewind", "ckpt", "1").check_returncode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -25,12 +26,19 @@ _REMEDY = "restore the file, or remove it if no driver runs"
 
 @dataclass(frozen=True)
 class EpochClaim:
-    """An epoch and the process that claimed it; `released` once that has ended in order."""
+    """An epoch and the process that claimed it; `released` once that has ended and let go.
+
+    `claimed` and `ended` are when, by that process's clock, in seconds since 1970, and `failure` is why, if it failed:
+    they are told to people, and nothing is decided by them.
+    """
 
     number: int
     token: str
     holder: Holder
     released: bool = False
+    claimed: float | None = None
+    ended: float | None = None
+    failure: str = ""
 
     @property
     def is_free(self) -> bool:
@@ -76,7 +84,7 @@ class Epochs:
             newest = self.newest()
             if newest is not None and not (take_over or newest.is_free):
                 raise _held(newest, self._storage.url)
-            mine = EpochClaim(self._next(), secrets.token_hex(4), Holder.here())
+            mine = EpochClaim(self._next(), secrets.token_hex(4), Holder.here(), claimed=time.time())
             if self._storage.create(_name(mine.number), seal(encode(mine))):
                 _HELD_HERE.add(mine.token)
                 with suppress(MidstreamError):  # Old claims are in nobody's way.
@@ -98,11 +106,12 @@ class Epochs:
                 remedy="let that job go on; this one has ended and changes nothing any more",
             )
 
-    def release(self, claim: EpochClaim) -> None:
-        """Say that the process has ended in order: whoever comes next need not wonder."""
+    def release(self, claim: EpochClaim, failure: str = "") -> None:
+        """Say that the process has ended, and by which `failure` if not in order: whoever comes next need not ask."""
         _HELD_HERE.discard(claim.token)
         if self.is_newest(claim.number):
-            self._storage.write(_name(claim.number), seal(encode(replace(claim, released=True))))
+            ended = replace(claim, released=True, ended=time.time(), failure=failure)
+            self._storage.write(_name(claim.number), seal(encode(ended)))
 
     def _next(self) -> int:
         """A number that no claim has, nor a manifest whose claim somebody has removed."""

@@ -28,7 +28,12 @@ class Holder:
     @property
     def is_gone(self) -> bool:
         """Whether the process has certainly ended: it was of this machine and container, where it is no more."""
-        return bool(self.boot) and self.boot == _boot() and _started(self.process) != self.started
+        return self.is_of_this_machine and _started(self.process) != self.started
+
+    @property
+    def is_of_this_machine(self) -> bool:
+        """Whether the process is one of this machine and container, so that it can be seen whether it is there."""
+        return bool(self.boot) and self.boot == _boot()
 
     @property
     def is_here(self) -> bool:

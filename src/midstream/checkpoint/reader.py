@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.event_log import EVENTS
 from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.liveness import Liveness, liveness
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.new_sink import new_sink
 from midstream.checkpoint.report import report
@@ -88,6 +90,11 @@ class Checkpoint:
             )
         return newest
 
+    def liveness(self) -> Liveness:
+        """Whether the job runs, by who holds the checkpoint and what its newest steps have told."""
+        times = self.step_times(1)
+        return liveness(self.manifests.epochs.newest(), times[-1] if times else None, time.time())
+
     def report(self) -> Report:
         """How the job stands after its newest step."""
         return report(self.manifest())
@@ -101,8 +108,9 @@ class Checkpoint:
         return {name: dict(entry.sink or {}) for name, entry in self.manifest().queries.items()}
 
     def status(self, found: Report) -> JsonObject:
-        """The report, the savepoints, the commands that wait, the newest step's event, how the caches did, and as
-        `time` what steps take (`time_summary`), as JSON values.
+        """Whether the job runs (`state`, `since`, `reason`, `process`), the report, the savepoints, the commands that
+        wait, the newest step's event, how the caches did, and as `time` what steps take (`time_summary`), as JSON
+        values.
         """
         recent = self.last_events(RECENT)
         steps = [event for event in recent[-1:] if event["event"] == "step_done"]
@@ -110,8 +118,9 @@ class Checkpoint:
         cache = {"cache": fetched[-1]} if fetched else {}
         savepoints = {name: manifest.step for name, manifest in self.folders.savepoints.all().items()}
         waiting = self.waiting(found)
-        time = {"time": time_summary(self.step_times())}
-        return {"checkpoint": self.url, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **time}
+        life, took = self.liveness().to_json(), {"time": time_summary(self.step_times())}
+        whole = {**life, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **took}
+        return {"checkpoint": self.url, **whole}
 
     def send(self, command: StepCommand) -> tuple[int, StepCommand]:
         """Check a command and append it to the log; its number, and the command as it was logged."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from midstream.checkpoint.epochs import EpochClaim
+from midstream.checkpoint.liveness import failure_text
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch
@@ -58,6 +59,8 @@ class Writer:
         self.manifests.add(manifest)
         self.check()
 
-    def release(self) -> None:
-        """Let go of the checkpoint; whoever comes next need not say that it takes over."""
-        self.manifests.epochs.release(self.claim)
+    def release(self, failure: BaseException | None = None) -> None:
+        """Let go of the checkpoint, and say what the job failed by, if it did; whoever comes next need not say that it
+        takes over.
+        """
+        self.manifests.epochs.release(self.claim, failure_text(failure))

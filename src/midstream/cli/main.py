@@ -24,6 +24,7 @@ from midstream.cli.run import run
 from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
 from midstream.cli.status import explain, status
+from midstream.cli.stop import stop
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -37,6 +38,7 @@ app = typer.Typer(
 for command in (
     demo,
     run,
+    stop,
     status,
     explain,
     metrics,

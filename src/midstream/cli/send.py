@@ -29,11 +29,13 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     checkpoint = Checkpoint.open(path)
     before = checkpoint.manifest().step
     number, command = checkpoint.send(command)
+    life = checkpoint.liveness()
     outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
     if as_json:
-        print_json({"id": number, **encode(command), "outcome": outcome.state, "event": outcome.event})
+        told = {"outcome": outcome.state, "event": outcome.event, "job": life.state}
+        print_json({"id": number, **encode(command), **told})
     elif outcome.state != "refused":
-        say(_sentence(number, command, outcome))
+        say(_sentence(number, command, outcome, "" if life.takes_commands else life.sentence(time.time())))
     if outcome.state == "refused" and outcome.event is not None:
         raise Failed(
             f"command {number} ({command.kind}) was refused: {outcome.event['reason']}",
@@ -44,7 +46,7 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
         raise Failed(
             f"command {number} ({command.kind}) is not done after {wait:g} seconds",
             place=checkpoint.url,
-            remedy="the command stays in the log; see midstream status, and whether the job is running",
+            remedy=f"the command stays in the log; the job is {life.sentence(time.time())}",
         )
 
 
@@ -59,9 +61,12 @@ def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: in
         time.sleep(POLL_SECONDS)
 
 
-def _sentence(number: int, command: StepCommand, outcome: Outcome) -> str:
+def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: str) -> str:
     if outcome.event is None:
-        became = {"sent": "is in the log; the job takes it with its next step", "taken": "was taken and is under way"}
+        sent = "is in the log; the job takes it with its next step"
+        if not_running:
+            sent = f"is in the log and waits there until the job is started again: it does not run ({not_running})"
+        became = {"sent": sent, "taken": "was taken and is under way"}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"
     event = outcome.event
     detail = fields_text(event_in_words(event), "event", "step", "detail")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +24,7 @@ def status(
     events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Show the last N events too.")] = 0,
     as_json: AsJson = False,
 ) -> None:
-    """How a job stands: its steps, streams, queries, running migrations and commands it has not taken yet."""
+    """How a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
     from midstream.checkpoint.reader import Checkpoint
 
     checkpoint = Checkpoint.open(path)
@@ -32,6 +33,7 @@ def status(
     if as_json:
         print_json(value)
         return
+    say(checkpoint.liveness().sentence(time.time()), bold=value["state"] == "failed")
     _show(report, value["checkpoint"])
     if value["time"]:
         say(time_line(value["time"]))

@@ -229,11 +229,11 @@ class EngineCheckpoint:
         if self._lost is not None:
             raise self._lost
 
-    def close(self) -> None:
-        """Let go of the checkpoint; whoever opens it next need not wonder."""
+    def close(self, failure: BaseException | None = None) -> None:
+        """Let go of the checkpoint; whoever opens it next need not wonder, and whoever asks learns of a `failure`."""
         self.times.write()
         if self._lost is None:
-            self._writer.release()
+            self._writer.release(failure)
 
     def _only_writer(self, manifest: Manifest) -> None:
         self.refuse_if_lost()

@@ -304,17 +304,17 @@ class Engine(Controls[None], Reported, DashboardBeside):
         engine._late, engine._dead = dict(loaded.late), dict(loaded.dead_letters)
         return engine
 
-    def close(self) -> None:
-        """Let go of the checkpoint, and end the threads. An engine that is closed takes no more pushes."""
+    def close(self, failure: BaseException | None = None) -> None:
+        """Let go of the checkpoint, which notes a `failure`, and end the threads; no more pushes are taken."""
         if self._checkpoint is not None:
-            self._checkpoint.close()
+            self._checkpoint.close(failure)
         self._pool.shutdown()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
+        self.close(failure)
 
     def _checkpoint_url(self) -> str | None:
         return None if self._checkpoint is None else self._checkpoint.folders.root

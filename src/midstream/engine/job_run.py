@@ -54,8 +54,8 @@ class FileJob:
         try:
             self._declare(file)
             self._read = self._files_read()
-        except BaseException:
-            self._engine.close()
+        except BaseException as error:
+            self._engine.close(error)
             raise
         self._noted = -1
 
@@ -85,7 +85,8 @@ class FileJob:
         return True
 
     def run(self, interval: float | None, stopping: Callable[[], bool], told: Callable[[Patience], None]) -> None:
-        """Do steps until there is nothing more to do or, with an `interval` in seconds, until it is `stopping`.
+        """Do steps until there is nothing more to do or, with an `interval` in seconds, until it is `stopping`, or
+        until `midstream stop` asks for it.
 
         A step that fails for a reason outside is done again while there is patience. `told` is called now and then.
         """
@@ -94,7 +95,7 @@ class FileJob:
             begun = time.monotonic()
             patience.do(self._engine.manifest.step + 1, self._step)
             told(patience)
-            if interval is None and not self._stepped:
+            if self._engine.stop_requested or (interval is None and not self._stepped):
                 return
             while interval is not None and time.monotonic() < begun + interval and not stopping():
                 time.sleep(min(_GRAIN, interval))
@@ -102,15 +103,15 @@ class FileJob:
     def _step(self) -> None:
         self._stepped = self.step()
 
-    def close(self) -> None:
-        """Let go of the checkpoint."""
-        self._engine.close()
+    def close(self, failure: BaseException | None = None) -> None:
+        """Let go of the checkpoint, which notes a `failure`."""
+        self._engine.close(failure)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, failure: BaseException | None, *_: object) -> None:
+        self.close(failure)
 
     def _declare(self, file: JobFile) -> None:
         for name, spec in file.streams.items():

@@ -10,6 +10,7 @@ from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
 from midstream.explain.prometheus import prometheus_text
 from midstream.job.metrics_server import METRICS_PORT, MetricsServer
+from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, time_summary
 
@@ -21,6 +22,16 @@ class Reported(ABC):
     @abstractmethod
     def times(self) -> tuple[StepTime, ...]:
         """What the newest 500 steps took since this began or was opened, by phase, oldest first."""
+
+    @property
+    @abstractmethod
+    def events(self) -> tuple[Event, ...]:
+        """What has happened since this began or was opened, oldest first."""
+
+    @property
+    def stop_requested(self) -> bool:
+        """Whether `midstream stop` has asked this to end: a job does so by itself, a program's own loop has to look."""
+        return any(isinstance(event, StopRequested) for event in self.events)
 
     @abstractmethod
     def _shown(self) -> Manifest:

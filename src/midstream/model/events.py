@@ -163,6 +163,11 @@ class CommandRefused(Event):
 
 
 @dataclass(frozen=True)
+class StopRequested(Event):
+    """Somebody asked the job to end once this step is done."""
+
+
+@dataclass(frozen=True)
 class StateRebuilt(Event):
     """A derived state was missing or damaged and was computed again from base rows."""
 

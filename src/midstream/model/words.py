@@ -41,11 +41,12 @@ def span_text(microseconds: int) -> str:
 def rough_span_text(seconds: float) -> str:
     """A length of time to three digits, in a unit that a reader can picture.
 
-    >>> rough_span_text(9.68e6), rough_span_text(7_200), rough_span_text(90), rough_span_text(0.25)
-    ('112 days', '2 h', '90 s', '0.25 s')
+    >>> rough_span_text(9.68e6), rough_span_text(7_200), rough_span_text(1_000), rough_span_text(90)
+    ('112 days', '2 h', '16.7 min', '90 s')
     """
-    unit, size = next((one for one in (("days", 86_400), ("h", 3_600), ("s", 1)) if seconds >= 2 * one[1]), ("s", 1))
-    return f"{seconds / size:.3g} {unit}"
+    units = (("days", 86_400), ("h", 3_600), ("min", 60))
+    unit, size = next((one for one in units if seconds >= 2 * one[1]), ("s", 1))
+    return f"{seconds / size:,.0f} {unit}" if seconds >= 1_000 * size else f"{seconds / size:.3g} {unit}"
 
 
 def brief_text(seconds: float) -> str:

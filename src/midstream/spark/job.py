@@ -195,8 +195,8 @@ class Job:
         writer = Writer.take(folders.manifests, take_over=take_over)
         try:
             return self._start(writer, dict(trigger or {}))
-        except BaseException:
-            writer.release()
+        except BaseException as error:
+            writer.release(error)
             raise
 
     def _start(self, writer: Writer, trigger: Mapping[str, Any]) -> Run:

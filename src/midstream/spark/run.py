@@ -24,7 +24,7 @@ from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.model.codec import encode
 from midstream.model.command import declare_operator
-from midstream.model.errors import LostCheckpointError, MidstreamError, ReadError, WriteError
+from midstream.model.errors import CheckpointError, LostCheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
@@ -185,6 +185,12 @@ class Run(Controls[int], Reported, DashboardBeside):
 
     def _command(self, command: StepCommand) -> int:
         driver = self._driver
+        if self._ended.is_set() and self._error is not None:
+            raise CheckpointError(
+                f"the job has failed and takes no command: {self._error}",
+                place=driver.folders.root,
+                remedy="mend what it failed by and start it again; then give the command",
+            ) from self._error
         ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
         number, logged = send(driver.manifest, driver.folders, command, ahead)
         log_command(logged, driver.manifest.step, number, driver.manifest.job)
@@ -207,6 +213,8 @@ class Run(Controls[int], Reported, DashboardBeside):
                     self._driver.fold(batch, number)
                 finally:
                     self._busy.release()
+                if self.stop_requested:
+                    threading.Thread(target=self.stop, daemon=True).start()
                 return
         except OtherColumns:
             self._widening = True
@@ -270,7 +278,7 @@ class Run(Controls[int], Reported, DashboardBeside):
         try:
             if self._error is not None:
                 writer.check()
-            writer.release()
+            writer.release(self._error)
         except LostCheckpointError as lost:
             if not isinstance(self._error, LostCheckpointError):
                 lost.__cause__ = self._error

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.liveness import Liveness
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint, status
 from midstream.checkpoint.report import report
@@ -116,7 +117,8 @@ def test_all_faces_agree_on_every_number(seed: int, tmp_path: Path, capsys: pyte
                 "checkpoint": 0,
                 "last_step": 0,
                 "savepoints": {},
-                "time": {},  # These manifests alone know of no clock.
+                "time": {},  # These manifests alone know of no clock, and nothing runs them.
+                **Liveness("saved").to_json(),
             }
         assert without_bytes(of_files) == without_bytes(of_run), "chunks are larger as files"
         assert of_engine["last_step"] == encode(made.events[-1])

@@ -69,7 +69,7 @@ def test_commands_to_queries_that_share_are_appended(arguments: list[str], comma
 def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rescale", str(job.path), "--lanes", "5", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
-        "id": 1, "command": "rescale", "lanes": 5, "outcome": "sent", "event": None,
+        "id": 1, "command": "rescale", "lanes": 5, "outcome": "sent", "event": None, "job": "saved",
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
 from midstream.step.commands.spread import Spread
+from midstream.step.commands.stop import Stop
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, declare_operator("shop.operators:Median"), together=True),
@@ -34,6 +35,7 @@ COMMANDS: tuple[Command, ...] = (
     RejectLanes(4),
     Pin("q", "(A (B C))"),
     Unpin("q"),
+    Stop(3),
     Spread("q", "ctr", 4, {"copies": 3}, "[A: B C | B: A C | C: A B]"),
 )
 

@@ -30,11 +30,13 @@ from midstream.model.events import (
     StateRebuilt,
     StepDelayed,
     StepDone,
+    StopRequested,
 )
 
 EVENTS: tuple[Event, ...] = (
     StepDone(1, {"A": 2}, {"q": 3}, 4, 5, {"A": None}),
     RowsLate(1, "A", 2, 3),
+    StopRequested(1),
     StepDelayed(1, "cannot write", 3),
     ChunksFetched(1, 9, 1, 4096),
     RowsRejected(1, "A", 2),

@@ -1,0 +1,97 @@
+"""Whether a job runs, judged from its checkpoint by whoever reads it: for people; no driver ever asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from midstream.checkpoint.epochs import EpochClaim
+from midstream.model.step_time import StepTime
+from midstream.model.words import rough_span_text
+
+State = Literal["running", "unknown", "stopped", "failed", "saved"]
+
+SILENT, SILENT_INTERVALS = 60.0, 10.0
+"""A job of another machine that has ended no step for so many seconds, and so many intervals of its trigger, may be
+dead.
+"""
+
+
+@dataclass(frozen=True)
+class Liveness:
+    """How a job is, `since` when (seconds since 1970, if that is known), and who runs it or ran it last.
+
+    `running`: its process is there, or of a machine that cannot be looked at, and ended a step lately. `unknown`: it is
+    of another machine, and has ended no step for long. `stopped`: it ended in order. `failed`: it ended by an error or
+    was killed; `reason` says which. `saved`: no process ever wrote here; an engine was saved.
+    """
+
+    state: State
+    since: float | None = None
+    reason: str = ""
+    holder: str = ""
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether somebody is, or may be, there to take a command from the log."""
+        return self.state in ("running", "unknown")
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {"state": self.state, "since": self.since, "reason": self.reason, "process": self.holder}
+
+    def sentence(self, now: float) -> str:
+        """The same for a reader at the time `now`.
+
+        >>> Liveness("failed", 100.0, "WriteError: no space", "process 7 on db1").sentence(220.0)
+        'failed 2 min ago: WriteError: no space (process 7 on db1)'
+        >>> Liveness("running", 100.0, holder="process 7 on db1").sentence(7300.0)
+        'running for 2 h (process 7 on db1)'
+        """
+        span = "" if self.since is None else rough_span_text(max(now - self.since, 0.0))
+        by = f" ({self.holder})" if self.holder else ""
+        if self.state == "saved":
+            return "an engine that was saved; nothing runs it"
+        if self.state == "running":
+            return f"running{f' for {span}' if span else ''}{by}"
+        if self.state == "unknown":
+            silent = f"no step has ended for {span}" if span else "it has told nothing of its steps"
+            return f"may be running on another machine, but {silent}{by}"
+        reason = f": {self.reason}" if self.reason else ""
+        return f"{self.state}{f' {span} ago' if span else ''}{reason}{by}"
+
+
+def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> Liveness:
+    """How a job is, by the newest claim on its checkpoint and the newest step whose times it has written."""
+    if claim is None:
+        return Liveness("saved")
+    holder, begun = str(claim.holder), claim.claimed
+    if claim.released:
+        return Liveness("failed" if claim.failure else "stopped", claim.ended, claim.failure, holder)
+    last = None if newest is None or (begun is not None and newest.ended < begun) else newest.ended
+    if claim.holder.is_gone:
+        seen = max((moment for moment in (begun, last) if moment is not None), default=None)
+        return Liveness("failed", seen, "it was killed, or its machine was", holder)
+    if claim.holder.is_of_this_machine:
+        return Liveness("running", begun, holder=holder)
+    every = 0.0 if newest is None or newest.interval is None else newest.interval
+    seen = max((moment for moment in (begun, last) if moment is not None), default=None)
+    if seen is not None and now - seen <= max(SILENT, SILENT_INTERVALS * every):
+        return Liveness("running", begun, holder=holder)
+    return Liveness("unknown", seen, holder=holder)
+
+
+def failure_text(error: BaseException | None) -> str:
+    """Why a job ended, as its claim keeps it: empty where it ended in order or was interrupted.
+
+    >>> failure_text(ValueError("no such column")), failure_text(KeyboardInterrupt()), failure_text(None)
+    ('ValueError: no such column', '', '')
+    """
+    if not isinstance(error, Exception):
+        return ""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")[:LONGEST]
+
+
+LONGEST = 1_000
+"""Characters of a reason that are kept."""

@@ -1,0 +1,57 @@
+"""`midstream stop`: end a running job in order, from anywhere that its checkpoint can be reached from."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath
+from midstream.cli.errors import Failed
+from midstream.cli.output import print_json, progress_bar, say
+
+POLL_SECONDS = 0.2
+
+
+def stop(
+    path: CheckpointPath,
+    wait: Annotated[
+        float, typer.Option("--wait", metavar="SECONDS", min=0, help="How long to wait for the job's end.")
+    ] = 60.0,
+    as_json: AsJson = False,
+) -> None:
+    """End a running job once its next step is done; it goes on there when it is started again.
+
+    The request is a command in the job's log, so it works across machines and on object stores. A program that pushes
+    into an engine of its own is not ended: its loop can look at `Engine.stop_requested`.
+    """
+    from midstream.checkpoint.reader import Checkpoint
+    from midstream.step.commands.stop import Stop
+
+    checkpoint = Checkpoint.open(path)
+    life = checkpoint.liveness()
+    if not life.takes_commands:
+        if as_json:
+            print_json(life.to_json() | {"stopped": False})
+        else:
+            say(f"nothing to stop: {life.sentence(time.time())}")
+        return
+    epoch = checkpoint.manifest().epochs[-1].number
+    with progress_bar(as_json) as progress:
+        progress.add_task("waiting for the job to end its step", total=None)
+        checkpoint.send(Stop(epoch))
+        deadline = time.monotonic() + wait
+        while (life := checkpoint.liveness()).takes_commands and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+    ended = not life.takes_commands
+    if as_json:
+        print_json(life.to_json() | {"stopped": ended})
+    elif ended:
+        say(f"{life.sentence(time.time())}; newest step {checkpoint.manifest().step:,}")
+    if not ended:
+        raise Failed(
+            f"the job has not ended after {wait:g} seconds: {life.sentence(time.time())}",
+            place=checkpoint.url,
+            remedy="it ends with its next step; where that takes longer, wait with --wait, or end its process",
+        )

@@ -1,0 +1,37 @@
+"""End a running job after the step that takes this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from typing_extensions import override
+
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, StopRequested
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class Stop(StepCommand):
+    """End the job that runs in this epoch, once the step that takes the command is committed and delivered.
+
+    A job that is started later is in a later epoch: it refuses the command and runs.
+    """
+
+    epoch: int
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        current = draft.manifest.epochs[-1].number if draft.manifest.epochs else 0
+        if self.epoch != current:
+            raise QueryError(
+                f"it was meant for the run of epoch {self.epoch}, and this is that of epoch {current}",
+                place="stop",
+                remedy="stop the job that runs now, if it is meant",
+            )
+        draft.events.append(StopRequested(draft.manifest.step))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, StopRequested)
