@@ -14,6 +14,8 @@ from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
+from midstream.cli.main import main
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.sharing.discovery import schemes
@@ -146,6 +148,20 @@ def test_a_change_to_columns_that_the_running_union_lacks(spark: SparkSession, t
     answered = [place.by_step("pairs", step + 1)[step] for step in (1, 2, 3)]
     found = [rows[u] for table in answered if table is not None for u in table.column("a").to_pylist()]
     assert found and all(n is not None and n > 1 for n in found)
+
+
+def test_it_is_stopped_by_a_command_to_its_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    run = job(spark, place, STREAMS, {"pairs": PAIRS}).start({"processingTime": "0 seconds"})
+    until(run, 0)
+    assert Checkpoint.open(place.checkpoint).liveness().state == "running"
+    assert main(["stop", str(place.checkpoint)]) == 0
+    assert run.await_termination(30) and run.state == "stopped"
+    assert Checkpoint.open(place.checkpoint).liveness().state == "stopped"
+    feed_step(place, 1)
+    later = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
+    assert not later.stop_requested and later.status()["step"] > run.status()["step"]
 
 
 def kinds(run: Run) -> set[tuple[str, str]]:

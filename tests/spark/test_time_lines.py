@@ -196,6 +196,8 @@ def test_a_second_driver(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(ms.LostCheckpointError, match="has taken the checkpoint over"):
         first.await_termination(120)
     assert first.state == "failed"
+    with pytest.raises(ms.CheckpointError, match=r"has failed and takes no command: process .* has taken the"):
+        first.rescale(3)
     assert results(tmp_path / "out") == each(range(1))
     assert ManifestLog(tmp_path / "checkpoint" / "manifests").steps() == (-1, 0)
     assert set(before) <= set((tmp_path / "checkpoint" / "manifests").glob("*.json"))

@@ -1,4 +1,4 @@
-"""What the commands print: sentences, tables, JSON, a progress bar, events in words."""
+"""What the commands print: sentences, tables, JSON and a progress bar."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
-
-from midstream.model.words import coverage_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,18 +70,6 @@ def cell_text(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
-def event_in_words(event: dict[str, Any]) -> dict[str, Any]:
-    """An event whose `sees` and `exact_from`, where it has them, are one text for a reader.
-
-    >>> event_in_words({"query": "q", "sees": "all", "exact_from": None})
-    {'query': 'q', 'sees': 'all rows'}
-    """
-    if "sees" not in event:
-        return event
-    without = {key: value for key, value in event.items() if key != "exact_from"}
-    return {**without, "sees": coverage_text(event["sees"], event["exact_from"])}
-
-
 def fields_text(value: dict[str, Any], *without: str) -> str:
     """The fields that have a value, as one line.
 
@@ -91,6 +77,15 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
     'query q'
     """
     return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], (), ""))
+
+
+def progress_line(quiet: bool = False) -> Progress:
+    """A line that is renewed in place, for what has no end that is known; silent when stdout is no terminal."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn
+
+    silent = quiet or not sys.stdout.isatty()
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+    return Progress(*columns, console=terminal(), transient=True, disable=silent)
 
 
 @contextmanager

@@ -14,16 +14,15 @@ import typer
 
 from midstream.cli.arguments import AllowOperator, AllowSource, AsJson
 from midstream.cli.errors import WrongUse
-from midstream.cli.output import print_json, progress_bar, say
+from midstream.cli.output import print_json, say
 from midstream.cli.savepoint import TakeOver
 from midstream.cli.spark_session import spark_session
+from midstream.cli.told import Told
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from midstream.checkpoint.reader import Checkpoint
     from midstream.language.job_file import JobFile
-    from midstream.model.events import StepDelayed
 
 POLL_SECONDS = 0.2
 
@@ -102,8 +101,7 @@ def _run(
 
     settings = {"spark.ui.enabled": "true"} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with progress_bar(quiet) as progress:
-        task = progress.add_task("starting Spark", total=None)
+    with Told(quiet, "starting Spark") as told:
         # Spark takes the interrupt for itself when it starts, so ours is set after.
         session = spark_session(
             "midstream", cores, Path(work_folder(checkpoint.folders.storage)) / "spark.log", settings
@@ -114,7 +112,8 @@ def _run(
                 if interrupted:
                     running.stop()
                     break
-                progress.update(task, description=_description(checkpoint, running.delayed))
+                told.of(running, running.delayed)
+            told.of(running)
     return checkpoint.status(checkpoint.report())
 
 
@@ -124,14 +123,13 @@ def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bo
     from midstream.engine.job_run import FileJob
 
     checkpoint = Checkpoint(Folders(job.checkpoint))
-    with progress_bar(quiet) as progress, _signals() as interrupted:
-        task = progress.add_task("waiting for files", total=None)
-        with FileJob(job, take_over=take_over, threads=threads) as running:
-            running.run(
-                pause,
-                lambda: bool(interrupted),
-                lambda patience: progress.update(task, description=_description(checkpoint, patience.delayed)),
-            )
+    with (
+        Told(quiet, "waiting for files") as told,
+        _signals() as interrupted,
+        FileJob(job, take_over=take_over, threads=threads) as running,
+    ):
+        engine = running.engine
+        running.run(pause, lambda: bool(interrupted), lambda patience: told.of(engine, patience.delayed))
     return checkpoint.status(checkpoint.report())
 
 
@@ -141,15 +139,6 @@ def _threads(cores: str, master: str | None) -> int:
     if cores != "*" and (not cores.isdigit() or not int(cores)):
         raise WrongUse(f"{cores!r} is no number of cores", place="--cores", remedy="give one, or * for all of them")
     return (os.cpu_count() or 1) if cores == "*" else int(cores)
-
-
-def _description(checkpoint: Checkpoint, delayed: StepDelayed | None) -> str:
-    if delayed is not None:
-        return f"step {delayed.step:,} waits, tried {delayed.attempts} times: {delayed.reason}"
-    for event in checkpoint.last_events(1):
-        rows_in, rows_out = (sum(event.get(key, {}).values()) for key in ("rows_in", "rows_out"))
-        return f"step {event['step']:,}: {rows_in:,} rows in, {rows_out:,} out"
-    return "the first step"
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from midstream.cli.errors import Failed
-from midstream.cli.output import event_in_words, fields_text, print_json, say
+from midstream.cli.output import print_json, say
 
 if TYPE_CHECKING:
     from midstream.checkpoint.outcome import Outcome
@@ -62,12 +62,15 @@ def _await(checkpoint: Checkpoint, number: int, command: StepCommand, before: in
 
 
 def _sentence(number: int, command: StepCommand, outcome: Outcome, not_running: str) -> str:
+    from midstream.explain.event_sentence import event_sentence
+    from midstream.model.codec import decode
+    from midstream.model.events import Event
+
     if outcome.event is None:
         sent = "is in the log; the job takes it with its next step"
         if not_running:
             sent = f"is in the log and waits there until the job is started again: it does not run ({not_running})"
         became = {"sent": sent, "taken": "was taken and is under way"}
         return f"command {number} ({command.kind}) {became.get(outcome.state, 'was done: it was so already')}"
-    event = outcome.event
-    detail = fields_text(event_in_words(event), "event", "step", "detail")
-    return f"command {number} ({command.kind}) was done in step {event['step']}: {detail}"
+    event = decode(Event, outcome.event)
+    return f"command {number} ({command.kind}) was done in step {event.step}: {event_sentence(event)}"

@@ -9,25 +9,47 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath, QueryName
-from midstream.cli.output import event_in_words, fields_text, print_json, print_table, say
+from midstream.cli.output import fields_text, print_json, print_table, say
+from midstream.cli.watched import watched
 from midstream.model.words import brief_text, coverage_text, rough_span_text, size_text, time_text
 
 if TYPE_CHECKING:
+    from midstream.checkpoint.reader import Checkpoint
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
     from midstream.model.node_spread import NodeSpread
 
 DAY = 86_400
+EVENTS_WATCHED = 8
+"""Events below a status that is shown again and again."""
 
 
 def status(
     path: CheckpointPath,
-    events: Annotated[int, typer.Option("--events", metavar="N", min=0, help="Show the last N events too.")] = 0,
+    events: Annotated[
+        int | None, typer.Option("--events", metavar="N", min=0, help="Show the last N events too; 8 with --watch.")
+    ] = None,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again and again, until the job ends or this is interrupted.")
+    ] = False,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often, with --watch.")] = 2.0,
     as_json: AsJson = False,
 ) -> None:
     """How a job stands: whether it runs, its steps, streams, queries, migrations, and commands not taken yet."""
     from midstream.checkpoint.reader import Checkpoint
 
     checkpoint = Checkpoint.open(path)
+    if watch:
+        shown = EVENTS_WATCHED if events is None else events
+        watched(checkpoint, every, lambda: _tell(checkpoint, shown, as_json=False), as_json)
+    else:
+        _tell(checkpoint, events or 0, as_json)
+
+
+def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
+    from midstream.explain.event_sentence import event_sentence
+    from midstream.model.codec import decode
+    from midstream.model.events import Event
+
     report = checkpoint.report()
     value = checkpoint.status(report) | ({"events": checkpoint.last_events(events)} if events else {})
     if as_json:
@@ -44,12 +66,8 @@ def status(
         ("id", "command", "what"),
         [(one["id"], one["command"], fields_text(one, "id", "command")) for one in value["waiting_commands"]],
     )
-    happened = [(one["step"], one["event"], event_in_words(one)) for one in value.get("events", ())]
-    print_table(
-        "events",
-        ("step", "event", "what"),
-        [(step, kind, fields_text(words, "step", "event")) for step, kind, words in happened],
-    )
+    happened = [decode(Event, one) for one in value.get("events", ())]
+    print_table("events", ("step", "event", "what"), [(one.step, one.kind, event_sentence(one)) for one in happened])
 
 
 def time_line(time: Mapping[str, Any]) -> str:

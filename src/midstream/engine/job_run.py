@@ -59,6 +59,11 @@ class FileJob:
             raise
         self._noted = -1
 
+    @property
+    def engine(self) -> Engine:
+        """What runs the queries."""
+        return self._engine
+
     def step(self) -> bool:
         """Do a step if there are new files or commands for it; whether there were."""
         watch = Stopwatch()

@@ -71,6 +71,15 @@ def _tell(level: int, kind: str, step: int, job: str, fields: dict[str, object])
     LOGGER.log(level, "step %d: %s: %s", step, kind, shown, extra=extra)
 
 
+def is_news(event: Event) -> bool:
+    """Whether somebody who watches a job should be told of an event by itself; rows that are lost are counted.
+
+    >>> is_news(StepDone(1, {}, {}, 0, 0, {})), is_news(CommandRefused(1, {}, "why not"))
+    (False, True)
+    """
+    return _level(event) >= logging.INFO and not isinstance(event, RowsLate | RowsRejected)
+
+
 def _level(event: Event) -> int:
     if isinstance(event, _WARNINGS):
         return logging.WARNING

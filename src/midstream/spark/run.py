@@ -37,8 +37,10 @@ from midstream.spark.results import stream_of
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.controls import Controls
+from midstream.step.commands.stop import Stop
 
 _LONG = 3_600_000
+_LISTENS_EVERY, _LISTENS_EVERY_FAR = 1.0, 5.0
 _INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling java.lang.InterruptedException"
 
 
@@ -75,6 +77,7 @@ class Run(Controls[int], Reported, DashboardBeside):
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
+        threading.Thread(target=self._listen, name="midstream stop", daemon=True).start()
 
     def add_query(
         self,
@@ -247,6 +250,16 @@ class Run(Controls[int], Reported, DashboardBeside):
         self._started.wait()
         with suppress(Exception):
             self._query.stop()
+
+    def _listen(self) -> None:
+        """End the job where the log asks for it: a job without new rows does no step that would take the command."""
+        folders, epoch = self._driver.folders, self._driver.writer.claim.number
+        every = _LISTENS_EVERY_FAR if folders.is_remote else _LISTENS_EVERY
+        while not self._ended.wait(every):
+            with suppress(MidstreamError, OSError):
+                waiting = folders.commands.after(self._driver.manifest.last_command)
+                if any(isinstance(command, Stop) and command.epoch == epoch for _, command in waiting):
+                    self.stop()
 
     def _watch(self) -> None:
         while True:

@@ -150,11 +150,11 @@ def test_waiting_says_what_a_query_sees(job: SmallJob, capsys: pytest.CaptureFix
         assert main(["add", path, "like", SQL, "--wait", "20"]) == 0
         assert "sees all rows" in capsys.readouterr().out
         assert main(["add", path, "new", SQL, "--no-history", "--wait", "20"]) == 0
-        assert "sees rows from that step on, exact from 1970-01-01 00:00:20" in capsys.readouterr().out
+        assert " on, exact from 1970-01-01 00:00:20" in capsys.readouterr().out
         assert main(["change", path, "pairs", SQL.replace("20", "5"), "--wait", "20"]) == 0
         assert "command 3 (change_query) was done in step" in capsys.readouterr().out
         assert main(["reshare", path, "mem_opt", "--wait", "20"]) == 0
-        assert "old auto, new mem_opt" in capsys.readouterr().out
+        assert "queries share by mem_opt, before: auto" in capsys.readouterr().out
     assert "5 SECONDS" in job.manifest.queries["pairs"].sql and job.manifest.sharing == "mem_opt"
 
 

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StopRequested
+from midstream.model.manifest import Manifest
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
@@ -16,7 +17,7 @@ from midstream.step.draft import Draft
 class Stop(StepCommand):
     """End the job that runs in this epoch, once the step that takes the command is committed and delivered.
 
-    A job that is started later is in a later epoch: it refuses the command and runs.
+    A job that is started later is in a later epoch: it runs, for the one that was meant has ended.
     """
 
     epoch: int
@@ -24,14 +25,19 @@ class Stop(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         current = draft.manifest.epochs[-1].number if draft.manifest.epochs else 0
-        if self.epoch != current:
+        if self.epoch > current:
             raise QueryError(
-                f"it was meant for the run of epoch {self.epoch}, and this is that of epoch {current}",
+                f"there is no run of epoch {self.epoch} yet",
                 place="stop",
-                remedy="stop the job that runs now, if it is meant",
+                remedy=f"stop the one that runs, of epoch {current}",
             )
-        draft.events.append(StopRequested(draft.manifest.step))
+        if self.epoch == current:
+            draft.events.append(StopRequested(draft.manifest.step))
 
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, StopRequested)
+
+    @override
+    def is_met(self, manifest: Manifest) -> bool:
+        return bool(manifest.epochs) and manifest.epochs[-1].number > self.epoch

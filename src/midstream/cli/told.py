@@ -1,0 +1,75 @@
+"""What `midstream run` tells while a job runs: a line of life, and a line for all that happens to it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Self
+
+from midstream.cli.output import progress_line, say
+
+if TYPE_CHECKING:
+    from midstream.job.reported import Reported
+    from midstream.model.events import Event, StepDelayed
+
+PLAIN_EVERY = 10.0
+"""Seconds between lines of life where they cannot be renewed in place: in a file, or what a service manager keeps."""
+
+
+class Told:
+    """Tells of a running job on standard output; use it as a context manager. `quiet` tells nothing.
+
+    On a terminal the last line is renewed, elsewhere one is written every 10 seconds in which a step was done.
+    """
+
+    def __init__(self, quiet: bool, first: str) -> None:
+        self._quiet = quiet
+        self._line = progress_line(quiet)
+        self._task = self._line.add_task(first, total=None)
+        self._in_place = not quiet and sys.stdout.isatty()
+        self._newest: Event | None = None
+        self._shown, self._due = -1, time.monotonic() + PLAIN_EVERY
+
+    def __enter__(self) -> Self:
+        self._line.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._line.stop()
+
+    def of(self, running: Reported, delayed: StepDelayed | None = None) -> None:
+        """Tell what is new of a running job, whose step at hand may be `delayed`."""
+        from midstream.explain.event_sentence import event_sentence
+        from midstream.explain.life_line import life_line
+        from midstream.job.journal import is_news
+
+        if self._quiet:
+            return
+        for event in self._new(running):
+            if is_news(event):
+                say(f"step {event.step:,}: {event_sentence(event)}")
+        waits = "" if delayed is None else event_sentence(delayed)
+        line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"
+        if self._in_place:
+            self._line.update(self._task, description=line)
+        elif self._is_due(running):
+            say(line)
+
+    def _new(self, running: Reported) -> list[Event]:
+        """The events since the last look, oldest first."""
+        events = running.events
+        found: list[Event] = []
+        for event in reversed(events):
+            if event is self._newest:
+                break
+            found.append(event)
+        self._newest = events[-1] if events else self._newest
+        return found[::-1]
+
+    def _is_due(self, running: Reported) -> bool:
+        times = running.times
+        step, now = times[-1].step if times else -1, time.monotonic()
+        if step == self._shown or now < self._due:
+            return False
+        self._shown, self._due = step, now + PLAIN_EVERY
+        return True

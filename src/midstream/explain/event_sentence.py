@@ -1,0 +1,135 @@
+"""What happened, as a sentence for a reader: every event of a job in words."""
+
+from __future__ import annotations
+
+from midstream.model.events import (
+    ChainChanged,
+    ChunksFetched,
+    CommandRefused,
+    CrossJoinBegun,
+    Event,
+    LanesProposalClosed,
+    LanesRescaled,
+    LanesReviewed,
+    MigrationBegun,
+    MigrationEnded,
+    MigrationProgressed,
+    OptimizerSet,
+    PlanPinned,
+    PlanReviewed,
+    ProposalClosed,
+    QueryAdded,
+    QueryChanged,
+    QueryDropped,
+    QuerySpread,
+    ReviewFailed,
+    RowsLate,
+    RowsRejected,
+    SharingChanged,
+    StateRebuilt,
+    StepDelayed,
+    StepDone,
+    StopRequested,
+)
+from midstream.model.words import counted, coverage_text, size_text, span_text, time_text
+
+
+def event_sentence(event: Event) -> str:
+    """An event without its step, in words: times as dates, lengths of time in units, queries by their names.
+
+    >>> event_sentence(MigrationBegun(7, "q", "gms", "((A B) C)", "(A (B C))"))
+    'query q begins to move from ((A B) C) to (A (B C)) by gms'
+    >>> event_sentence(RowsLate(7, "A", 2, 1357023600000000))
+    'stream A: 2 rows came after the watermark of 2013-01-01 07:00:00 and are in the late output'
+    """
+    return _of_rows(event) or _of_queries(event) or _of_decisions(event) or event.kind.replace("_", " ")
+
+
+def _of_rows(event: Event) -> str:
+    match event:
+        case StepDone(rows_in=given, rows_out=found, comparisons=compared, state_rows=held):
+            rows, results = counted(sum(given.values()), "row"), counted(sum(found.values()), "result")
+            return f"{rows} in, {results} out, {counted(compared, 'comparison')}, {counted(held, 'row')} in state"
+        case StepDelayed(reason=reason, attempts=attempts):
+            return f"could not be done and was tried {counted(attempts, 'time')}: {reason}"
+        case ChunksFetched(hits=hits, misses=misses, cache_bytes=size):
+            return f"{counted(misses, 'chunk')} fetched, {hits:,} found in caches of up to {size_text(size)}"
+        case RowsLate(stream=stream, rows=rows, watermark=mark):
+            came = f"came after the watermark of {time_text(mark)} and are in the late output"
+            return f"stream {stream}: {counted(rows, 'row')} {came}"
+        case RowsRejected(stream=stream, rows=rows):
+            return f"stream {stream}: {counted(rows, 'row')} could not be read and are among the dead letters"
+        case StateRebuilt(lane=lane, state=state, rows=rows):
+            return f"state {state} of lane {lane} was missing or damaged: its {counted(rows, 'row')} computed again"
+    return ""
+
+
+def _of_queries(event: Event) -> str:
+    match event:
+        case QueryAdded(query=query, plan=plan, sees=sees, exact_from=exact, step=step):
+            return f"query {query} begins by plan {plan} and sees {coverage_text(sees, exact, step)}"
+        case QueryChanged(query=query, sees=sees, exact_from=exact, step=step):
+            return f"query {query} has another text and sees {coverage_text(sees, exact, step)}"
+        case QueryDropped(query=query):
+            return f"query {query} is dropped"
+        case CrossJoinBegun(query=query, groups=groups):
+            tied = " with every row of ".join(" and ".join(group) for group in groups)
+            return f"query {query} joins every row of {tied}: no condition ties them"
+        case QuerySpread(query=query, old=old, new=new, nodes=nodes):
+            over = f" over {counted(nodes, 'node')}" if nodes else ""
+            return f"query {query} is spread by {new}{over}, before: {old}"
+        case MigrationBegun(query=query, strategy=strategy, old=old, new=new):
+            return f"query {query} begins to move from {old} to {new} by {strategy}"
+        case MigrationProgressed(query=query, strategy=strategy, phase=phase):
+            return f"query {query} is on its way by {strategy}: {phase}"
+        case MigrationEnded(query=query, strategy=strategy, plan=plan, comparisons=compared):
+            return f"query {query} runs by {plan}; {strategy} cost {counted(compared, 'comparison')}"
+        case ChainChanged(chain=chain, cuts=cuts, queries=queries, why=why):
+            ages = ", ".join(map(span_text, cuts)) or "nowhere"
+            return f"chain {chain} of {counted(queries, 'query')} is cut at ages {ages}: {why}"
+        case SharingChanged(old=old, new=new):
+            return f"queries share by {new}, before: {old}"
+        case LanesRescaled(old=before, new=after):
+            return f"{counted(after, 'lane')}, before: {before}"
+        case CommandRefused(command=command, reason=reason):
+            name = command.get("query") or ""
+            return f"command {command.get('command', '')}{f' of query {name}' if name else ''} refused: {reason}"
+        case StopRequested():
+            return "the job was asked to end"
+    return ""
+
+
+def _of_decisions(event: Event) -> str:
+    match event:
+        case PlanReviewed(query=query, decision="stay", plan=plan, reason=reason):
+            return f"query {query} stays with {plan}: {reason}"
+        case PlanReviewed(query=query, decision=decision, plan=plan, chosen=chosen, reason=reason, answer=answer):
+            return f"query {query}: {_verb(decision)} {chosen} instead of {plan}: {reason}{_reply(answer)}"
+        case LanesReviewed(decision="stay", lanes=lanes, reason=reason):
+            return f"{counted(lanes, 'lane')} stay: {reason}"
+        case LanesReviewed(decision=decision, lanes=lanes, chosen=chosen, reason=reason, answer=answer):
+            return f"{_verb(decision)} {counted(chosen, 'lane')} instead of {lanes}: {reason}{_reply(answer)}"
+        case LanesProposalClosed(lanes=lanes, state=state, reason=reason):
+            return f"the proposal of {counted(lanes, 'lane')} was {state}{_why(reason)}"
+        case ProposalClosed(query=query, plan=plan, state=state, reason=reason):
+            return f"query {query}: the proposal of {plan} was {state}{_why(reason)}"
+        case ReviewFailed(query=query, reason=reason):
+            return f"query {query} could not be reviewed: {reason}"
+        case OptimizerSet(query=query, mode=mode, policy=policy):
+            whom = f"query {query}" if query else "queries without settings of their own"
+            return f"the optimizer is set to {mode}, by {policy}, for {whom}"
+        case PlanPinned(query=query, plan=plan, pinned=pinned):
+            return f"query {query} is pinned to {plan}" if pinned else f"query {query} is pinned no longer"
+    return ""
+
+
+def _verb(decision: str) -> str:
+    return {"suggest": "suggested:", "ask": "waits for an answer:", "switch": "switches to"}.get(decision, decision)
+
+
+def _reply(answer: str) -> str:
+    return f"; {answer}" if answer else ""
+
+
+def _why(reason: str) -> str:
+    return f": {reason}" if reason else ""

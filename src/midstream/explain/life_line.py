@@ -1,0 +1,42 @@
+"""How a running job goes, on one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from midstream.model.step_time import MINUTE, StepTime, rows_per_second
+from midstream.model.words import brief_text, rough_span_text
+
+DAY = 86_400.0
+
+
+def life_line(times: Sequence[StepTime]) -> str:
+    """Of steps, oldest first, on one line: the newest step, and of the minute before it the rows and results a second,
+    how far results are behind, late and unreadable rows, and what waits at the sources.
+
+    >>> before = StepTime(8, 100.0, 0.2, rows={"A": 500}, results=20)
+    >>> newest = StepTime(9, 101.0, 0.3, rows={"A": 700}, results=40, late=3, newest=98_000_000, watermark=96_000_000)
+    >>> life_line([before, newest])
+    'step 9 · 300 ms · 1,000 rows/s · 50 results/s · newest event 3 s ago · watermark 2 s behind it · 3 late'
+    """
+    if not times:
+        return "the first step"
+    last = times[-1]
+    lately = [one for one in times if one.ended >= last.ended - MINUTE]
+    span = last.ended - lately[0].ended + lately[0].seconds
+    took = brief_text(last.seconds) + (f" of {brief_text(last.interval)}" if last.interval else "")
+    parts = [f"step {last.step:,}", took]
+    rate = rows_per_second(lately)
+    if rate is not None:
+        parts.append(f"{rate:,.0f} rows/s")
+    if span > 0:
+        parts.append(f"{sum(one.results for one in lately) / span:,.0f} results/s")
+    # Where events are not of today, how far the clock is ahead of them tells nothing.
+    if last.behind is not None and 0 <= last.behind < DAY:
+        parts.append(f"newest event {rough_span_text(last.behind)} ago")
+    if last.watermark_lag is not None:
+        parts.append(f"watermark {rough_span_text(last.watermark_lag)} behind it")
+    late, unread = sum(one.late for one in lately), sum(one.rejected for one in lately)
+    parts += [f"{late:,} late"] * bool(late) + [f"{unread:,} unreadable"] * bool(unread)
+    waiting = sum(last.backlog.values())
+    return " · ".join([*parts, *([f"{waiting:,} waiting at the sources"] if waiting else [])])

@@ -1,0 +1,123 @@
+"""What a job tells while it runs, and its status shown again and again."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import midstream as ms
+from midstream.cli import told
+from midstream.cli.main import main
+from midstream.cli.told import Told
+from midstream.model.events import StepDelayed
+from tests.unit.building import table
+
+PAIRS = "SELECT A.k FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS"
+
+
+def opened(checkpoint: Path | None = None) -> ms.Engine:
+    engine = ms.Engine(checkpoint=checkpoint)
+    for stream in "AB":
+        engine.create_stream(stream, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("pairs", PAIRS)
+    engine.push({"A": table([1, 2], k=[1, 2]), "B": table([2], k=[1])})
+    return engine
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    engine = opened()
+    with Told(quiet=False, first="waiting for files") as shown:
+        shown.of(engine)
+        assert lines(capsys) == ["step 0: query pairs begins by plan (A B) and sees all rows"]
+        engine.migrate("pairs", "(B A)")
+        engine.push({})
+        shown.of(engine)
+        shown.of(engine)
+        begun, ended = lines(capsys)
+        assert begun == "step 1: query pairs begins to move from (A B) to (B A) by moving_state"
+        assert ended.startswith("step 1: query pairs runs by (B A); moving_state cost ")
+        engine.push({"A": table([3], k=[9])})
+        shown.of(engine)
+        assert lines(capsys) == [], "a step is no news"
+
+
+def test_a_line_of_life_where_nothing_is_renewed_in_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
+    engine = opened()
+    with Told(quiet=False, first="waiting for files") as shown:
+        shown.of(engine)
+        shown.of(engine)
+        _, life = lines(capsys)
+        assert life.startswith("step 0 · ") and " rows/s · " in life
+        engine.push({"A": table([3], k=[9])})
+        shown.of(engine, StepDelayed(2, "no space left", 3))
+        assert lines(capsys) == ["step 2 could not be done and was tried 3 times: no space left"]
+
+
+def test_quiet_is_quiet(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(told, "PLAIN_EVERY", 0.0)
+    with Told(quiet=True, first="waiting for files") as shown:
+        shown.of(opened())
+    assert lines(capsys) == []
+
+
+def test_a_job_is_watched_until_it_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = opened(tmp_path / "ckpt")
+    threading.Timer(0.6, engine.close).start()
+    assert main(["status", str(tmp_path / "ckpt"), "--watch", "--every", "0.2"]) == 0
+    first, *_, last = lines(capsys)
+    assert first.startswith("running") and last.startswith("stopped")
+    assert main(["status", str(tmp_path / "ckpt"), "--watch", "--json"]) == 0
+    (value,) = map(json.loads, lines(capsys))
+    assert (value["state"], value["step"]) == ("stopped", 0)
+
+
+def test_on_a_terminal_the_whole_screen_is_renewed(tmp_path: Path) -> None:
+    engine = opened(tmp_path / "ckpt")
+    ours, its = pty.openpty()
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "midstream", "status", str(tmp_path / "ckpt"), "--watch", "--every", "0.2"],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "TERM": "xterm", "COLUMNS": "160"},
+    )
+    os.close(its)
+    seen, deadline = b"", time.monotonic() + 60
+    try:
+        while b"pairs" not in seen and time.monotonic() < deadline:
+            seen += _read(ours)
+        assert b"running" in seen and b"\x1b[?1049h" in seen, "the alternate screen"
+        engine.close()
+        while watching.poll() is None and time.monotonic() < deadline:
+            seen += _read(ours)
+        assert watching.wait(10) == 0
+        assert b"stopped" in seen.rpartition(b"\x1b[?1049l")[2], "how it ended stays on the screen"
+    finally:
+        watching.kill()
+        os.close(ours)
+
+
+def _read(terminal: int) -> bytes:
+    if not select.select([terminal], [], [], 0.2)[0]:
+        return b""
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # The other side has gone.
+        time.sleep(0.05)
+        return b""
