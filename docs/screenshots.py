@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from midstream.demo.flights import read_streams
 from midstream.demo.live import live_engine, steps
+from midstream.demo.play import QUERY
 from midstream.engine import Engine
 from tests.dashboard.browser import chromium
 from tests.dashboard.jobs import played
@@ -22,8 +23,9 @@ def taken(browser: Browser, engine: Engine, file: str, see: str, address: str = 
     with engine.dashboard(port=0, control=True) as dashboard:
         page = browser.new_page(viewport={"width": 1240, "height": 800}, **options)  # type: ignore[arg-type]
         page.goto(dashboard.url)
-        page.locator(see).first.wait_for()
+        page.locator("main > *").first.wait_for()
         page.evaluate("address => { location.hash = address || location.hash }", address)
+        page.locator(see).first.wait_for()
         page.wait_for_timeout(1500)
         page.screenshot(path=DOCS / file, full_page=True)
         page.close()
@@ -37,6 +39,11 @@ def main() -> None:
             for tables in islice(steps(streams), 20):
                 engine.push(tables)
             taken(browser, engine, "dashboard_proposal.png", "#approve-proposal")
+        with live_engine(streams, Path(folder) / "charted") as engine:
+            engine.optimize(QUERY, mode="ask", review="1 day", horizon="90 days", policy="lambda_chart")
+            for tables in islice(steps(streams), 24):
+                engine.push(tables)
+            taken(browser, engine, "dashboard_decisions.png", "#review", "#/0/decisions")
         job = played(Path(folder) / "ckpt", lanes=2)
         job.push(24)
         job.engine.migrate("q", "((A B) (C D))", strategy="parallel_track")

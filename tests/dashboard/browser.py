@@ -7,9 +7,17 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from midstream.dashboard.server import Dashboard
+
+expect.set_options(timeout=20_000)
+
+TOKEN = "of no use elsewhere"
+HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)> \u202egnol " + "long" * 12
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "ensure_chromium.sh"
 
@@ -30,3 +38,25 @@ def chromium() -> Iterator[Browser]:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, dashboard: Dashboard, fragment: str = "", **options: object) -> Iterator[Page]:
+    """The page; at the end it has asked nobody else for anything, and its scripts have failed nowhere."""
+    context = browser.new_context(**options)  # type: ignore[arg-type]
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    asked: list[str] = []
+    wrong: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.goto(dashboard.url)
+    if fragment:
+        page.evaluate("to => { location.hash = to }", fragment)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert {urlparse(url).netloc for url in asked if not url.startswith("data:")} == {f"127.0.0.1:{dashboard.port}"}
+    assert not wrong

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import urlparse
 
 import pyarrow as pa
 import pytest
@@ -15,39 +12,10 @@ from playwright.sync_api import Browser, Page, expect
 import midstream as ms
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
-from tests.dashboard.browser import chromium
+from tests.dashboard.browser import HOSTILE, TOKEN, opened
 from tests.dashboard.jobs import Played, played
 
-expect.set_options(timeout=20_000)
-
-TOKEN = "of no use elsewhere"
 MIGRATED = "((A B) (C D))"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@contextmanager
-def opened(browser: Browser, dashboard: Dashboard, fragment: str = "", **options: object) -> Iterator[Page]:
-    """The page; at the end it has asked nobody else for anything, and its scripts have failed nowhere."""
-    context = browser.new_context(**options)  # type: ignore[arg-type]
-    page = context.new_page()
-    page.set_default_timeout(20_000)
-    asked: list[str] = []
-    wrong: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-    page.goto(dashboard.url + fragment)
-    try:
-        yield page
-    finally:
-        context.close()
-    assert {urlparse(url).netloc for url in asked if not url.startswith("data:")} == {f"127.0.0.1:{dashboard.port}"}
-    assert not wrong
 
 
 def test_a_migration_is_watched(browser: Browser, tmp_path: Path) -> None:
@@ -151,9 +119,6 @@ def test_without_the_token_buttons_say_why_they_are_off(browser: Browser, tmp_pa
         page.get_by_text("Commands", exact=True).click()
         expect(page.get_by_role("button", name="Migrate")).to_be_disabled()
         expect(page.locator("#why-not")).to_contain_text("--control")
-
-
-HOSTILE = "<script>document.title='owned'</script>\"'><img src=x onerror=alert(1)> \u202egnol " + "long" * 12
 
 
 def test_hostile_names_and_values_are_text(browser: Browser, tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ export function bytes(value) {
 /** A span in microseconds, in the unit that suits it. */
 export function duration(microseconds) {
   if (microseconds === null || microseconds === undefined) return "–";
-  const units = [["d", 86400e6], ["h", 3600e6], ["min", 60e6], ["s", 1e6], ["ms", 1e3]];
-  const [unit, size] = units.find(([, size]) => Math.abs(microseconds) >= size) || ["µs", 1];
+  const units = [["d", 86400e6], ["h", 3600e6], ["min", 60e6], ["s", 1e6], ["ms", 1e3], ["µs", 1]];
+  const [unit, size] = units.find(([, size]) => Math.abs(microseconds) >= size) || (microseconds ? ["ns", 1e-3] : ["s", 1e6]);
   return `${few.format(microseconds / size)} ${unit}`;
 }
 
@@ -81,6 +81,20 @@ export function table(columns, rows, { caption = null, most = 200, empty = "Noth
       h("thead", {}, h("tr", {}, columns.map((c) => h("th", { scope: "col", class: c.number ? "number" : null }, c.title)))),
       h("tbody", {}, body)),
     rows.length > most ? h("p", { class: "empty" }, `${number(rows.length - most)} more`) : null);
+}
+
+/** Draw anew. What is open stays open; what somebody typed stays as long as it is `about` the same query, unless what the field began with has changed. */
+export function redraw(element, children, about) {
+  const open = new Set([...element.querySelectorAll("details[open]")].map((one) => one.id));
+  const typed = new Map([...element.querySelectorAll("[data-keep]")].map((one) => [one.id, [one.dataset.keep, one.value]]));
+  const same = element.dataset.about === about;
+  element.dataset.about = about;
+  element.replaceChildren(...children.flat(Infinity).filter(Boolean));
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
+  for (const [id, [initial, value]] of typed) {
+    const field = document.getElementById(id);
+    if (same && field && field.dataset.keep === initial) field.value = value;
+  }
 }
 
 /** A list of names and values. */

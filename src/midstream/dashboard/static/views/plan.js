@@ -1,8 +1,8 @@
 // The running plan as a graph; during a migration both plans, what they share, and how far it has come.
 
-import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, table, time } from "../lib.js";
+import { bytes, chart, compact, count, duration, facts, h, meter, number, percent, redraw, table, time } from "../lib.js";
 import { graph } from "../graph.js";
-import { controls } from "../controls.js";
+import { about, controls, proposal } from "../controls.js";
 
 export function render(element, data, context) {
   if (!data.query) {
@@ -10,9 +10,7 @@ export function render(element, data, context) {
     return;
   }
   const charts = h("div", { class: "charts" });
-  const open = new Set([...element.querySelectorAll("details[open]")].map((one) => one.id));
-  const typed = new Map([...element.querySelectorAll("[data-keep]")].map((one) => [one.id, one.value]));
-  element.replaceChildren(
+  redraw(element, [
     h("h2", { id: "query-name" }, data.query),
     h("details", { id: "sql" }, h("summary", {}, h("code", { class: "plan" }, data.plan)), h("pre", {}, data.sql)),
     proposal(data, context),
@@ -28,35 +26,13 @@ export function render(element, data, context) {
     charts,
     h("details", { id: "operators" }, h("summary", {}, "Operators and states as tables"), operators(data), states(data), places(data)),
     controls(data, context),
-  );
-  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
-  for (const [id, value] of typed) {
-    const field = document.getElementById(id);
-    if (field) field.value = value;
-  }
+  ], about(data, context));
   rates(charts, data);
 }
 
 const mates = (data, context) => h("span", {}, `${number(data.mates.count)}: `, data.mates.first.slice(0, 4).map((name, at) => [
   at ? ", " : "", h("a", { href: "#", onclick: (event) => { event.preventDefault(); context.go({ query: name }); } }, name),
 ]), data.mates.count > 4 ? " …" : "");
-
-/** What waits for a yes or a no; the buttons are in `controls`. */
-function proposal(data, context) {
-  const found = data.proposal;
-  if (!found) return null;
-  const answer = (command, label, primary) => h("button", {
-    type: "button", id: `${command}-proposal`, class: primary ? "primary" : null, disabled: !context.canControl,
-    title: context.canControl ? null : context.whyNot,
-    onclick: () => context.send({ command, query: data.query, plan: found.plan }),
-  }, label);
-  return h("section", { class: "callout", "aria-labelledby": "proposed" },
-    h("h3", { id: "proposed" }, "The optimizer proposes another plan"),
-    h("p", {}, h("code", { class: "plan" }, found.plan), ` by ${found.strategy}, saves ${percent(found.gain)} of the work.`),
-    data.reason ? h("p", { class: "quiet" }, `Why: ${data.reason}.`) : null,
-    h("p", { class: "buttons" }, answer("approve", "Approve", true), answer("reject", "Reject", false)),
-    context.canControl ? null : h("p", { class: "quiet" }, context.whyNot));
-}
 
 /** A migration under way: both plans, what each serves, how far, and when it will be over. */
 function migration(one, data) {
