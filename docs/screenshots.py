@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,6 +32,24 @@ def taken(browser: Browser, engine: Engine, file: str, see: str, address: str = 
         page.close()
 
 
+def unclean_engine(checkpoint: Path) -> Engine:
+    """A job some of whose rows came too late, or could not be read."""
+    engine = Engine(checkpoint=checkpoint)
+    for name in ("orders", "payments"):
+        engine.create_stream(name, "id BIGINT, amount DOUBLE, ts TIMESTAMP", timestamp="ts", lateness="10 seconds")
+    engine.add_query("paid", "SELECT * FROM orders o, payments p WHERE o.id = p.id WINDOW 1 MINUTE")
+    start = datetime(2026, 11, 1, 12)
+    for step in range(24):
+        late, wrong = step in (7, 15, 16), step in (4, 9, 20)
+        seconds = [step * 20 - (90 + step if late and at == 2 else at) for at in range(4)]
+        times = [start + timedelta(seconds=second) for second in seconds]
+        ids = [str(step * 4 + at) for at in range(4)]
+        amounts = ["12.5", "80", "n/a" if wrong else "7.25", "19.99"]
+        engine.push({"orders": [dict(id=i, amount=a, ts=t) for i, a, t in zip(ids, amounts, times, strict=True)]})
+        engine.push({"payments": [dict(id=i, amount="7.25", ts=t) for i, t in zip(ids, times, strict=True)]})
+    return engine
+
+
 def main() -> None:
     """Make all of them again."""
     with chromium() as browser, TemporaryDirectory() as folder:
@@ -44,6 +63,11 @@ def main() -> None:
             for tables in islice(steps(streams), 24):
                 engine.push(tables)
             taken(browser, engine, "dashboard_decisions.png", "#review", "#/0/decisions")
+            for tables in islice(steps(streams), 40):
+                engine.push(tables)
+            taken(browser, engine, "dashboard_steps.png", ".step-bar:nth-child(40)", "#/0/steps")
+        with unclean_engine(Path(folder) / "unclean") as engine:
+            taken(browser, engine, "dashboard_rows.png", "table:nth-of-type(1)", "#/0/rows")
         job = played(Path(folder) / "ckpt", lanes=2)
         job.push(24)
         job.engine.migrate("q", "((A B) (C D))", strategy="parallel_track")

@@ -58,6 +58,10 @@ class TimeLog:
             found = times | found
         return tuple(found[step] for step in sorted(found)[-count:]) if count > 0 else ()
 
+    def version(self) -> str:
+        """What changes when times are written; costs the listing of a folder."""
+        return ",".join(f"{name}@{changed}" for changed, name in sorted(self._storage.changed()))
+
     def _read(self, epoch: int) -> list[StepTime]:
         with suppress(MidstreamError, FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
             text = self._storage.read(f"{epoch:06d}.jsonl").to_pybytes().decode()

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from midstream.checkpoint.outcome import outcome_of
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard.reading import JobReading, JobReadings
+from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
@@ -38,9 +40,12 @@ class Api:
             "control": self._control,
         }
 
-    def version(self, index: int, options: Mapping[str, str]) -> str:
-        """What an answer over this checkpoint changes with."""
-        return self._at(index).version(_step(options))
+    def version(self, index: int, options: Mapping[str, str], view: str | None = None) -> str:
+        """What an answer over this checkpoint changes with, or that of a view."""
+        version, found = self._at(index).version(_step(options)), views().get(view or "")
+        if found is None or found.also is nothing_else:
+            return version
+        return f"{version}+{crc32(found.also(self._reading(index, options)).encode()):x}"
 
     def overview(self, index: int, options: Mapping[str, str]) -> JsonObject:
         """How the job stands; before its first step only `url` and `pending`, which says so.
@@ -77,7 +82,7 @@ class Api:
             raise QueryError(f"there is no view {name!r}", place="view", remedy=f"use one of: {', '.join(views())}")
         reading = self._reading(index, options)
         with self._at(index).lock:
-            known = ("view", name, tuple(sorted(options.items())))
+            known = ("view", name, views()[name].also(reading), tuple(sorted(options.items())))
             if known not in reading.memory:
                 reading.memory[known] = views()[name].data(reading, options)
             found: JsonObject = reading.memory[known]

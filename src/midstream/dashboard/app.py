@@ -65,11 +65,13 @@ def application(checkpoints: Sequence[Checkpoint], access: Access) -> Starlette:
 
     async def view(request: Request) -> Response:
         index, name = _number(request, "index"), request.path_params["name"]
-        return await unless_known(request, index, partial(api.view, index, name, dict(request.query_params)))
+        return await unless_known(request, index, partial(api.view, index, name, dict(request.query_params)), name)
 
-    async def unless_known(request: Request, index: int, answer: Callable[[], Any]) -> Response:
+    async def unless_known(
+        request: Request, index: int, answer: Callable[[], Any], view: str | None = None
+    ) -> Response:
         """The answer, unless the browser has it already."""
-        version = await run_in_threadpool(api.version, index, dict(request.query_params))
+        version = await run_in_threadpool(api.version, index, dict(request.query_params), view)
         headers = {"ETag": f'"{version}"', "Cache-Control": "no-cache"}
         if request.headers.get("if-none-match") == headers["ETag"]:
             return Response(status_code=304, headers=headers)

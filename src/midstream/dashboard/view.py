@@ -12,15 +12,26 @@ ViewData = Callable[[JobReading, Mapping[str, str]], dict[str, Any]]
 """From how a job stands and what the page asks for, JSON values."""
 
 
+ViewVersion = Callable[[JobReading], str]
+"""What a view's values change with beside the steps and the commands."""
+
+
+def nothing_else(reading: JobReading) -> str:
+    """A view's values change with steps and commands alone."""
+    return ""
+
+
 @dataclass(frozen=True)
 class DashboardView:
     """A view: a file in `dashboard/views` that has one as `VIEW`, and `static/views/NAME.js`, which draws it.
 
     `data` gives the JSON values that the script gets; `options` are the parameters of the page's address, texts all:
-    `query` is the chosen query. `title` stands in the list of views, which is in rising `order`.
+    `query` is the chosen query. `title` stands in the list of views, which is in rising `order`. Where the values
+    change without a step or a command, `also` gives what they change with, at the cost of a listing or two.
     """
 
     name: str
     title: str
     data: ViewData
     order: int = 100
+    also: ViewVersion = nothing_else

@@ -124,6 +124,8 @@ export const COLOURS = ["--c1", "--c2", "--c3", "--c4", "--c5", "--c6", "--c7"];
 /** What a colour of the style sheet is at present. */
 export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+const WHOLE = [...Array(9).keys()].flatMap((power) => [1, 2, 5].map((one) => one * 10 ** power));
+
 /** A chart of lines over steps: `series` are `{ label, values, unit: value => text }`; each has a dash of its own too. */
 export function chart(element, title, xs, series, { height = 180, x = "step", marks = [] } = {}) {
   const box = h("figure", { class: "chart" }, h("figcaption", {}, title));
@@ -147,7 +149,7 @@ export function chart(element, title, xs, series, { height = 180, x = "step", ma
   const plot = new window.uPlot({
     width: Math.max(240, box.clientWidth || element.clientWidth || 600), height,
     scales: { x: { time: false } },
-    axes: [{ ...axis, label: x, labelSize: 16, size: 34 }, { ...axis, size: 60, values: (u, ticks) => ticks.map((tick) => (series[0].unit || compact)(tick)) }],
+    axes: [{ ...axis, label: x, labelSize: 16, size: 34, incrs: WHOLE }, { ...axis, size: 60, values: (u, ticks) => ticks.map((tick) => (series[0].unit || compact)(tick)) }],
     series: [{ label: x }, ...series.map((one, at) => ({
       label: one.label, stroke: () => colour(COLOURS[at % COLOURS.length]), width: 2, dash: dashes[at % dashes.length],
       points: { show: xs.length < 40 }, value: (u, value) => (value === null || value === undefined ? "–" : (one.unit || number)(value)),

@@ -1,0 +1,140 @@
+"""Samples of the rows that did not enter a job: those that came too late, and those that could not be read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from midstream.dashboard.reading import JobReading
+from midstream.model.codec import decode
+from midstream.model.errors import MidstreamError
+from midstream.model.manifest import ChunkRef
+from midstream.sinks.file_sink import FileSink
+from midstream.state.store.files import FileStore
+from midstream.state.store.places import storage_at
+from midstream.step.admission.outputs import REASON, WATERMARK
+
+LATE, DEAD_LETTERS = "late", "dead_letters"
+EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected"}
+"""The event that tells of rows of a kind."""
+
+ROWS_SHOWN = 20
+"""So many of the newest rows of a stream are a sample."""
+
+REASONS_SHOWN = 8
+"""So many of the most frequent reasons are told."""
+
+FILES_READ = 4
+"""So many of the newest files are looked into."""
+
+TEXT_SHOWN = 300
+"""So many characters of a value."""
+
+LARGEST = 1 << 25
+"""Bytes; a larger file is not looked into."""
+
+
+def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
+    """The newest rows of a stream that are of a kind, and why, as JSON values.
+
+    `columns`; `rows`: lists of texts, None for NULL; beside each row its step in `steps`, its `reasons` (of dead
+    letters), and in `late_by` the microseconds by which it came too late, None where its time is no timestamp. `read`:
+    how many rows were looked at; `common`: their most frequent reasons, `reason` and `count`. A step's rows are put in
+    place just after its manifest: of the newest one they may be missing.
+    """
+    found, common, read = list[dict[str, Any]](), Counter[str](), 0
+    timestamp = reading.manifest.streams[stream].timestamp
+    for step, table in _tables(reading, kind, stream):
+        read += table.num_rows
+        if REASON in table.column_names:
+            common.update(table.column(REASON).to_pylist())
+        shown = table.slice(0, ROWS_SHOWN - len(found))
+        late_by = _late_by(shown, timestamp)
+        for row, behind in zip(shown.to_pylist(), late_by, strict=True):
+            reason = row.pop(REASON, None)
+            row.pop(WATERMARK, None)
+            values = {name: _text(value) for name, value in row.items()}
+            found.append({"step": step, "reason": reason, "late_by": behind, "values": values})
+    columns = list(dict.fromkeys(name for one in found for name in one["values"]))
+    return {
+        "stream": stream,
+        "kind": kind,
+        "columns": columns,
+        "rows": [[one["values"].get(name) for name in columns] for one in found],
+        "steps": [one["step"] for one in found],
+        "reasons": [one["reason"] for one in found],
+        "late_by": [one["late_by"] for one in found],
+        "read": read,
+        "common": [{"reason": reason, "count": count} for reason, count in common.most_common(REASONS_SHOWN)],
+    }
+
+
+def steps_with(reading: JobReading, kind: str, stream: str) -> list[int]:
+    """The steps that rows of a kind came in, the newest first, as far as events are remembered."""
+    told = (event for event in reversed(reading.events_of(EVENT_OF[kind])) if event["stream"] == stream)
+    return list(dict.fromkeys(event["step"] for event in told))
+
+
+def in_place(reading: JobReading, kind: str, stream: str) -> list[str]:
+    """The files of the newest step that had rows of a kind."""
+    return [name for step in steps_with(reading, kind, stream)[:1] for _, name in _files(reading, kind, stream, step)]
+
+
+def _tables(reading: JobReading, kind: str, stream: str) -> Iterator[tuple[int | None, pa.Table]]:
+    """The newest files, the newest first, with their steps; of a saved engine all that it kept."""
+    if not reading.manifest.job:
+        value = reading.manifest.published.get(kind, {}).get(stream)
+        if value is not None:
+            store = FileStore(reading.checkpoint.folders.chunks.url)
+            yield None, pa.Table.from_batches([store.get(decode(ChunkRef, value))])
+        return
+    storage, left = storage_at(_folder(reading, kind, stream)), FILES_READ
+    for step in steps_with(reading, kind, stream):
+        sizes = dict(storage.walk(f"step={step:08d}"))
+        for _, name in _files(reading, kind, stream, step):
+            if not left:
+                return
+            left -= 1
+            # The job may take a file away just then, when it goes back to an earlier step.
+            with suppress(FileNotFoundError, MidstreamError, pa.ArrowException):
+                if sizes.get(name, 0) <= LARGEST:
+                    yield step, pq.read_table(pa.BufferReader(storage.read(name)))
+
+
+def _files(reading: JobReading, kind: str, stream: str, step: int) -> Iterator[tuple[int, str]]:
+    """The files of a step that counts."""
+    line = reading.manifest.time_line
+    sink = FileSink(_folder(reading, kind, stream))
+    return sink.files(range(step, step + 1), lambda stamp: not stamp.job or line.has(stamp), one_by_one=True)
+
+
+def _folder(reading: JobReading, kind: str, stream: str) -> str:
+    return reading.checkpoint.folders.rejected(kind, stream)
+
+
+def _late_by(rows: pa.Table, timestamp: str) -> list[int | None]:
+    unknown: list[int | None] = [None] * rows.num_rows
+    if not {WATERMARK, timestamp} <= set(rows.column_names):
+        return unknown
+    marks, times = rows.column(WATERMARK), rows.column(timestamp)
+    if not pa.types.is_timestamp(times.type):
+        return unknown
+    both = zip(marks.cast(pa.int64()).to_pylist(), _microseconds(times), strict=True)
+    return [None if time is None else mark - time for mark, time in both]
+
+
+def _microseconds(times: pa.ChunkedArray) -> list[int | None]:
+    found: list[int | None] = times.cast(pa.timestamp("us", times.type.tz), safe=False).cast(pa.int64()).to_pylist()
+    return found
+
+
+def _text(value: Any) -> str | None:
+    if value is None:
+        return None
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if len(text) <= TEXT_SHOWN else f"{text[:TEXT_SHOWN]}…"

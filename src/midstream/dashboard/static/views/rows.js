@@ -1,0 +1,39 @@
+// Rows that did not enter: how many, when, which and why. Values are texts, and are set as texts.
+
+import { chart, compact, count, duration, h, number, redraw, table, time } from "../lib.js";
+
+const WORDS = { late: "Late rows", dead_letters: "Dead letters" };
+
+export function render(element, data, context) {
+  const charts = h("div", { class: "charts" });
+  redraw(element, [
+    h("h2", {}, "Rows that came, and those that did not enter"),
+    table([
+      { title: "stream", value: (one) => one.name }, { title: "rows", number: true, value: (one) => one.rows },
+      { title: "late", number: true, value: (one) => one.late }, { title: "dead letters", number: true, value: (one) => one.rejected },
+      { title: "newest event", value: (one) => time(one.greatest) }, { title: "watermark", value: (one) => time(one.watermark) },
+      { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
+    ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
+    charts,
+    data.samples.length ? data.samples.map(sample) : h("p", { class: "empty" }, "Every row has entered: none was late, and all could be read."),
+    data.left_out ? h("p", { class: "empty" }, `${number(data.left_out)} more streams have such rows.`) : null,
+  ], String(context.index));
+  const { steps, late, rejected } = data.lines;
+  if (steps.length > 1 && data.samples.length) {
+    chart(charts, "Rows that did not enter, a step", steps, [{ label: "late", values: late, unit: compact }, { label: "dead letters", values: rejected, unit: compact }]);
+  }
+}
+
+/** Why a row did not enter: a dead letter's reason, or by how much it was late. */
+const why = (one, at) => (one.kind === "late" ? (one.late_by[at] === null ? "the watermark had passed it" : `${duration(one.late_by[at])} behind the watermark`) : one.reasons[at]);
+
+function sample(one) {
+  const title = `${WORDS[one.kind]} of ${one.stream}`;
+  if (!one.rows.length) return h("section", {}, h("h3", {}, title), h("p", { class: "empty" }, "Their files are not in place, or hold more than is looked into here."));
+  return h("section", {}, h("h3", {}, title),
+    one.common.length ? h("ul", { class: "reasons" }, one.common.map((each) => h("li", {}, `${count(each.count, "row")}: ${each.reason}`))) : null,
+    table([
+      { title: "step", number: true, value: (row) => row.step }, { title: one.kind === "late" ? "how late" : "why", value: (row) => row.why },
+      ...one.columns.map((name, at) => ({ title: name, value: (row) => row.values[at] ?? h("span", { class: "null" }, "NULL") })),
+    ], one.rows.map((values, at) => ({ values, step: one.steps[at], why: why(one, at) })), { caption: `The newest of ${count(one.read, "row")} looked at` }));
+}

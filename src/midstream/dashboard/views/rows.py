@@ -1,0 +1,63 @@
+"""Rows that did not enter: late ones and dead letters of each stream, how many and when, with samples and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from midstream.dashboard.reading import JobReading
+from midstream.dashboard.rejected import DEAD_LETTERS, EVENT_OF, LATE, in_place, sample, steps_with
+from midstream.dashboard.view import DashboardView
+
+STEPS_SHOWN = 200
+"""So many of the newest steps are in the lines of late rows and dead letters."""
+
+SAMPLES_SHOWN = 12
+"""Of so many streams and kinds there are samples: those whose rows came last."""
+
+
+def rows(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
+    """`streams`: of each `name`, `rows`, `late`, `rejected`, `greatest` and `watermark` as in the report, `lateness`.
+    `lines`: by step `steps`, how many rows were `late` and `rejected`. `samples`: see `rejected.sample`; `left_out`
+    counts the streams and kinds that have rows but no sample here.
+    """
+    declared = reading.manifest.streams
+    told = _told(reading)
+    return {
+        "streams": [
+            {**one.to_json(), "lateness": declared[name].lateness} for name, one in reading.report.streams.items()
+        ],
+        "lines": _lines(reading),
+        "samples": [sample(reading, kind, stream) for kind, stream in told[:SAMPLES_SHOWN]],
+        "left_out": max(0, len(told) - SAMPLES_SHOWN),
+    }
+
+
+def _told(reading: JobReading) -> list[tuple[str, str]]:
+    """The kinds and streams that have rows which did not enter; those that had some last come first."""
+    counted = {LATE: "late", DEAD_LETTERS: "rejected"}
+    found = [
+        (kind, name)
+        for name, one in reading.report.streams.items()
+        for kind, field in counted.items()
+        if getattr(one, field)
+    ]
+    return sorted(found, key=lambda one: (-max(steps_with(reading, *one), default=-1), one))
+
+
+def _lines(reading: JobReading) -> dict[str, list[int]]:
+    steps = [event["step"] for event in reading.events_of("step_done")][-STEPS_SHOWN:]
+    counts = {kind: dict.fromkeys(steps, 0) for kind in EVENT_OF}
+    for kind, name in EVENT_OF.items():
+        for event in reading.events_of(name):
+            if event["step"] in counts[kind]:
+                counts[kind][event["step"]] += event["rows"]
+    return {"steps": steps, "late": list(counts[LATE].values()), "rejected": list(counts[DEAD_LETTERS].values())}
+
+
+def _files(reading: JobReading) -> str:
+    """Rows are put in place after the step that has them is done."""
+    return ",".join(sorted(name for one in _told(reading)[:SAMPLES_SHOWN] for name in in_place(reading, *one)))
+
+
+VIEW = DashboardView("rows", "Rows", rows, order=30, also=_files)

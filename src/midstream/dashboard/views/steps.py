@@ -1,0 +1,75 @@
+"""What steps take by the clock, phase by phase, against the trigger; what waits at the sources; rows a second."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from midstream.dashboard.reading import JobReading
+from midstream.dashboard.view import DashboardView
+from midstream.model.step_time import StepTime, time_summary
+
+STEPS_SHOWN = 200
+"""So many of the newest steps are shown."""
+
+
+def steps(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
+    """`times`, oldest first, of the steps whose times are known: `step`, `ended`, `seconds`, `phases`, `interval`,
+    `rows`, `results`, `late`, `rejected`, `backlog` (what waited at all sources), `behind`, `watermark_lag`, and
+    `rows_per_second` and `results_per_second` with the pause before the step. `phases`: their names, in order.
+    `summary`: as in the status. `work`, by step, of all steps that events are remembered of: `steps`, `rows_in`,
+    `rows_out`, `comparisons`, `state_rows`.
+    """
+    log = reading.checkpoint.folders.times
+    found = log.newest(reading.manifest.time_line, reading.step, STEPS_SHOWN + 1)
+    first = found[:1] if len(found) <= STEPS_SHOWN else ()
+    times = [_time(one, one.seconds) for one in first]
+    times += [_time(one, _span(before, one)) for before, one in pairwise(found)]
+    done = reading.events_of("step_done")[-STEPS_SHOWN:]
+    return {
+        "times": times,
+        "phases": list(dict.fromkeys(name for one in found for name in one.phases)),
+        "summary": time_summary(found),
+        "work": {
+            "steps": [event["step"] for event in done],
+            "rows_in": [sum(event["rows_in"].values()) for event in done],
+            "rows_out": [sum(event["rows_out"].values()) for event in done],
+            "comparisons": [event["comparisons"] for event in done],
+            "state_rows": [event["state_rows"] for event in done],
+        },
+    }
+
+
+def _span(before: StepTime, one: StepTime) -> float:
+    """The seconds from the end of the step before; the step's own where that is not known, or the clock was set."""
+    span = one.ended - before.ended
+    return span if one.step == before.step + 1 and span > 0 else one.seconds
+
+
+def _time(one: StepTime, span: float) -> dict[str, Any]:
+    rows = sum(one.rows.values())
+    return {
+        "step": one.step,
+        "ended": one.ended,
+        "seconds": one.seconds,
+        "phases": dict(one.phases),
+        "interval": one.interval,
+        "rows": rows,
+        "results": one.results,
+        "late": one.late,
+        "rejected": one.rejected,
+        "backlog": sum(one.backlog.values()) if one.backlog else None,
+        "behind": one.behind,
+        "watermark_lag": one.watermark_lag,
+        "rows_per_second": rows / span if span > 0 else None,
+        "results_per_second": one.results / span if span > 0 else None,
+    }
+
+
+def _written(reading: JobReading) -> str:
+    """Times are written some seconds after the steps."""
+    return reading.checkpoint.folders.times.version()
+
+
+VIEW = DashboardView("steps", "Steps", steps, order=20, also=_written)
