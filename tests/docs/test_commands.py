@@ -34,7 +34,7 @@ def unknown(line: str) -> str | None:
 
 def _unknown(words: list[str]) -> str | None:
     match words:
-        case ["midstream", "--version" | "--help", *_]:
+        case ["midstream", "--version" | "--help" | "--install-completion", *_]:
             return None
         case ["midstream", name, *rest]:
             if name not in COMMANDS:

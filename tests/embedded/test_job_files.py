@@ -230,7 +230,7 @@ def test_the_embedded_engine_has_no_master(folder: Path) -> None:
 def test_other_streams_than_the_checkpoints_are_refused(folder: Path) -> None:
     once()
     (folder / "job.toml").write_text(
-        JOB.replace("[streams.C]", "[streams.D]").replace("C.k", "D.k").replace("B, C", "B, D")
+        JOB.replace("[streams.C]", "[streams.D]").replace("C.k", "D.k").replace("B, C", "B, D").replace("B) C", "B) D")
     )
     process = start("--once")
     _, errors = process.communicate(timeout=60)

@@ -14,7 +14,8 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import SourceSpec, parse_job
+from midstream.language.job_file import parse_job
+from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import WriteError
 from midstream.model.manifest import Manifest
 from midstream.state.store.local import LocalStorage

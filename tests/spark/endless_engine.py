@@ -11,7 +11,8 @@ from pathlib import Path
 from types import FrameType
 
 from midstream.engine.job_run import FileJob
-from midstream.language.job_file import JobFile, QuerySpec, SourceSpec
+from midstream.language.job_file import JobFile
+from midstream.language.job_specs import QuerySpec, SourceSpec
 from tests.spark.endless_job import QUERIES, RECENT, streams
 from tests.spark.other_sinks import other_sinks
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from enum import Enum
 from typing import Annotated, Any
 
 import typer
@@ -28,6 +29,18 @@ Operator = Annotated[
 OperatorOptions = Annotated[
     list[str] | None,
     typer.Option("--operator-option", metavar="NAME=VALUE", help="What it is made with; may be repeated."),
+]
+
+
+class Host(Enum):
+    """What runs a job."""
+
+    SPARK = "spark"
+    EMBEDDED = "embedded"
+
+
+Engine = Annotated[
+    Host, typer.Option("--engine", help="Spark, or the embedded engine: this process, for folders of files.")
 ]
 AllowOperator = Annotated[
     list[str] | None,

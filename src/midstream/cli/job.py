@@ -8,7 +8,8 @@ from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
 
 if TYPE_CHECKING:
-    from midstream.language.job_file import JobFile, SourceSpec
+    from midstream.language.job_file import JobFile
+    from midstream.language.job_specs import SourceSpec
     from midstream.spark.job import Job
 
 SELF_DESCRIBING = ("parquet", "orc", "avro", "csv", "json")

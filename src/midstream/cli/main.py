@@ -11,6 +11,7 @@ import typer
 
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
+from midstream.cli.check import check
 from midstream.cli.commands import add, change, drop, migrate, rescale, reshare, spread
 from midstream.cli.compact import compact
 from midstream.cli.dashboard import dashboard
@@ -32,11 +33,12 @@ app = typer.Typer(
     name="midstream",
     help="Continuous joins over Spark whose plans change while they run.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
 )
 for command in (
     demo,
+    check,
     run,
     stop,
     status,
@@ -84,7 +86,7 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use.
+    """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted.
 
     A failure is one message on stderr that names the place and the remedy. A traceback is shown only where
     `MIDSTREAM_TRACEBACK` is set.

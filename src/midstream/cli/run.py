@@ -6,13 +6,13 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from midstream.cli.arguments import AllowOperator, AllowSource, AsJson
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
+from midstream.cli.check import looked_at, refuse
 from midstream.cli.errors import WrongUse
 from midstream.cli.output import print_json, say
 from midstream.cli.savepoint import TakeOver
@@ -27,13 +27,6 @@ if TYPE_CHECKING:
 POLL_SECONDS = 0.2
 
 
-class Host(Enum):
-    """What runs a job."""
-
-    SPARK = "spark"
-    EMBEDDED = "embedded"
-
-
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
     once: Annotated[bool, typer.Option("--once", help="Stop when everything there is has been read.")] = False,
@@ -46,9 +39,7 @@ def run(
     master: Annotated[
         str | None, typer.Option("--master", metavar="URL", help="A Spark master to run on instead of this machine.")
     ] = None,
-    engine: Annotated[
-        Host, typer.Option("--engine", help="Spark, or the embedded engine: this process, for folders of files.")
-    ] = Host.SPARK,
+    engine: Engine = Host.SPARK,
     take_over: TakeOver = False,
     allow_operator: AllowOperator = None,
     allow_source: AllowSource = None,
@@ -56,36 +47,29 @@ def run(
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
 
+    Everything that can be wrong with it is told before anything starts, as `midstream check` does.
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
     commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. A checkpoint stays with the
     engine that it was begun with. Users' operators run only where --allow-operator names them, or an installed package
     declares them; formats and options of Spark that load code or touch other files only where --allow-source does.
     """
-    from midstream.cli.job import check_sources
     from midstream.language.duration import parse_duration
     from midstream.language.job_file import read_job_file
-    from midstream.model.allowed_operators import allow_operators
-    from midstream.model.allowed_sources import allow_sources
-    from midstream.operators.user_operator import OperatorSpec
-    from midstream.sharing.discovery import scheme
 
-    job = read_job_file(job_file)
-    allow_operators(*(allow_operator or ()))
-    allow_sources(*(allow_source or ()))
-    for query in job.queries.values():
-        if query.operator is not None:
-            OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
-    scheme(job.sharing, f"{job_file}, sharing")
+    job, found = looked_at(read_job_file, job_file, engine, allow_operator, allow_source)
+    refuse(found)
     pause = None if once else parse_duration(interval) / 1e6
     if engine is Host.EMBEDDED:
         report = _run_embedded(job, pause, _threads(cores, master), take_over, as_json)
     else:
-        check_sources(job)
         trigger = {"availableNow": True} if once else {"processingTime": interval}
         report = _run(job, trigger, cores, master, take_over, as_json)
     if as_json:
         print_json(report)
         return
+    if left := report.get("not_applied"):
+        names = ", ".join(f"{one['command']} {one['query'] or ''}".rstrip() for one in left)
+        say(f"not applied yet: {names}: no batch brought data since, and the first that does applies it")
     for name, query in report["queries"].items():
         where = query["sink"].get("path", "its sink")
         say(f"{name}: {query['counters']['rows_out']:,} rows in {where}")
@@ -99,7 +83,7 @@ def _run(
     from midstream.cli.job import job_of
     from midstream.state.store.places import work_folder
 
-    settings = {"spark.ui.enabled": "true"} | ({"spark.master": master} if master else {})
+    settings = {"spark.ui.enabled": "true", **job.spark} | ({"spark.master": master} if master else {})
     checkpoint = Checkpoint(Folders(job.checkpoint))
     with Told(quiet, "starting Spark") as told:
         # Spark takes the interrupt for itself when it starts, so ours is set after.
@@ -114,7 +98,8 @@ def _run(
                     break
                 told.of(running, running.delayed)
             told.of(running)
-    return checkpoint.status(checkpoint.report())
+            left = [{"command": one.kind, "query": getattr(one, "query", None)} for one in running.not_applied]
+    return {**checkpoint.status(checkpoint.report()), "not_applied": left}
 
 
 def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bool, quiet: bool) -> dict[str, Any]:

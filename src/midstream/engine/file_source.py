@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 
 import pyarrow as pa
 
-from midstream.language.job_file import SourceSpec
+from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError
 
 MOST_FILES = "maxfilespertrigger"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from midstream.engine.file_formats import READERS, file_columns, file_rows
 from midstream.engine.file_source import ON_SPARK, FileSource, known_options, most_files
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_file import SourceSpec
+from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError
 from midstream.state.store.objects import SCHEMES
 from midstream.state.store.places import located, storage_at

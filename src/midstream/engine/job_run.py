@@ -20,7 +20,8 @@ from midstream.job.patience import PATIENCE, Patience
 from midstream.job.reconcile import refuse_other_streams
 from midstream.job.stopwatch import Stopwatch
 from midstream.language.duration import parse_duration
-from midstream.language.job_file import JobFile, SourceSpec
+from midstream.language.job_file import JobFile
+from midstream.language.job_specs import SourceSpec
 from midstream.state.store.places import located
 from midstream.step.reviewing.settings import declared_optimizer
 

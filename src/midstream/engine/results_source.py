@@ -12,7 +12,7 @@ from midstream.engine.file_source import FileSource, known_options, most_files
 from midstream.job.delivered import DeliveredResults
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_file import SourceSpec
+from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink

@@ -2,58 +2,36 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
 
-from midstream.language.ddl import parse_ddl
-from midstream.language.duration import parse_duration
-from midstream.language.scope import suggest
-from midstream.model.errors import LanguageError
+from midstream.language.job_specs import QuerySpec, SourceSpec, query_spec, source_spec, spark_settings
+from midstream.language.toml_file import TomlTable, TomlText
+from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import DEFAULT_SHARING
 
-Table = dict[str, Any]
+Read = TypeVar("Read")
+
+INCLUDE = "include"
+"""Under it a job file names others, relative to itself, whose streams, queries and settings are its own."""
 
 
-@dataclass(frozen=True)
-class SourceSpec:
-    """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
+class JobFileError(LanguageError):
+    """Several faults of a job file, told together; `faults` has each."""
 
-    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
-    is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer timestamp counts.
-    """
+    faults: tuple[MidstreamError, ...]
 
-    format: str
-    path: str | None
-    schema: str | None
-    timestamp: str
-    lateness: int = 0
-    idle_timeout: int | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
-    value: str | None = None
-    unit: str | None = None
-
-
-@dataclass(frozen=True)
-class QuerySpec:
-    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
-
-    `history`: whether it sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings
-    of its own, as they are written; None where the job's count. With a `spread` it runs over so many `nodes`.
-    """
-
-    sql: str
-    plan: str | None
-    sink: Mapping[str, Any]
-    operator: str | None = None
-    operator_options: Mapping[str, Any] | None = None
-    history: bool = True
-    optimizer: Mapping[str, Any] | None = None
-    spread: str | None = None
-    nodes: int | str | None = None
-    spread_options: Mapping[str, Any] | None = None
+    @classmethod
+    def of(cls, faults: Sequence[MidstreamError]) -> Self:
+        """The error that tells all of several faults."""
+        told = "".join(f"\n  {number}. {fault}" for number, fault in enumerate(faults, 1))
+        error = cls(f"the job file has {len(faults)} faults:{told}")
+        error.faults = tuple(faults)
+        return error
 
 
 @dataclass(frozen=True)
@@ -62,7 +40,8 @@ class JobFile:
 
     Whether there is a scheme of the name `sharing` is checked where the job is made. `patience`, in microseconds, is
     how long a step is done again that fails for a reason outside; None leaves it to the job. `optimizer` says, as it is
-    written, what the optimizer may do with queries that have no settings of their own.
+    written, what the optimizer may do with queries that have no settings of their own. `spark` has settings of Spark's
+    session, and `places` says where in the files each stream (`streams.A`), query and top-level key stands.
     """
 
     checkpoint: str
@@ -72,141 +51,110 @@ class JobFile:
     sharing: str = DEFAULT_SHARING
     patience: int | None = None
     optimizer: Mapping[str, Any] | None = None
+    spark: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def read_job_file(path: str | Path) -> JobFile:
-    """The job that a TOML file describes; paths in it stay as they are written.
+    """The job that a TOML file describes, with the files that it includes; paths in it stay as they are written.
 
-    Raises LanguageError, which names the file, the table and the key.
+    `${NAME}` in a text is the value of an environment variable, `${NAME:-text}` has a default, `$$` is a dollar sign.
+    Raises a `LanguageError`, which names the file, the line, the table and the key; of several a `JobFileError`.
     """
+    return _job(list(_included(Path(path), (), {})))
+
+
+def parse_job(text: str, where: str = "job file", environ: Mapping[str, str] = MappingProxyType({})) -> JobFile:
+    """The job that a TOML text describes; it includes no other file.
+
+    >>> text = 'checkpoint = "${HOME}/c"\\n[streams.A]\\nformat = "json"\\ntimestamp = "ts"'
+    >>> job = parse_job(text, environ={"HOME": "/h"})
+    >>> job.checkpoint, job.lanes, job.streams["A"].lateness
+    ('/h/c', 1, 0)
+    """
+    found = TomlText.of(text, where, environ)
+    if INCLUDE in found.content:
+        raise found.table().error(INCLUDE, "names files, and this is a text", "read the job from a file")
+    return _job([found])
+
+
+def _included(path: Path, within: tuple[Path, ...], seen: dict[Path, None]) -> Iterator[TomlText]:
+    """The content of a file and of all that it includes, each once."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        by = f", which {within[-1]} includes" if within else ""
         raise LanguageError(
-            f"the job file cannot be read: {reason}", place=str(path), remedy="check the path"
+            f"the job file cannot be read: {reason}", place=f"{path}{by}", remedy="check the path"
         ) from error
-    return parse_job(text, str(path))
+    if path.resolve() in seen:
+        return
+    seen[path.resolve()] = None
+    found = TomlText.of(text, str(path), os.environ)
+    yield found
+    table = found.table()
+    for name in table.get(INCLUDE, list, 'a list of files, such as ["streams.toml"]', []):
+        if not isinstance(name, str):
+            raise table.error(INCLUDE, f"has {name!r}", "name files")
+        yield from _included(path.parent / name, (*within, path), seen)
 
 
-def parse_job(text: str, where: str = "job file") -> JobFile:
-    """The job that a TOML text describes.
+def _job(texts: Sequence[TomlText]) -> JobFile:
+    faults: list[LanguageError] = []
+    tops = [text.table() for text in texts]
+    places: dict[str, str] = {}
 
-    >>> job = parse_job('checkpoint = "c"\\n[streams.A]\\nformat = "json"\\ntimestamp = "ts"')
-    >>> job.lanes, job.streams["A"].lateness
-    (1, 0)
-    """
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message, _, spot = str(error).partition(" (at ")
-        place = f"{where}, {spot.rstrip(')')}" if spot else where
-        raise LanguageError(f"the job file is no TOML: {message}", place=place, remedy="correct it there") from error
-    job = _Table(content, where)
-    checkpoint = job.text("checkpoint")
-    lanes = job.get("lanes", int, "a whole number", 1)
-    if lanes < 1:
-        raise job.error("lanes", "is less than 1", "use a whole number of at least 1")
-    sharing = job.get("sharing", str, f"a text such as {DEFAULT_SHARING!r}", DEFAULT_SHARING)
-    patience = job.duration("patience")
-    streams = {name: _stream(table) for name, table in job.tables("streams")}
-    queries = {name: _query(table) for name, table in job.tables("queries")}
-    optimizer = job.get("optimizer", dict, "a table", None)
-    job.close()
-    if not streams:
-        raise job.error("streams", "names no stream", "add a table such as [streams.A]")
-    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer)
-
-
-def _stream(table: _Table) -> SourceSpec:
-    kind, path = table.text("format"), table.get("path", str, "a text", None)
-    schema, timestamp = table.get("schema", str, "a text", None), table.text("timestamp")
-    lateness = table.duration("lateness") or 0
-    idle = table.duration("idle_timeout")
-    options = table.get("options", dict, "a table", {})
-    value = table.get("value", str, "the text 'json'", None)
-    unit = table.get("unit", str, "a text such as 'ms'", None)
-    table.close()
-    if value is not None:
-        _check_value(table, value, kind, schema)
-    if schema is not None:
-        columns = table.within("schema", lambda: parse_ddl(schema)).names
-        if timestamp not in columns:
-            raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
-    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value, unit)
-
-
-def _check_value(table: _Table, value: str, kind: str, schema: str | None) -> None:
-    if kind != "kafka":
-        raise table.error("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
-    if value != "json":
-        raise table.error("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
-    if schema is None:
-        raise table.error("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
-
-
-def _query(table: _Table) -> QuerySpec:
-    sql, plan = table.text("sql"), table.get("plan", str, "a text", None)
-    sink = table.get("sink", dict, "a table", None)
-    operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
-    options = table.get("operator_options", dict, "a table", None)
-    history = table.get("history", bool, "true or false", True)
-    optimizer = table.get("optimizer", dict, "a table", None)
-    spread = table.get("spread", str, "a text such as 'psp_d'", None)
-    nodes = table.get("nodes", int | str, "a whole number, or 'auto'", None)  # type: ignore[arg-type]
-    spread_options = table.get("spread_options", dict, "a table", None)
-    table.close()
-    if spread is None and (nodes is not None or spread_options is not None):
-        raise table.error("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
-    if sink is None:
-        raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
-    return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)
-
-
-class _Table:
-    """A TOML table under reading: its place, and the keys that are `known` because they have been read."""
-
-    def __init__(self, content: Table, where: str) -> None:
-        self.content, self.where, self.known = content, where, list[str]()
-
-    def error(self, key: str, message: str, remedy: str) -> LanguageError:
-        return LanguageError(f"{key} {message}", place=f"{self.where}, {key}", remedy=remedy)
-
-    def get(self, key: str, kind: type, what: str, default: Any) -> Any:
-        self.known.append(key)
-        value = self.content.get(key, default)
-        if key in self.content and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
-            raise self.error(key, f"is {value!r}", f"make it {what}")
-        return value
-
-    def text(self, key: str) -> str:
-        value = self.get(key, str, "a text", None)
-        if not value:
-            raise self.error(key, "is missing", f'add {key} = "..."')
-        return str(value)
-
-    def duration(self, key: str) -> int | None:
-        value = self.get(key, str | int, "a duration such as '5 seconds'", None)  # type: ignore[arg-type]
-        return None if value is None else self.within(key, lambda: parse_duration(value))
-
-    def tables(self, key: str) -> list[tuple[str, _Table]]:
-        found = self.get(key, dict, "a table of tables", {})
-        for name, content in found.items():
-            if not isinstance(content, dict):
-                raise self.error(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
-        return [(name, _Table(content, f"{self.where}, [{key}.{name}]")) for name, content in found.items()]
-
-    def within(self, key: str, read: Callable[[], Any]) -> Any:
-        """What `read` gives; its errors get this table's place put before theirs."""
+    def attempt(read: Callable[[], Read]) -> Read | None:
         try:
             return read()
         except LanguageError as error:
-            place = f"{self.where}, {key}" + (f", {error.place}" if error.place else "")
-            raise LanguageError(error.message, place=place, remedy=error.remedy) from error
+            faults.append(error)
+            return None
 
-    def close(self) -> None:
-        """Refuse keys that are not known."""
-        for key in self.content:
-            if key not in self.known:
-                raise self.error(key, "is unknown here", suggest(key, self.known))
+    def each(key: str, read: Callable[[TomlTable], Read]) -> dict[str, Read]:
+        found: dict[str, Read] = {}
+        for top in tops:
+            for name, table in attempt(lambda top=top: list(top.tables(key))) or ():  # type: ignore[misc]
+                if (other := places.get(f"{key}.{name}")) is not None:
+                    faults.append(table.error(name, f"is in {other} already", "name one of them otherwise"))
+                    continue
+                places[f"{key}.{name}"] = table.place()
+                value = attempt(lambda table=table: read(table))  # type: ignore[misc]
+                if value is not None:
+                    found[name] = value
+        return found
+
+    def one(key: str, read: Callable[[TomlTable], Read], default: Read) -> Read:
+        having = [top for top in tops if key in top.content]
+        for top in having:
+            places[key] = top.place(key)
+        if len(having) > 1:
+            there = having[0].place(key)
+            faults.append(having[1].error(key, f"is in {there} already", "leave one of them out"))
+        value = attempt(lambda: read((having or tops)[0]))
+        return default if value is None else value
+
+    checkpoint = one("checkpoint", lambda top: top.required("checkpoint"), "")
+    lanes = one("lanes", _lanes, 1)
+    a_text = f"a text such as {DEFAULT_SHARING!r}"
+    sharing = one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING)
+    patience = one("patience", lambda top: top.duration("patience"), None)
+    streams, queries = each("streams", source_spec), each("queries", query_spec)
+    optimizer = one("optimizer", lambda top: top.get("optimizer", dict, "a table", None), None)
+    spark: dict[str, str] = one("spark", spark_settings, {})
+    for top in tops:
+        top.known = [INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "queries", "optimizer", "spark"]
+        attempt(top.close)
+    if not any(key.startswith("streams.") for key in places) and not faults:
+        faults.append(tops[0].error("streams", "names no stream", "add a table such as [streams.A]"))
+    if faults:
+        raise faults[0] if len(faults) == 1 else JobFileError.of(faults)
+    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer, spark, places)
+
+
+def _lanes(top: TomlTable) -> int:
+    lanes = top.get("lanes", int, "a whole number", 1)
+    if lanes < 1:
+        raise top.error("lanes", "is less than 1", "use a whole number of at least 1")
+    return int(lanes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.types import RESULT_TIME
 from midstream.model.errors import LanguageError
+from midstream.model.words import suggest
 
 
 def find_name(name: str, names: Iterable[str]) -> list[str]:
@@ -21,18 +21,6 @@ def find_name(name: str, names: Iterable[str]) -> list[str]:
     """
     known = list(names)
     return [n for n in known if n == name] or [n for n in known if n.lower() == name.lower()]
-
-
-def suggest(name: str, names: Iterable[str]) -> str:
-    """The remedy for an unknown name.
-
-    >>> suggest("valeu", ["k", "value"])
-    "use one of: k, value; did you mean 'value'?"
-    """
-    known = list(names)
-    near = difflib.get_close_matches(name, known, n=1)
-    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
-    return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 @dataclass(frozen=True)

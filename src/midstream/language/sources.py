@@ -11,9 +11,10 @@ from midstream.language.expression import Expression
 from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
-from midstream.language.scope import Scope, find_name, suggest
+from midstream.language.scope import Scope, find_name
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
+from midstream.model.words import suggest
 
 NO_WINDOW = (
     f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams; or, in a join, say "

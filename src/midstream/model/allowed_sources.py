@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from midstream.model.errors import InputError
+from midstream.model.words import suggest
 
 _FILES = """maxFilesPerTrigger maxBytesPerTrigger maxFileAge maxCachedFiles discardCachedInputRatio latestFirst
 fileNameOnly pathGlobFilter recursiveFileLookup modifiedBefore modifiedAfter ignoreCorruptFiles ignoreMissingFiles mode
@@ -31,6 +32,16 @@ startingOffsetsByTimestampStrategy failOnDataLoss kafkaConsumer.pollTimeoutMs fe
 fetchOffset.retryIntervalMs maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay minPartitions
 maxRecordsPerPartition groupIdPrefix includeHeaders"""
 
+_SPARK = """spark.master spark.app.name spark.driver.memory spark.driver.cores spark.driver.maxResultSize
+spark.driver.host spark.driver.bindAddress spark.driver.port spark.executor.memory spark.executor.memoryOverhead
+spark.executor.cores spark.executor.instances spark.executor.heartbeatInterval spark.cores.max spark.task.cpus
+spark.task.maxFailures spark.default.parallelism spark.dynamicAllocation.enabled spark.dynamicAllocation.minExecutors
+spark.dynamicAllocation.maxExecutors spark.memory.fraction spark.memory.storageFraction spark.network.timeout
+spark.python.worker.reuse spark.ui.enabled spark.ui.port spark.ui.showConsoleProgress spark.sql.session.timeZone
+spark.sql.shuffle.partitions spark.sql.files.maxPartitionBytes spark.sql.streaming.minBatchesToRetain
+spark.sql.streaming.metricsEnabled spark.sql.streaming.fileSource.log.compactInterval
+spark.sql.streaming.fileSource.log.cleanupDelay"""
+
 KNOWN: Mapping[str, frozenset[str]] = {
     format: frozenset(options.lower().split())
     for format, options in {
@@ -44,13 +55,18 @@ KNOWN: Mapping[str, frozenset[str]] = {
         "rate-micro-batch": "rowsPerBatch numPartitions startTimestamp advanceMillisPerBatch",
         "kafka": _KAFKA,
         "midstream": f"{_FILES} query",
+        "spark": _SPARK,
     }.items()
 }
 """By format the options, in small letters, that any job file may give.
 
 Not among them are those that remove files (`cleanSource`), name a class or a library (Hadoop's `fs.*.impl`, Kafka's
-interceptors and login modules), or read a file or a URL besides the `path` (`avroSchemaUrl`, Kafka's key stores).
+interceptors and login modules), or read a file or a URL besides the `path` (`avroSchemaUrl`, Kafka's key stores). Under
+`spark` are the settings of its session, without those that bring packages, jars, classes or options of the JVM.
 """
+
+SESSION = "spark"
+"""Not a format: under it are the settings that a job file may give Spark's session."""
 
 _ALLOWED: set[str] = set()
 
@@ -75,10 +91,12 @@ def check_source(format: str, options: Iterable[str], place: str) -> None:
     if name in _ALLOWED:
         return
     if name not in KNOWN:
-        raise _refused(f"format {format!r}", f"use one of the formats {', '.join(KNOWN)}", name, place)
+        formats = [one for one in KNOWN if one != SESSION]
+        raise _refused(f"format {format!r}", suggest(format, formats), name, place)
     for option in options:
         if option.lower() not in KNOWN[name] and f"{name}:{option.lower()}" not in _ALLOWED:
-            raise _refused(f"option {option!r} of {format}", "correct its name", f"{name}:{option}", place)
+            what = "setting" if name == SESSION else "option"
+            raise _refused(f"{what} {option!r} of {format}", "correct its name", f"{name}:{option}", place)
 
 
 def _refused(what: str, other: str, name: str, place: str) -> InputError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 UNITS = (("d", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1))
@@ -103,6 +104,18 @@ def counted(number: int, noun: str) -> str:
     """
     plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def suggest(name: str, names: Iterable[str]) -> str:
+    """The remedy for an unknown name.
+
+    >>> suggest("valeu", ["k", "value"])
+    "use one of: k, value; did you mean 'value'?"
+    """
+    known = list(names)
+    near = difflib.get_close_matches(name, known, n=1)
+    shown = ", ".join(known[:30]) + (", ..." if len(known) > 30 else "")
+    return f"use one of: {shown}" + (f"; did you mean {near[0]!r}?" if near else "")
 
 
 def wrapped(head: str, text: str, wide: int = 80) -> str:

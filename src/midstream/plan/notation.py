@@ -11,8 +11,9 @@ from importlib.util import find_spec
 
 from midstream.language.place import place
 from midstream.language.query import Query
-from midstream.language.scope import find_name, suggest
+from midstream.language.scope import find_name
 from midstream.model.errors import PlanError
+from midstream.model.words import suggest
 from midstream.plan.tree import Eddy, Form, Join, Leaf, MultiJoin, Plan
 
 _TOKEN = re.compile(r"\s*([()\[\]:|,]|\"(?:[^\"]|\"\")+\"|[^\s()\[\]:|,\"]+)")

@@ -23,7 +23,7 @@ from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.model.codec import encode
-from midstream.model.command import declare_operator
+from midstream.model.command import Command, declare_operator
 from midstream.model.errors import CheckpointError, LostCheckpointError, MidstreamError, ReadError, WriteError
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
@@ -145,6 +145,15 @@ class Run(Controls[int], Reported, DashboardBeside):
         if self._error is not None:
             return "failed"
         return "stopped" if self._stopping else "finished"
+
+    @property
+    def not_applied(self) -> tuple[Command, ...]:
+        """What the job declares otherwise than it runs, and the commands of the log: the next batch with data applies
+        them, for without one Spark does no step.
+        """
+        driver = self._driver
+        declared = () if driver.reconciled else differences(driver.manifest, driver.declared)
+        return (*declared, *(one for _, one in driver.folders.commands.after(driver.manifest.last_command)))
 
     @property
     def delayed(self) -> StepDelayed | None:

@@ -12,7 +12,8 @@ from pyspark.sql import types as T
 import midstream as ms
 from midstream.cli.job import _read, job_of
 from midstream.cli.main import main
-from midstream.language.job_file import SourceSpec, parse_job
+from midstream.language.job_file import parse_job
+from midstream.language.job_specs import SourceSpec
 from midstream.model import allowed_sources
 from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError, LanguageError
@@ -143,7 +144,7 @@ def test_a_job_file_with_a_scheme_that_is_not_there_starts_no_spark(
     path.write_text('checkpoint = "c"\nsharing = "some"\n[streams.A]\nformat = "rate"\ntimestamp = "timestamp"\n')
     assert main(["run", str(path)]) == 2
     error = " ".join(capsys.readouterr().err.split())
-    assert f"unknown sharing 'some' (at {path}, sharing). Remedy: use one of: auto, cpu_opt" in error
+    assert f"unknown sharing 'some' (at {path}, line 2, sharing). Remedy: use one of: auto, cpu_opt" in error
 
 
 HOSTILE = {

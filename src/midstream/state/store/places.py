@@ -19,7 +19,12 @@ Place = str | os.PathLike[str] | Storage
 WORK = "MIDSTREAM_WORK"
 """The environment's name for the folder of this machine for what must lie on a file system."""
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
+_OTHERWISE = {
+    "s3n": "write it as s3://BUCKET/...",
+    "gcs": "write it as gs://BUCKET/...",
+    "dbfs": "write it as it is mounted: /dbfs/..., or /Volumes/...",
+}
 _FILE = re.compile(r"file:(//(localhost)?(?=/))?")
 
 
@@ -38,11 +43,18 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
     if found is not None and found[1].lower() in SCHEMES:
         return ObjectStorage(found[1].lower() + text[len(found[1]) :])
     path = _FILE.sub("", text, count=1) if text.startswith("file:") else text
-    if _SCHEME.match(path):
+    if other := _SCHEME.match(path):
+        general = "name a path mounted on every machine, or a URL of s3://, gs:// or abfs://"
         raise SinkError(
-            f"nothing can be kept on {path.partition(':')[0]}://",
-            place=f"{path.partition('://')[0]}://...",  # The rest is not shown: it may hold a key.
-            remedy="name a path mounted on every machine, or a URL of s3://, gs:// or abfs://",
+            f"nothing can be kept on {other[0]}{'/' * path.startswith(other[0] + '/')}",
+            place=f"{other[0]}...",  # The rest is not shown: it may hold a key.
+            remedy=_OTHERWISE.get(other[1].lower(), general),
+        )
+    if "${" in path:
+        raise SinkError(
+            "the path has a variable in it that nobody has replaced",
+            place=path,
+            remedy="a job file's are those of the environment; in code use os.environ, on the command line the shell",
         )
     return LocalStorage(path, durable=durable)
 

@@ -1,0 +1,84 @@
+"""`midstream check`: tell everything that is wrong with a job file, and start nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
+from midstream.cli.output import print_json, say
+from midstream.model.errors import MidstreamError
+
+if TYPE_CHECKING:
+    from midstream.cli.checked_job import CheckedJob
+    from midstream.language.job_file import JobFile
+
+
+def check(
+    job_file: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", dir_okay=False)],
+    engine: Engine = Host.SPARK,
+    allow_operator: AllowOperator = None,
+    allow_source: AllowSource = None,
+    as_json: AsJson = False,
+) -> None:
+    """See whether a job can run: its streams, queries, plans, sinks, settings and checkpoint, all at once.
+
+    Nothing is started or written, and Spark is not needed; `midstream run` does the same first. Exit code 2 where there
+    is a fault.
+    """
+    from midstream.cli.checked_job import CheckedJob
+    from midstream.language.job_file import JobFileError, read_job_file
+
+    try:
+        job, found = looked_at(read_job_file, job_file, engine, allow_operator, allow_source)
+    except JobFileError as error:
+        job, found = None, CheckedJob(list(error.faults))
+    except MidstreamError as error:
+        job, found = None, CheckedJob([error])
+    if as_json:
+        print_json(_json(job, found))
+    elif not found.faults and job is not None:
+        say(f"{job_file}: no fault found in {len(job.streams)} streams and {len(job.queries)} queries")
+        if found.unknown:
+            say(
+                f"not looked into: {', '.join(found.unchecked) or 'no query'}, for the columns of "
+                f"{', '.join(found.unknown)} are known only when Spark reads them; a schema would tell"
+            )
+    refuse(found, quiet=as_json)
+
+
+def looked_at(
+    read: Any, path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
+) -> tuple[JobFile, CheckedJob]:
+    """A job file read and looked into; what the command line allows is allowed from then on."""
+    from midstream.cli.checked_job import checked_job
+    from midstream.model.allowed_operators import allow_operators
+    from midstream.model.allowed_sources import allow_sources
+
+    job = read(path)
+    allow_operators(*(operators or ()))
+    allow_sources(*(sources or ()))
+    return job, checked_job(job, engine is Host.EMBEDDED)
+
+
+def refuse(found: CheckedJob, quiet: bool = False) -> None:
+    """Raise what is wrong with a job, if anything; one fault as it is, several as one error."""
+    from midstream.language.job_file import JobFileError
+
+    if quiet and found.faults:
+        raise typer.Exit(2)
+    if len(found.faults) == 1:
+        raise found.faults[0]
+    if found.faults:
+        raise JobFileError.of(found.faults)
+
+
+def _json(job: JobFile | None, found: CheckedJob) -> dict[str, Any]:
+    faults = [
+        {"error": type(one).__name__, "message": one.message, "place": one.place, "remedy": one.remedy}
+        for one in found.faults
+    ]
+    named = {} if job is None else {"streams": list(job.streams), "queries": list(job.queries)}
+    return {"faults": faults, **named, "not_looked_into": found.unchecked}

@@ -1,0 +1,126 @@
+"""What a job file says of a stream, of a query and of Spark, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from midstream.language.ddl import parse_ddl
+from midstream.language.toml_file import TomlTable
+from midstream.model.words import suggest
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Where a stream comes from: a format and options of Spark's readers, and what `create_stream` takes.
+
+    `lateness` and `idle_timeout` are microseconds; `schema` is DDL text, or None if the format brings its own. `value`
+    is how a message of Kafka is to be read, which with a schema is `json`. `unit` is what an integer timestamp counts.
+    """
+
+    format: str
+    path: str | None
+    schema: str | None
+    timestamp: str
+    lateness: int = 0
+    idle_timeout: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    value: str | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True)
+class QuerySpec:
+    """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
+
+    `history`: whether it sees, where it is new to a running job, what the job's queries hold. `optimizer` has settings
+    of its own, as they are written; None where the job's count. With a `spread` it runs over so many `nodes`.
+    """
+
+    sql: str
+    plan: str | None
+    sink: Mapping[str, Any]
+    operator: str | None = None
+    operator_options: Mapping[str, Any] | None = None
+    history: bool = True
+    optimizer: Mapping[str, Any] | None = None
+    spread: str | None = None
+    nodes: int | str | None = None
+    spread_options: Mapping[str, Any] | None = None
+
+
+def spark_settings(top: TomlTable) -> dict[str, str]:
+    """Settings of Spark by their full names; `packages` is a list of Maven coordinates."""
+    table = top.get("spark", dict, "a table of Spark's settings", {})
+    found = dict(_flat(table))
+    packages = found.pop("packages", None)
+    if packages is not None:
+        if not isinstance(packages, list) or not all(isinstance(one, str) for one in packages):
+            raise top.error("spark.packages", f"is {packages!r}", 'make it a list such as ["group:artifact:version"]')
+        found["spark.jars.packages"] = ",".join(packages)
+    for name, value in found.items():
+        if not name.startswith("spark."):
+            raise top.error(
+                f"spark.{name}", "is no setting of Spark", "write packages, or a name such as 'spark.sql...'"
+            )
+        if not isinstance(value, str | int | float):
+            raise top.error("spark", f"has {value!r} for {name}", "make it a text or a number")
+    return {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in found.items()}
+
+
+def _flat(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings of a table; keys with dots that are not quoted are tables in tables."""
+    for key, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{within}{key}.")
+        else:
+            yield f"{within}{key}", value
+
+
+def source_spec(table: TomlTable) -> SourceSpec:
+    """The stream of a table `[streams.NAME]`; raises `LanguageError`."""
+    kind, path = table.required("format"), table.get("path", str, "a text", None)
+    schema, timestamp = table.get("schema", str, "a text", None), table.required("timestamp")
+    lateness = table.duration("lateness") or 0
+    idle = table.duration("idle_timeout")
+    options = table.get("options", dict, "a table", {})
+    value = table.get("value", str, "the text 'json'", None)
+    unit = table.get("unit", str, "a text such as 'ms'", None)
+    table.close()
+    if value is not None:
+        _check_value(table, value, kind, schema)
+    if schema is not None:
+        columns = table.within("schema", lambda: parse_ddl(schema)).names
+        if timestamp not in columns:
+            raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value, unit)
+
+
+def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:
+    if kind != "kafka":
+        raise table.error("value", f"says how to read messages of Kafka, and the format is {kind!r}", "leave it out")
+    if value != "json":
+        raise table.error("value", f"is {value!r}", 'use value = "json", or leave it and the schema out for bytes')
+    if schema is None:
+        raise table.error("schema", "is missing, of the JSON objects", 'add one such as "id BIGINT, ts TIMESTAMP"')
+
+
+def query_spec(table: TomlTable) -> QuerySpec:
+    """The query of a table `[queries.NAME]`; raises `LanguageError`."""
+    sql, plan = table.required("sql"), table.get("plan", str, "a text", None)
+    sink = table.get("sink", dict, "a table", None)
+    operator = table.get("operator", str, "a text such as 'package.module:Class'", None)
+    options = table.get("operator_options", dict, "a table", None)
+    history = table.get("history", bool, "true or false", True)
+    optimizer = table.get("optimizer", dict, "a table", None)
+    spread = table.get("spread", str, "a text such as 'psp_d'", None)
+    nodes = table.get("nodes", int | str, "a whole number, or 'auto'", None)  # type: ignore[arg-type]
+    spread_options = table.get("spread_options", dict, "a table", None)
+    table.close()
+    if spread is None and (nodes is not None or spread_options is not None):
+        raise table.error("spread", "is missing, of which nodes and spread_options are", 'add spread = "auto"')
+    if sink is None:
+        raise table.error("sink", "is missing", 'add one such as sink = { format = "parquet", path = "out" }')
+    return QuerySpec(sql, plan, sink, operator, options, history, optimizer, spread, nodes, spread_options)

@@ -1,0 +1,170 @@
+"""Tables of a TOML file under reading: where each key stands, values of the environment, files that are included."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from midstream.language.duration import parse_duration
+from midstream.model.errors import LanguageError
+from midstream.model.words import suggest
+
+Path = tuple[str, ...]
+"""The keys from the top of a file down to a table or a value."""
+
+_VARIABLE = re.compile(r"\$(?:\$|\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\})")
+_HEADER = re.compile(r"\s*\[\[?\s*(.+?)\s*\]?\]\s*(?:#.*)?$")
+_KEY = re.compile(r"""\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*'))*)\s*=""")
+_NAME = re.compile(r"""[A-Za-z0-9_-]+|"[^"]*"|'[^']*'""")
+_QUOTES = re.compile(r'"""|\'\'\'')
+
+
+@dataclass(frozen=True)
+class TomlText:
+    """The content of a TOML file, what the file is called, and the line on which each key stands."""
+
+    content: Mapping[str, Any]
+    where: str
+    lines: Mapping[Path, int] = field(default_factory=dict)
+
+    @staticmethod
+    def of(text: str, where: str, environ: Mapping[str, str]) -> TomlText:
+        """The content of a text, with the values of the environment that it names; raises `LanguageError`."""
+        try:
+            content = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            message, _, spot = str(error).partition(" (at ")
+            place = f"{where}, {spot.rstrip(')')}" if spot else where
+            raise LanguageError(
+                f"the job file is no TOML: {message}", place=place, remedy="correct it there"
+            ) from error
+        lines = key_lines(text)
+        return TomlText({k: _expanded(v, (k,), where, lines, environ) for k, v in content.items()}, where, lines)
+
+    def table(self, *path: str) -> TomlTable:
+        """A table of it, at the top without a path."""
+        content: Any = self.content
+        for key in path:
+            content = content[key]
+        return TomlTable(content, self, path)
+
+
+class TomlTable:
+    """A table under reading: its place, and the keys that are `known` because they have been asked for."""
+
+    def __init__(self, content: Mapping[str, Any], text: TomlText, path: Path = ()) -> None:
+        self.content, self.text, self.path = content, text, path
+        self.known: list[str] = []
+
+    def place(self, key: str | None = None) -> str:
+        """Where the table, or a key of it, stands: the file, the line, the table, the key."""
+        line = _line_of(self.text.lines, (*self.path, *(() if key is None else key.split("."))))
+        table = f"[{'.'.join(self.path)}]" if self.path else ""
+        parts = (self.text.where, f"line {line}" if line else "", table, key or "")
+        return ", ".join(part for part in parts if part)
+
+    def error(self, key: str, message: str, remedy: str) -> LanguageError:
+        """The error of a key."""
+        return LanguageError(f"{key} {message}", place=self.place(key), remedy=remedy)
+
+    def get(self, key: str, kind: type, what: str, default: Any) -> Any:
+        """The value of a key, which must be of a kind; the default where the key is not there."""
+        self.known.append(key)
+        value = self.content.get(key, default)
+        if key in self.content and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+            raise self.error(key, f"is {value!r}", f"make it {what}")
+        return value
+
+    def required(self, key: str) -> str:
+        """A text that must be there."""
+        value = self.get(key, str, "a text", None)
+        if not value:
+            raise self.error(key, "is missing", f'add {key} = "..."')
+        return str(value)
+
+    def duration(self, key: str) -> int | None:
+        """A length of time in microseconds, or None."""
+        value = self.get(key, str | int, "a duration such as '5 seconds'", None)  # type: ignore[arg-type]
+        return None if value is None else self.within(key, lambda: parse_duration(value))
+
+    def tables(self, key: str) -> Iterator[tuple[str, TomlTable]]:
+        """The tables of a table of tables, by name."""
+        found = self.get(key, dict, "a table of tables", {})
+        for name, content in found.items():
+            if not isinstance(content, dict):
+                raise self.error(f"{key}.{name}", "is no table", f"write [{key}.{name}]")
+            yield name, TomlTable(content, self.text, (*self.path, key, name))
+
+    def within(self, key: str, read: Callable[[], Any]) -> Any:
+        """What `read` gives; its errors get this table's place put before theirs."""
+        try:
+            return read()
+        except LanguageError as error:
+            place = self.place(key) + (f", {error.place}" if error.place else "")
+            raise LanguageError(error.message, place=place, remedy=error.remedy) from error
+
+    def close(self) -> None:
+        """Refuse keys that nobody has asked for."""
+        for key in self.content:
+            if key not in self.known:
+                raise self.error(key, "is unknown here", suggest(key, self.known))
+
+
+def key_lines(text: str) -> dict[Path, int]:
+    r"""The line, from 1 on, of each table and of each key that begins a line.
+
+    >>> key_lines('a = 1\n\n[t."x y"]\nb.c = 2  # more\n')
+    {('a',): 1, ('t', 'x y'): 3, ('t', 'x y', 'b', 'c'): 4}
+    """
+    found: dict[Path, int] = {}
+    table: Path = ()
+    within: str | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if within is None:
+            if header := _HEADER.match(line):
+                table = _names(header[1])
+                found.setdefault(table, number)
+            elif key := _KEY.match(line):
+                found.setdefault((*table, *_names(key[1])), number)
+        for quotes in _QUOTES.findall(line):
+            within = quotes if within is None else None if within == quotes else within
+    return found
+
+
+def _names(text: str) -> Path:
+    return tuple(name.strip("\"'") for name in _NAME.findall(text))
+
+
+def _line_of(lines: Mapping[Path, int], path: Path) -> int | None:
+    """The line of a key, or of the nearest table around it that has one."""
+    return next((lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in lines), None)
+
+
+def _expanded(value: Any, path: Path, where: str, lines: Mapping[Path, int], environ: Mapping[str, str]) -> Any:
+    """A value with `${NAME}` and `${NAME:-default}` replaced in its texts; `$$` is a dollar sign."""
+    if isinstance(value, dict):
+        return {key: _expanded(one, (*path, key), where, lines, environ) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_expanded(one, path, where, lines, environ) for one in value]
+    if not isinstance(value, str):
+        return value
+
+    def known(match: re.Match[str]) -> str:
+        name, default = match[1], match[2]
+        if name is None:
+            return "$"
+        if name in environ:
+            return environ[name]
+        if default is None:
+            line = _line_of(lines, path)
+            raise LanguageError(
+                f"the environment has no variable {name}",
+                place=", ".join(part for part in (where, f"line {line}" if line else "", ".".join(path)) if part),
+                remedy=f"set it, or write what it is without: ${{{name}:-...}}",
+            )
+        return default
+
+    return _VARIABLE.sub(known, value)

@@ -1,0 +1,161 @@
+"""`midstream check`: everything that is wrong with a job, at once, before anything starts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import midstream as ms
+from midstream.cli.main import main
+from tests.job_folder import JOB, fill
+
+FAULTS = {
+    'format = "json"': ('format = "jsn"', "did you mean 'json'?", "[streams.C]"),
+    'path = "in/A"': ('path = "nowhere"', "there is no such file or folder", "[streams.A]"),
+    "options = { maxFilesPerTrigger = 1 }": (
+        "options = { maxFiles = 1 }",
+        "option 'maxFiles' of parquet is named by the job file alone",
+        "[streams.A]",
+    ),
+    "SELECT A.k, A.v": ("SELECT A.nothing, A.v", "unknown column 'A.nothing'", "[queries.triples], line 1, column 8"),
+    'plan = "((A B) C)"': ('plan = "((A B) D)"', "'D'", "[queries.triples]"),
+    'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "unknown format 'cvs'", "[queries.triples]"),
+    'path = "out" }': ('path = "ckpt/manifests" }', "is in the folder of the checkpoint", "[queries.triples]"),
+    "lanes = 2": ("lanes = 5000", "5000 lanes are not possible", "lanes"),
+    'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "nothing can be kept on dbfs:/", "checkpoint"),
+    "lanes = 2\n": ('lanes = 2\nsharing = "some"\n', "unknown sharing 'some'", "sharing"),
+    "[queries.triples]": (
+        '[spark]\nspark.plugins = "x.Y"\n[queries.triples]',
+        "setting 'spark.plugins' of spark is named by the job file alone",
+        "[spark]",
+    ),
+    "WINDOW 20 SECONDS": ("WINDOW 20 SECNDS", "SECNDS", "[queries.triples]"),
+    'sink = { format = "parquet"': (
+        'optimizer = { mode = "sometimes" }\nsink = { format = "parquet"',
+        "unknown mode 'sometimes'",
+        "[queries.triples], [queries.triples.optimizer]",
+    ),
+}
+DECLARED = 'schema = "k BIGINT, ts TIMESTAMP, v DOUBLE"\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    fill(tmp_path, files=1)
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, JOB)
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> None:
+    """The job file, with the columns of its CSV stream declared."""
+    (folder / "job.toml").write_text(text.replace('path = "in/B"\n', f'path = "in/B"\n{DECLARED}'))
+
+
+def found(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
+    code = main(["check", "job.toml", "--json", *arguments])
+    return code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("engine", ["spark", "embedded"])
+def test_nothing_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], engine: str) -> None:
+    if engine == "embedded":
+        write(folder, JOB)
+    assert main(["check", "job.toml", "--engine", engine]) == 0
+    assert capsys.readouterr().out == "job.toml: no fault found in 3 streams and 1 queries\n"
+    assert not (folder / "ckpt").exists() and not (folder / "out").exists(), "nothing is written"
+
+
+@pytest.mark.parametrize("old", FAULTS)
+def test_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], old: str) -> None:
+    new, message, place = FAULTS[old]
+    write(folder, JOB.replace(old, new))
+    code, told = found(capsys=capsys)
+    assert code == 2
+    (fault,) = told["faults"]
+    assert message in f"{fault['message']} {fault['remedy']}" and place in fault["place"] and fault["remedy"]
+    assert "line " in fault["place"] and fault["place"].startswith("job.toml")
+
+
+def test_all_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = JOB
+    for old in ('path = "in/A"', "SELECT A.k, A.v", "lanes = 2"):
+        text = text.replace(old, FAULTS[old][0])
+    more = '[queries.others]\nsql = "SELECT C.x FROM C"\nsink = { path = "other" }\n'
+    write(folder, text.replace('path = "nowhere"', f'path = "nowhere"\n{DECLARED}') + more)
+    _, told = found(capsys=capsys)
+    places = [fault["place"].split(", ")[2] for fault in told["faults"]]
+    assert places == ["lanes", "[streams.A]", "[queries.others]"], (
+        "nor what reads a wrong stream"
+    )
+    assert main(["check", "job.toml"]) == 2
+    assert capsys.readouterr().err.startswith("midstream: the job file has 3 faults:\n  1. 5000 lanes")
+
+
+def test_faults_of_the_file_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB.replace("plan =", "plann =").replace("lateness", "latenes"))
+    _, told = found(capsys=capsys)
+    assert [fault["place"] for fault in told["faults"]] == [
+        "job.toml, line 19, [streams.C], latenes",
+        "job.toml, line 22, [queries.triples], plann",
+    ]
+    (folder / "job.toml").write_text("checkpoint = ")
+    _, told = found(capsys=capsys)
+    assert told["faults"][0]["message"].startswith("the job file is no TOML")
+
+
+def test_what_only_spark_can_tell(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "job.toml").write_text(JOB)
+    assert main(["check", "job.toml"]) == 0
+    assert "not looked into: triples, for the columns of B are known only when Spark" in capsys.readouterr().out
+
+
+def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ms.Engine(checkpoint=folder / "ckpt") as engine:
+        engine.create_stream("other", "ts TIMESTAMP", timestamp="ts")
+        engine.push({})
+    _, told = found("--engine", "embedded", capsys=capsys)
+    assert "the checkpoint has the streams other, this job has A, B, C" in told["faults"][0]["message"]
+    _, told = found(capsys=capsys)
+    assert "the checkpoint is of an embedded engine" in told["faults"][0]["message"]
+
+
+def test_what_is_allowed_is_no_fault(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB.replace("[queries.triples]", '[spark]\nspark.plugins = "x.Y"\n[queries.triples]'))
+    program = "import sys; from midstream.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    allowed = [sys.executable, "-c", program, "check", "job.toml", "--allow-source", "spark:spark.plugins"]
+    assert subprocess.run(allowed, check=False, capture_output=True, env=paths()).returncode == 0
+
+
+def paths() -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))}
+
+
+def test_run_tells_the_same_before_it_starts_spark(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB.replace("SELECT A.k", "SELECT A.nothing"))
+    assert main(["run", "job.toml", "--once"]) == 2
+    assert "[queries.triples], line 1, column 8" in capsys.readouterr().err
+    assert not (folder / "ckpt").exists(), "Spark's log would be there"
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("s3n://b/x", "write it as s3://BUCKET/..."),
+        ("dbfs:/x", "write it as it is mounted: /dbfs/..."),
+        ("dbfs://x", "write it as it is mounted: /dbfs/..."),
+        ("/data/${CKPT}", "os.environ"),
+        ("hdfs://name/x", "a URL of s3://, gs:// or abfs://"),
+    ],
+)
+def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: str, remedy: str) -> None:
+    with pytest.raises(ms.SinkError, match=r"kept on|a variable in it") as raised:
+        ms.Engine(checkpoint=place)
+    assert remedy in str(raised.value.remedy)
