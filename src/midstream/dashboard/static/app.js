@@ -14,6 +14,7 @@ let overview = null;
 let drawn = "";
 let timer = 0;
 let pressed = false;
+let pulled = 0;
 
 function readPlace() {
   const [path, options] = location.hash.replace(/^#\/?/, "").split("?");
@@ -80,7 +81,8 @@ const busy = () => pressed || ($("main").contains(document.activeElement) && /^(
 
 const problem = (error) =>
   h("div", { class: "problem", role: "alert" }, h("h2", {}, error.message), error.place ? h("p", {}, `At ${error.place}.`) : null,
-    error.remedy ? h("p", {}, `Remedy: ${error.remedy}.`) : null);
+    error.remedy ? h("p", {}, `Remedy: ${error.remedy}.`) : null,
+    place.options.get("step") ? h("p", {}, h("button", { type: "button", onclick: () => go({ step: "" }) }, "To the newest step")) : null);
 
 async function drawView(data, key) {
   const name = place.view;
@@ -97,6 +99,8 @@ function drawFrame() {
   fill($("checkpoint"), server.checkpoints.map((one, index) => [String(index), one.name, one.url]), String(place.index));
   fill($("step"), [["", `newest (${overview.steps.at(-1) ?? overview.step})`], ...overview.steps.slice(0, -1).reverse().map((one) => [String(one), String(one)])],
     place.options.get("step") || "");
+  drawTravel();
+  document.querySelector("header").classList.toggle("past", Boolean(place.options.get("step")));
   const names = overview.queries;
   if ($("queries").children.length !== names.length || $("queries").dataset.step !== String(overview.step)) {
     if (!sameNames(names)) $("queries").replaceChildren(...names.map((name) => h("option", { value: name })));
@@ -124,6 +128,32 @@ function drawFrame() {
     list.dataset.key = key;
     if (focused) document.getElementById(focused)?.focus();
   }
+}
+
+/** The slider has a place for each kept step; a hand on it is left alone. */
+function drawTravel() {
+  const { steps } = overview;
+  const at = here();
+  const slider = $("travel");
+  slider.max = String(Math.max(0, steps.length - 1));
+  if (!pulled) slider.value = String(at);
+  slider.setAttribute("aria-valuetext", `step ${steps[Number(slider.value)] ?? overview.step}${Number(slider.value) >= steps.length - 1 ? ", the newest" : ""}`);
+  slider.disabled = steps.length < 2;
+  $("back").disabled = at <= 0;
+  $("forth").disabled = at >= steps.length - 1;
+}
+
+/** Where the step that is shown is among those that are kept. */
+function here() {
+  const step = Number(place.options.get("step") || overview.steps.at(-1));
+  const at = overview.steps.findIndex((one) => one >= step);
+  return at < 0 ? overview.steps.length - 1 : at;
+}
+
+/** Look at a kept step by its place; at the last one the page is live. */
+function travel(at) {
+  const { steps } = overview || { steps: [] };
+  if (steps.length && at >= 0 && at < steps.length) go({ step: at === steps.length - 1 ? "" : String(steps[at]) });
 }
 
 const sameNames = (names) => {
@@ -170,6 +200,14 @@ function listen() {
   $("checkpoint").addEventListener("change", (event) => go({ index: Number(event.target.value) }));
   $("query").addEventListener("change", (event) => { go({ query: event.target.value }); event.target.blur(); });
   $("step").addEventListener("change", (event) => { go({ step: event.target.value }); event.target.blur(); });
+  $("travel").addEventListener("input", (event) => {
+    window.clearTimeout(pulled);
+    const at = Number(event.target.value);
+    event.target.setAttribute("aria-valuetext", `step ${overview?.steps[at]}`);
+    pulled = window.setTimeout(() => { pulled = 0; travel(at); }, 150);
+  });
+  $("back").addEventListener("click", () => travel(here() - 1));
+  $("forth").addEventListener("click", () => travel(here() + 1));
   $("main").addEventListener("pointerdown", () => { pressed = true; });
   window.addEventListener("pointerup", () => window.setTimeout(() => { pressed = false; }, 50));
   window.addEventListener("pointercancel", () => { pressed = false; });
@@ -180,7 +218,8 @@ function listen() {
     const digit = Number.parseInt(event.key, 10);
     if (digit >= 1 && digit <= server.views.length) go({ view: server.views[digit - 1].name });
     if (event.key === "/") { event.preventDefault(); $("query").select(); }
-    if (event.key === "?") $("notices").prepend(h("p", { class: "notice" }, "Keys: 1 to 9 choose a view, / the query, Tab moves on."));
+    if (event.key === "[" || event.key === "]") travel(here() + (event.key === "[" ? -1 : 1));
+    if (event.key === "?") $("notices").prepend(h("p", { class: "notice" }, "Keys: 1 to 9 choose a view, / the query, [ and ] a step back and forth, Tab moves on."));
   });
 }
 
