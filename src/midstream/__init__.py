@@ -78,5 +78,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    """Also what is not imported yet."""
-    return sorted({*globals(), *__all__})
+    """What is of use, also where it is not imported yet; not what this file itself has imported."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -10,8 +10,10 @@ from midstream.checkpoint.report import lanes_report
 from midstream.checkpoint.report_values import LanesReport, ReportValue
 from midstream.model.codec import encode
 from midstream.model.errors import QueryError
+from midstream.model.html import html_fields, html_table
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import OptimizerSettings, Proposal
+from midstream.model.words import counted
 from midstream.state.store.base import ChunkStore
 from midstream.step.reviewing.carry_out import figures, table
 from midstream.step.reviewing.plan_group import plan_group, without_choice
@@ -44,6 +46,17 @@ class PlansReport(ReportValue):
     last: str = ""
     lanes: LanesReport | None = None
     why_none: str = ""
+
+    def __repr__(self) -> str:
+        best = f"{counted(len(self.plans), 'plan')} ranked" if self.plans else f"nothing to choose: {self.why_none}"
+        would = f"; {self.would}" if self.would else ""
+        return f"<Plans of query {self.query}, which runs by {self.plan}: {best}{would}>"
+
+    def _repr_html_(self) -> str:
+        names = list(dict.fromkeys(name for one in self.plans for name in one))
+        rows = [[one.get(name) for name in names] for one in self.plans]
+        head = {"query": self.query, "plan": self.plan, "would": self.would, "last": self.last, "none": self.why_none}
+        return html_fields("", head) + html_table("plans, the cheapest first", names, rows)
 
 
 def plans_report(manifest: Manifest, query: str, store: ChunkStore) -> PlansReport:

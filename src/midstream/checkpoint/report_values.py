@@ -12,10 +12,12 @@ from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.errors import QueryError
+from midstream.model.html import html_fields, html_table
 from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.lanes import LaneProposal
 from midstream.model.node_spread import NodeSpread, NodeWork, SourceSlices
 from midstream.model.optimization import OptimizerSettings, Proposal
+from midstream.model.words import counted, time_text
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,9 @@ class ReportValue:
     def to_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
         return {own.name: _json(getattr(self, own.name)) for own in fields(self)}
+
+    def _repr_html_(self) -> str:
+        return html_fields("", self.to_json())
 
 
 @dataclass(frozen=True)
@@ -147,6 +152,11 @@ class QueryReport(ReportValue):
     nodes: NodeSpread | None = None
     nodes_with: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        moving = "" if self.migration is None else f", moving to {self.migration.plan} by {self.migration.strategy}"
+        done = f"{counted(self.counters.rows_out, 'row')} out, {counted(self.state_rows, 'row')} in state"
+        return f"<Query {self.name} by {self.plan} since step {self.since:,}: {done}{moving}>"
+
     @property
     def migration(self) -> MigrationReport | None:
         """The newest migration under way."""
@@ -232,6 +242,34 @@ class Report(ReportValue):
     by_lane: Mapping[str, LaneReport]
     last_command: int
     pending: tuple[Command, ...]
+
+    def __repr__(self) -> str:
+        rows = f"{counted(self.state_rows, 'row')} in state"
+        names = f"{counted(len(self.queries), 'query')} over {counted(len(self.streams), 'stream')}"
+        return (
+            f"<Report of step {self.step:,}: {names}, {rows}, {counted(len(self.migrations), 'migration')} under way>"
+        )
+
+    def _repr_html_(self) -> str:
+        head = {"step": self.step, "lanes": self.lanes, "sharing": self.sharing, "rows in state": self.state_rows}
+        streams = [
+            (one.name, one.rows, one.late, one.rejected, time_text(one.greatest), time_text(one.watermark))
+            for one in self.streams.values()
+        ]
+        queries = [
+            (one.name, one.plan, one.since, one.counters.rows_out, one.counters.comparisons, one.state_rows)
+            for one in self.queries.values()
+        ]
+        moving = [
+            (", ".join(one.queries), one.strategy, one.plan, one.begun, one.phase, f"{one.progress:.0%}")
+            for one in self.migrations
+        ]
+        return (
+            html_fields("", head)
+            + html_table("streams", ("stream", "rows", "late", "rejected", "greatest time", "watermark"), streams)
+            + html_table("queries", ("query", "plan", "since step", "rows out", "comparisons", "state rows"), queries)
+            + html_table("migrations", ("queries", "strategy", "to plan", "since step", "phase", "done"), moving)
+        )
 
     def query(self, name: str) -> QueryReport:
         """The report of a running query; raises `QueryError` where there is none of this name."""

@@ -9,10 +9,13 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
 from midstream.explain.prometheus import prometheus_text
+from midstream.explain.shown import Explained, Figures, MigrationShown, plan_drawing, whole_html
 from midstream.job.metrics_server import METRICS_PORT, MetricsServer
+from midstream.job.watch import Watch
 from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, time_summary
+from midstream.model.words import counted
 
 
 class Reported(ABC):
@@ -45,7 +48,7 @@ class Reported(ABC):
         """Exact counters: state rows and bytes now, comparisons so far, and the same for each query; as `time` what
         steps take, see `time_summary`.
         """
-        return {**self.report().metrics(), "time": time_summary(self.times)}
+        return Figures({**self.report().metrics(), "time": time_summary(self.times)})
 
     def metrics_text(self) -> str:
         """The same in the text format of Prometheus, with names that are stable; see `prometheus_text`."""
@@ -64,8 +67,36 @@ class Reported(ABC):
         `predicted_end` is in event time, in microseconds; it is None where only row counts or spare time decide it.
         `under_way` has all migrations of the query, oldest first: the newest began while the others ran.
         """
-        return self.report().query(name).migration_json()
+        found = self.report().query(name).migration_json()
+        return None if found is None else MigrationShown(found)
 
     def explain(self, name: str, analyze: bool = False, format: str = "text") -> Any:
-        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values."""
-        return explain(self._shown(), name, analyze=analyze, format=format)
+        """The plan of a query and what serves it; `analyze` adds live counters, `format="json"` gives values.
+
+        A notebook draws the plan above the text, in a migration both plans; `explain(...).svg` is that drawing.
+        """
+        shown = self._shown()
+        found = explain(shown, name, analyze=analyze, format=format)
+        return Explained.of(found, plan_drawing(shown, name)) if isinstance(found, str) else found
+
+    def watch(self, name: str | None = None, *, every: float = 1.0, seconds: float | None = None) -> Watch:
+        """Draw how it stands in a notebook's cell, anew every so many seconds while steps are done; does not wait.
+
+        With the name of a query its plan is drawn, during a migration both plans. It ends when the job does, after so
+        many `seconds`, or by `close`.
+        """
+        return Watch(lambda: whole_html(self._shown(), self.report(), self.times, name), self._runs, every, seconds)
+
+    def _runs(self) -> bool:
+        """Whether there may be more steps."""
+        return True
+
+    def __repr__(self) -> str:
+        found = self.report()
+        names = f"{counted(len(found.queries), 'query')} over {counted(len(found.streams), 'stream')}"
+        return (
+            f"<{type(self).__name__} after step {found.step:,}: {names}, {counted(found.state_rows, 'row')} in state>"
+        )
+
+    def _repr_html_(self) -> str:
+        return whole_html(self._shown(), self.report(), self.times)

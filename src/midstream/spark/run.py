@@ -189,6 +189,9 @@ class Run(Controls[int], Reported, DashboardBeside):
         """Whether the job is ending, or its query is being replaced by a wider one."""
         return self._stopping or self._widening or self._error is not None
 
+    def _runs(self) -> bool:
+        return not self._ended.is_set()
+
     def _shown(self) -> Manifest:
         return self._driver.manifest
 
