@@ -38,7 +38,7 @@ class Explained(str):
         return f"<div>{self.drawing}<pre>{escape(self)}</pre></div>"
 
 
-class Figures(dict[str, Any]):
+class MetricsShown(dict[str, Any]):
     """The figures of `metrics()`; a notebook shows the totals, and a line for each query."""
 
     def _repr_html_(self) -> str:

@@ -9,7 +9,7 @@ from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
 from midstream.explain.prometheus import prometheus_text
-from midstream.explain.shown import Explained, Figures, MigrationShown, plan_drawing, whole_html
+from midstream.explain.shown import Explained, MetricsShown, MigrationShown, plan_drawing, whole_html
 from midstream.job.metrics_server import METRICS_PORT, MetricsServer
 from midstream.job.watch import Watch
 from midstream.model.events import Event, StopRequested
@@ -48,7 +48,7 @@ class Reported(ABC):
         """Exact counters: state rows and bytes now, comparisons so far, and the same for each query; as `time` what
         steps take, see `time_summary`.
         """
-        return Figures({**self.report().metrics(), "time": time_summary(self.times)})
+        return MetricsShown({**self.report().metrics(), "time": time_summary(self.times)})
 
     def metrics_text(self) -> str:
         """The same in the text format of Prometheus, with names that are stable; see `prometheus_text`."""
