@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+import pyarrow as pa
 from playwright.sync_api import Browser
 
 from midstream.demo.flights import read_streams
@@ -50,6 +52,28 @@ def unclean_engine(checkpoint: Path) -> Engine:
     return engine
 
 
+def shared_engine(checkpoint: Path) -> Engine:
+    """Queries that share a chain, over keys that are not alike, and one that is spread over nodes."""
+    engine = Engine(checkpoint=checkpoint, lanes=6, sharing="mem_opt")
+    for name in "ABC":
+        engine.create_stream(name, "k BIGINT, v DOUBLE, ts TIMESTAMP", timestamp="ts")
+    joined = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k"
+    filters = {2: "", 5: " AND A.v > 0.5", 6: "", 9: " AND A.v > 0.9 AND B.v < 0.3", 14: " AND A.v > 0.9 AND B.v < 0.3"}
+    for seconds, filtered in filters.items():
+        engine.add_query(f"last {seconds} s", f"{joined}{filtered} WINDOW {seconds} SECONDS")
+    engine.add_query("spread", f"{joined} AND A.v + 0.1 > B.v WINDOW 3 SECONDS", spread="psp_d", nodes=5)
+    for second in range(16):
+        draw = np.random.default_rng(second)
+        engine.push({name: _skewed(draw, second) for name in "ABC"})
+    return engine
+
+
+def _skewed(draw: np.random.Generator, second: int, rows: int = 40) -> pa.Table:
+    times = np.sort(draw.integers(0, 10**6, rows)) + second * 10**6
+    keys, values = draw.zipf(1.4, rows) % 50, draw.random(rows)
+    return pa.table({"k": keys, "v": values, "ts": pa.array(times, pa.timestamp("us"))})
+
+
 def main() -> None:
     """Make all of them again."""
     with chromium() as browser, TemporaryDirectory() as folder:
@@ -68,6 +92,9 @@ def main() -> None:
             taken(browser, engine, "dashboard_steps.png", ".step-bar:nth-child(40)", "#/0/steps")
         with unclean_engine(Path(folder) / "unclean") as engine:
             taken(browser, engine, "dashboard_rows.png", "table:nth-of-type(1)", "#/0/rows")
+        with shared_engine(Path(folder) / "shared") as engine:
+            taken(browser, engine, "dashboard_sharing.png", ".chain", "#/0/sharing")
+            taken(browser, engine, "dashboard_lanes.png", ".ring", "#/0/lanes", color_scheme="dark")
         job = played(Path(folder) / "ckpt", lanes=2)
         job.push(24)
         job.engine.migrate("q", "((A B) (C D))", strategy="parallel_track")

@@ -24,9 +24,11 @@ function readPlace() {
   place.options = new URLSearchParams(options || "");
 }
 
-/** Go elsewhere; what is not named stays. An option that is null or "" is taken out. */
+/** Go elsewhere; what is not named stays, but for what another query has nothing of. An option that is null or "" is taken out. */
 export function go({ index = place.index, view = place.view, ...options } = {}) {
   const all = index === place.index ? new URLSearchParams(place.options) : new URLSearchParams();
+  // What was chosen of one query says nothing of another.
+  if ("query" in options) for (const name of ["chain", "review"]) all.delete(name);
   for (const [name, value] of Object.entries(options)) {
     if (value === null || value === "") all.delete(name);
     else all.set(name, value);
