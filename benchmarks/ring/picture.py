@@ -11,12 +11,12 @@ import matplotlib
 from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
 from benchmarks.ring.record import Report
 from benchmarks.ring.verdicts import EVEN
+from midstream.lab.drawing import INK
 from midstream.ring.discovery import spreadings
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-PALETTE = ("#c0392b", "#e08e0b", "#1f6f8b", "#9a9a9a", "#555555", "#4c956c", "#7b5ea7", "#d4a5a5")
 PLAIN, THEIRS = "#bbbbbb", "#c0392b"
 
 
@@ -99,5 +99,4 @@ def _by_nodes(axis: Any, report: Report) -> None:
 
 def _colored(report: Report) -> list[tuple[str, str]]:
     schemes = {one.contestant.name for one in report.records} | {one.scheme for one in report.evenness}
-    colors = dict(zip(spreadings(), PALETTE, strict=False))
-    return [(name, colors.get(name, PLAIN)) for name in spreadings() if name in schemes]
+    return [(name, INK.get(name, PLAIN)) for name in spreadings() if name in schemes]

@@ -15,11 +15,12 @@ from benchmarks.sharing.record import Report
 from benchmarks.sharing.scaling import ALLOWED
 from benchmarks.sharing.spark import OURS, THEIRS
 from benchmarks.sharing.workload import DISTRIBUTIONS, FILTERS, Workload
+from midstream.lab.drawing import INK
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-COLORS = dict(zip(MODES, ("#9a9a9a", "#c0392b", "#e08e0b", "#4c956c", "#1f6f8b", "#7b5ea7"), strict=True))
+COLORS = {mode: INK.get(mode, color) for mode, color in zip(MODES, ("#9a9a9a", *["#7b5ea7"] * 5), strict=True)}
 COLORS |= {OURS: "#1f6f8b", THEIRS: "#c0392b"}
 STATE_OF = 36
 

@@ -32,6 +32,9 @@ def lab(
     report_to: Annotated[
         Path | None, typer.Option("--report", metavar="FILE", help=f"The page about them all. Default: DIR/{REPORT}")
     ] = None,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Draw and judge again from the CSV files in DIR; measure nothing.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", min=1, help="How many processes draw.")] = 2,
     list_only: Annotated[bool, typer.Option("--list", help="Only say which figures there are.")] = False,
     as_json: AsJson = False,
@@ -48,7 +51,7 @@ def lab(
         _list(chosen, as_json)
         return
     scale = Scale.QUICK if quick else Scale.FULL
-    outcomes, failures = _run(chosen, scale, out, jobs, as_json)
+    outcomes, failures = _run(chosen, None if redraw else scale, out, jobs, as_json)
     page = _write_report(outcomes, scale, report_to or out / REPORT) if outcomes and name is None else None
     if as_json:
         print_json(
@@ -69,7 +72,7 @@ def lab(
 
 
 def _run(
-    chosen: list[Figure], scale: Scale, out: Path, jobs: int, quiet: bool
+    chosen: list[Figure], scale: Scale | None, out: Path, jobs: int, quiet: bool
 ) -> tuple[list[FigureOutcome], dict[str, MidstreamError]]:
     from midstream.lab.run import need_matplotlib
 
@@ -94,7 +97,7 @@ def _families(chosen: list[Figure]) -> list[list[Figure]]:
 
 
 def _drawn(
-    families: list[list[Figure]], scale: Scale, out: Path, jobs: int
+    families: list[list[Figure]], scale: Scale | None, out: Path, jobs: int
 ) -> Iterator[list[tuple[Figure, FigureOutcome | MidstreamError]]]:
     if jobs == 1 or len(families) == 1:
         yield from (_draw(family, scale, out) for family in families)
@@ -107,19 +110,19 @@ def _drawn(
             yield [(known[name], found) for name, found in future.result()]
 
 
-def _draw_by_name(names: list[str], scale: Scale, out: Path) -> list[tuple[str, FigureOutcome | MidstreamError]]:
+def _draw_by_name(names: list[str], scale: Scale | None, out: Path) -> list[tuple[str, FigureOutcome | MidstreamError]]:
     from midstream.lab.discovery import figure
 
     return [(drawn.name, found) for drawn, found in _draw([figure(name) for name in names], scale, out)]
 
 
-def _draw(family: list[Figure], scale: Scale, out: Path) -> list[tuple[Figure, FigureOutcome | MidstreamError]]:
-    from midstream.lab.run import run
+def _draw(family: list[Figure], scale: Scale | None, out: Path) -> list[tuple[Figure, FigureOutcome | MidstreamError]]:
+    from midstream.lab.run import redrawn, run
 
     drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     for figure in family:
         try:
-            drawn.append((figure, run(figure, scale, out)))
+            drawn.append((figure, redrawn(figure, out) if scale is None else run(figure, scale, out)))
         except MidstreamError as error:
             # One figure that cannot be drawn leaves the others theirs.
             drawn.append((figure, error))

@@ -21,20 +21,55 @@ INK: Mapping[str, str] = {
     "old": "#9a9a9a",
     "new": "#4d4d4d",
     "model": "#000000",
-    "moving_state": "#c44e52",
-    "parallel_track": "#4c72b0",
-    "hybmig": "#55a868",
-    "hybmig+bsc": "#1f6f3f",
-    "jisc": "#8172b3",
-    "m_join": "#937860",
-    "cacq": "#dd8452",
-    "stairs": "#da8bc3",
-    "jisc_stairs": "#ccb974",
-    "gms": "#c44e52",
-    "gpt": "#4c72b0",
-    "ghm": "#55a868",
+    "moving_state": "#cc3311",
+    "parallel_track": "#0077bb",
+    "hybmig": "#009e73",
+    "hybmig+bsc": "#00553d",
+    "jisc": "#6f4ba8",
+    "m_join": "#8c564b",
+    "cacq": "#ee7733",
+    "stairs": "#ee3377",
+    "jisc_stairs": "#a69500",
+    "gms": "#7a1027",
+    "gpt": "#33bbee",
+    "ghm": "#7cae00",
+    "mem_opt": "#0072b2",
+    "cpu_opt": "#56b4e9",
+    "pull_up": "#d55e00",
+    "push_down": "#009e73",
+    "one_lane": "#7f7f7f",
+    "lanes": "#b8860b",
+    "hash_hops": "#009e73",
+    "psp": "#0072b2",
+    "psp_i": "#56b4e9",
+    "psp_d": "#e07b39",
+    "atr": "#8b3a62",
+    "ctr": "#cc79a7",
+    "OM chart": "#0072b2",
+    "adaptive": "#009e73",
+    "RATE": "#8c564b",
+    "EDDY": "#ee7733",
+    "RAND": "#cc79a7",
 }
-"""A colour per case, the same in every figure; others take matplotlib's."""
+"""A colour per strategy, way of sharing, spread and policy, the same in every figure; within each of these kinds no two
+are alike. Other cases take matplotlib's.
+"""
+
+MARKS: Mapping[str, str] = {
+    "moving_state": "s",
+    "parallel_track": "^",
+    "hybmig": "D",
+    "hybmig+bsc": "d",
+    "jisc": "o",
+    "m_join": "P",
+    "cacq": "v",
+    "stairs": "X",
+    "jisc_stairs": "*",
+    "gms": "<",
+    "gpt": ">",
+    "ghm": "h",
+}
+"""And a mark, so that who cannot tell the colours can tell the lines."""
 
 
 def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, marks: bool = False) -> None:
@@ -45,20 +80,33 @@ def lines(axes: Axes, data: pa.Table, x: str, y: str, case: str = "case", *, mar
             column(data, y, **{case: name}),
             label=str(name),
             color=ink(str(name)),
-            marker="o" if marks else None,
-            markersize=4,
+            marker=mark_of(str(name)) if marks else None,
+            markersize=6,
             **stroke(str(name)),
         )
     named(axes, x, y)
 
 
 def ink(case: str) -> str | None:
-    """The colour of a case: what stands before a comma or colon counts.
+    """The colour of a case: what stands before a comma, a colon or a stroke counts.
 
-    >>> ink("parallel_track, purge by watermark") == ink("parallel_track")
+    >>> ink("parallel_track, purge by watermark") == ink("parallel_track / jisc") == ink("parallel_track")
     True
     """
-    return INK.get(re.split("[,:]", case)[0])
+    return INK.get(_strategy(case))
+
+
+def mark_of(case: str) -> str:
+    """The mark of a case's observations.
+
+    >>> mark_of("jisc_stairs"), mark_of("what else")
+    ('*', 'o')
+    """
+    return MARKS.get(_strategy(case), "o")
+
+
+def _strategy(case: str) -> str:
+    return re.split("[,:/]", case)[0].strip()
 
 
 def stroke(case: str) -> dict[str, Any]:
@@ -96,10 +144,56 @@ def named(axes: Axes, x: str, y: str) -> None:
         axes.legend(frameon=False, fontsize="small")
 
 
+FEW_DECADES = 40
+"""A logarithmic axis from one number to less than so many times it has ticks at 2 and 5 too."""
+
+
+def plain(canvas: Canvas) -> None:
+    """Numbers on all axes as people write them: 1,000 and 0.01, never 10 to a power, and no ticks between; panels whose
+    legends say the same get one below them.
+    """
+    from matplotlib.ticker import FuncFormatter, LogFormatter, LogLocator, NullFormatter, NullLocator, ScalarFormatter
+
+    _one_legend(canvas)
+    written = FuncFormatter(lambda value, _: number_text(value))
+    for axes in canvas.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if axis.get_scale() in ("log", "symlog"):
+                axis.set_minor_locator(NullLocator())
+                axis.set_minor_formatter(NullFormatter())
+                low, high = axis.get_view_interval()
+                if axis.get_scale() == "log" and high < FEW_DECADES * low:
+                    axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            if isinstance(axis.get_major_formatter(), ScalarFormatter | LogFormatter):
+                axis.set_major_formatter(written)
+
+
+def _one_legend(canvas: Canvas) -> None:
+    """Put one legend below panels that all have the same, and below bars."""
+    legends = [(axes, legend) for axes in canvas.axes if (legend := axes.get_legend()) is not None]
+    texts = [[text.get_text() for text in legend.get_texts()] for _, legend in legends]
+    # On bars it would stand in their way.
+    if legends and all(one == texts[0] for one in texts) and (len(legends) > 1 or legends[0][0].containers):
+        for _, legend in legends:
+            legend.remove()
+        legend_below(canvas, legends[0][0])
+
+
+def number_text(value: float) -> str:
+    """A tick's number.
+
+    >>> number_text(1_000_000.0), number_text(0.05), number_text(2.5), number_text(0.0)
+    ('1,000,000', '0.05', '2.5', '0')
+    """
+    if abs(value) >= 1_000:
+        return f"{value:,.0f}"
+    return f"{value:.6f}".rstrip("0").rstrip(".") or "0"
+
+
 def mark(axes: Axes, second: float, text: str = "migration") -> None:
     """A vertical line at a moment."""
     axes.axvline(second, color="#bbbbbb", linewidth=0.8, linestyle=":")
-    axes.annotate(text, (second, 0.98), xycoords=("data", "axes fraction"), fontsize="x-small", color="#888888",
+    axes.annotate(text, (second, 0.98), xycoords=("data", "axes fraction"), fontsize="small", color="#888888",
                   rotation=90, va="top", ha="right")  # fmt: skip
 
 
@@ -115,17 +209,17 @@ def draw_panels(canvas: Canvas, data: pa.Table, panels: Iterable[str], drawn: st
         axes = free.pop(0)
         for case in cases(data, CASE):
             xs, ys = (column(data, name, **{PANEL: panel, CASE: case, **where}) for name in (RATE, drawn))
-            axes.plot(xs, ys, label=case, color=ink(case), marker="o", markersize=3, **stroke(case))
-        axes.set_title(panel.replace(", ", "\n", 1), fontsize="x-small")
-        axes.tick_params(labelsize="x-small")
+            axes.plot(xs, ys, label=case, color=ink(case), marker=mark_of(case), markersize=5, **stroke(case))
+        axes.set_title(panel.replace(", ", "\n", 1), fontsize="small")
+        axes.tick_params(labelsize="small")
         axes.margins(y=0.1)
         axes.spines[["top", "right"]].set_visible(False)
     for axes in free:
         axes.set_axis_off()
     for axes in grid[-1]:
-        axes.set_xlabel(RATE, fontsize="x-small")
+        axes.set_xlabel(RATE, fontsize="small")
     legend_below(canvas, grid[0][0])
-    canvas.supylabel(drawn, fontsize="x-small")
+    canvas.supylabel(drawn, fontsize="small")
 
 
 def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> Iterator[tuple[str, str, Axes]]:
@@ -135,9 +229,9 @@ def draw_rows(canvas: Canvas, data: pa.Table, x: str, drawn: Iterable[str]) -> I
     for axes, (y, panel) in zip(grid.flat, product(names, panels), strict=True):
         lines(axes, data.filter(pa.array([found == panel for found in data[PANEL].to_pylist()])), x, y)
         axes.get_legend().remove()
-        axes.tick_params(labelsize="x-small")
-        axes.set_xlabel(x if y == names[-1] else "", fontsize="x-small")
-        axes.set_ylabel(y if panel == panels[0] else "", fontsize="x-small")
+        axes.tick_params(labelsize="small")
+        axes.set_xlabel(x if y == names[-1] else "", fontsize="small")
+        axes.set_ylabel(y if panel == panels[0] else "", fontsize="small")
         axes.set_title(panel if y == names[0] else "", fontsize="small")
         yield y, panel, axes
     legend_below(canvas, grid[0][0])
@@ -149,7 +243,7 @@ def draw_bars(canvas: Canvas, data: pa.Table, drawn: Iterable[str], columns: int
     grid = list(canvas.subplots(1, len(names)))
     for axes, name in zip(grid, names, strict=True):
         bars(axes, data, PANEL, name, CASE)
-        axes.tick_params(labelsize="x-small")
+        axes.tick_params(labelsize="small")
         axes.set_xlabel("")
         axes.get_legend().remove()
     legend_below(canvas, grid[0], columns)
@@ -159,4 +253,4 @@ def draw_bars(canvas: Canvas, data: pa.Table, drawn: Iterable[str], columns: int
 def legend_below(canvas: Canvas, axes: Axes, columns: int = 4) -> None:
     """One legend for all panels, that of these axes, below them."""
     handles, labels = axes.get_legend_handles_labels()
-    canvas.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="x-small")
+    canvas.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize="small")

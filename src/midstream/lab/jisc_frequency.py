@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import lines
+from midstream.lab.drawing import ink, lines, mark_of
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
 from midstream.lab.jisc_settings import METHODS, STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
@@ -108,7 +108,8 @@ class FrequencyFigure(Figure):
         left.set_ylim(0)
         periods = column(mine, PERIOD, case="jisc")
         for other in ("parallel_track", "cacq"):
-            right.plot(periods, self.of(data, other) / self.of(data, "jisc"), marker="o", label=f"{other} / jisc")
+            ratio, drawn = self.of(data, other) / self.of(data, "jisc"), {"marker": mark_of(other), "color": ink(other)}
+            right.plot(periods, ratio, label=f"{other} / jisc", **drawn)
         right.set_ylim(0, 2)
         right.set_xlabel(PERIOD)
         right.set_ylabel("ratio of operations")

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.drawing import lines
+from midstream.lab.drawing import ink, lines, mark_of
 from midstream.lab.figure import Figure, Scale
 from midstream.lab.jisc_settings import METHODS, STREAMS, JoinChain, switch
 from midstream.lab.tidy import column, table
@@ -82,7 +82,8 @@ class TransitionFigure(Figure):
         left.set_yscale("log")
         for other in ("parallel_track", "cacq"):
             found = self.ratios(data, other, self.transition)
-            right.plot(list(found), list(found.values()), marker="o", markersize=4, label=f"{other} / jisc")
+            drawn = {"marker": mark_of(other), "color": ink(other)}
+            right.plot(list(found), list(found.values()), label=f"{other} / jisc", **drawn)
         right.set_xlabel(JOINS)
         right.set_ylabel("speedup")
         right.set_ylim(0, 2)

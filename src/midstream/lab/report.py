@@ -71,7 +71,8 @@ def _figure(outcome: FigureOutcome, folder: Path) -> Iterator[str]:
     yield f'\n<a id="{figure.name}"></a>'
     yield f"### {figure.source}: {figure.title}"
     yield f"\n![{figure.title}]({_link(outcome.png, folder)})\n"
-    yield f"{figure.setting} [Data]({_link(outcome.csv, folder)}).\n"
+    drawn = _link(outcome.png.with_suffix(".svg"), folder)
+    yield f"{figure.setting} [Data]({_link(outcome.csv, folder)}), [SVG]({drawn}).\n"
     yield "| claim | verdict | numbers |"
     yield "| --- | --- | --- |"
     for verdict in outcome.verdicts:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 
+from midstream.lab.drawing import plain
 from midstream.lab.figure import Figure, Scale, Verdict
 from midstream.model.errors import MidstreamError
 
-INCHES, DOTS = (7.0, 3.6), 90
+INCHES, DOTS = (9.6, 4.8), 100
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,9 @@ def run(figure: Figure, scale: Scale, out: Path) -> FigureOutcome:
 
 
 def picture(figure: Figure, data: pa.Table, path: Path) -> None:
-    """Draw a figure's data into a PNG file."""
+    """Draw a figure's data into a PNG file, and into an SVG file beside it."""
     need_matplotlib()
+    from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
@@ -48,8 +50,21 @@ def picture(figure: Figure, data: pa.Table, path: Path) -> None:
     FigureCanvasAgg(canvas)
     canvas.suptitle(f"{figure.source}: {figure.title}", fontsize="medium")
     figure.draw(data, canvas)
-    # No version and no date in the file: equal data, equal bytes.
+    plain(canvas)
+    # No version, no date and no random names in the files: equal data, equal bytes.
     canvas.savefig(path, dpi=DOTS, metadata={"Software": None}, pil_kwargs={"optimize": True})
+    with rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "none"}):
+        canvas.savefig(path.with_suffix(".svg"), metadata={"Date": None, "Creator": None})
+
+
+def redrawn(figure: Figure, out: Path) -> FigureOutcome:
+    """A figure drawn and judged again from the data that `run` left in a folder; nothing is measured."""
+    csv, png = out / f"{figure.name}.csv", out / f"{figure.name}.png"
+    if not csv.is_file():
+        raise MidstreamError("there are no data of the figure", place=str(csv), remedy="measure it: without --redraw")
+    data = pa.csv.read_csv(csv)
+    picture(figure, data, png)
+    return FigureOutcome(figure, data, figure.judge(data), csv, png)
 
 
 def need_matplotlib() -> None:

@@ -60,7 +60,7 @@ def figures(known: dict[str, Figure], monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 def test_all_figures_and_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["lab", "--quick", "--out", str(tmp_path / "out")]) == 0
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"zhu_01.csv", "zhu_01.png", "lab.md"}
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"zhu_01.csv", "zhu_01.png", "zhu_01.svg", "lab.md"}
     printed = capsys.readouterr().out
     assert "DOES NOT HOLD" in printed and "quick draws two" in printed and "0 of 1 claims hold" in printed
 

@@ -22,7 +22,7 @@ AGAIN = "make the page again: midstream lab --quick --out docs/lab --report docs
 def test_the_page_has_the_verdicts_of_the_data(name: str) -> None:
     found = figures()[name]
     csv, png = (DOCS / "lab" / f"{name}.{kind}" for kind in ("csv", "png"))
-    assert csv.exists() and png.exists(), AGAIN
+    assert csv.exists() and png.exists() and png.with_suffix(".svg").exists(), AGAIN
     assert csv.stat().st_size <= MOST_BYTES
     data = pyarrow.csv.read_csv(csv)
     verdicts = found.judge(data)

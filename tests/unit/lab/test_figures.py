@@ -11,13 +11,15 @@ import pytest
 
 from midstream.lab import report as reporting
 from midstream.lab.discovery import figure, figures
-from midstream.lab.drawing import lines
+from midstream.lab.drawing import INK, MARKS, lines, mark_of, plain
 from midstream.lab.figure import Claim, Figure, Scale, Verdict
-from midstream.lab.run import run
+from midstream.lab.run import redrawn, run
 from midstream.lab.tidy import table
 from midstream.migration.discovery import strategies
 from midstream.model.errors import MidstreamError, QueryError
 from midstream.optimizer.discovery import policies
+from midstream.ring.discovery import spreadings
+from midstream.sharing.discovery import schemes as sharing_schemes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -83,6 +85,41 @@ def test_a_run_leaves_data_picture_and_verdicts(sample: Figure, tmp_path: Path) 
 def test_equal_data_make_equal_pictures(sample: Figure, tmp_path: Path) -> None:
     one, two = (run(sample, Scale.QUICK, tmp_path / name).png for name in ("one", "two"))
     assert one.read_bytes() == two.read_bytes()
+    assert one.with_suffix(".svg").read_bytes() == two.with_suffix(".svg").read_bytes()
+
+
+def test_a_figure_is_drawn_again_from_its_data(sample: Figure, tmp_path: Path) -> None:
+    first = run(sample, Scale.QUICK, tmp_path)
+    before = first.png.read_bytes()
+    first.png.unlink()
+    again = redrawn(sample, tmp_path)
+    assert again.png.read_bytes() == before and again.verdicts == first.verdicts
+    with pytest.raises(MidstreamError, match="there are no data of the figure"):
+        redrawn(sample, tmp_path / "nowhere")
+
+
+def test_no_two_strategies_look_alike() -> None:
+    assert set(strategies()) - {"pause_drain_resume"} <= INK.keys() | {"auto"}
+    for kind in (strategies(), sharing_schemes(), policies(), spreadings()):
+        colours = [INK[name] for name in kind if name in INK]
+        assert len(colours) == len(set(colours))
+    marks = [mark_of(name) for name in strategies() if name in MARKS]
+    assert len(marks) == len(set(marks))
+
+
+def test_numbers_on_axes_are_plain() -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    canvas = Canvas()
+    FigureCanvasAgg(canvas)
+    axes = canvas.subplots()
+    axes.plot([1, 10], [100, 1_000_000])
+    axes.set_yscale("log")
+    plain(canvas)
+    canvas.canvas.draw()
+    texts = [label.get_text() for label in axes.get_yticklabels()]
+    assert "10,000" in texts and not any("$" in text for text in texts)
 
 
 def test_the_report_lists_what_does_not_hold(sample: Figure, tmp_path: Path) -> None:
