@@ -2,7 +2,8 @@
 
 `python -m benchmarks.dashboard`: the page asks once a second, as the script in the browser does, a server in a process
 of its own (`midstream dashboard`), and one in a thread of the job's (`engine.dashboard()`). Turns are mixed, so that a
-machine that grows slower or faster favours none, and begin when windows are full.
+machine that grows slower or faster favours none, and begin when windows are full. At the end a Chromium opens the page,
+and then each view, beside the job; it tells after how many seconds each was drawn.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 import midstream as ms
+from midstream.dashboard.views import views
+from tests.dashboard.browser import chromium
 
 WAYS = ("none", "process", "thread")
 QUERIES, ROWS, BLOCK = 1000, 500, 12
@@ -49,31 +52,31 @@ def rows(second: int) -> pa.Table:
 
 
 @contextmanager
-def watched(engine: ms.Engine, folder: Path, way: str) -> Iterator[None]:
-    """A dashboard whose page is open while the block lasts."""
+def watched(engine: ms.Engine, folder: Path, way: str, view: str) -> Iterator[None]:
+    """A dashboard whose page is open at a view while the block lasts."""
     if way == "none":
         yield
     elif way == "thread":
-        with engine.dashboard(port=0) as dashboard, _page(dashboard.url):
+        with engine.dashboard(port=0) as dashboard, _page(dashboard.url, view):
             yield
     else:
         command = [sys.executable, "-u", "-m", "midstream", "dashboard", str(folder), "--port", "0"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None
             url = process.stdout.readline().split()[1]
-            with _page(url):
+            with _page(url, view):
                 yield
             process.terminate()
 
 
 @contextmanager
-def _page(url: str) -> Iterator[None]:
+def _page(url: str, view: str) -> Iterator[None]:
     """What an open page asks for, once a second, with the ETags that it was given."""
     over, tags = threading.Event(), dict[str, str]()
 
     def ask() -> None:
         while not over.wait(1.0):
-            for path in ("api/0", "api/0/views/plan"):
+            for path in ("api/0", f"api/0/views/{view}"):
                 asked = urllib.request.Request(url + path, headers={"If-None-Match": tags.get(path, "")})
                 try:
                     with urllib.request.urlopen(asked, timeout=60) as answer:
@@ -92,10 +95,25 @@ def _page(url: str) -> Iterator[None]:
         asking.join()
 
 
+def opening(engine: ms.Engine) -> Iterator[tuple[str, float]]:
+    """The page, and then each view, with the seconds until it was drawn."""
+    with chromium() as browser, engine.dashboard(port=0) as dashboard:
+        page = browser.new_page()
+        for name in ("", *views()):
+            began = time.perf_counter()
+            if name:
+                page.evaluate("name => { location.hash = `#/0/${name}` }", name)
+            else:
+                page.goto(dashboard.url)
+            page.wait_for_function("name => document.body.dataset.view === (name || 'plan')", arg=name)
+            yield name or "the page", time.perf_counter() - began
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--queries", type=int, default=QUERIES)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--view", default="plan", choices=tuple(views()), help="what the open page shows")
     asked = parser.parse_args()
     took: dict[str, list[float]] = {way: [] for way in WAYS}
     with TemporaryDirectory() as root:
@@ -107,7 +125,7 @@ def main() -> None:
                 second += 1
             for _ in range(asked.rounds):
                 for way in WAYS:
-                    with watched(engine, folder, way):
+                    with watched(engine, folder, way, asked.view):
                         for _ in range(BLOCK):
                             tables = {"A": rows(second), "B": rows(second)}
                             began = time.perf_counter()
@@ -115,10 +133,12 @@ def main() -> None:
                             took[way].append(time.perf_counter() - began)
                             second += 1
                             time.sleep(max(0.0, 0.25 - took[way][-1]))
+            drawn = list(opening(engine))
     for way in WAYS:
         middle = median(took[way])
         ratio = f", {middle / median(took['none']):.2f} times" if way != "none" else ""
         print(f"{way:8} {1000 * middle:7.1f} ms a step (median of {len(took[way])}){ratio}")
+    print("drawn after " + ", ".join(f"{seconds:.2f} s ({name})" for name, seconds in drawn))
 
 
 if __name__ == "__main__":

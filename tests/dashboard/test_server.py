@@ -9,6 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard import app as application
 from midstream.dashboard.app import STATIC
@@ -101,6 +102,21 @@ def test_what_has_not_changed_is_not_computed(job: Played, tmp_path: Path, monke
     assert second.status_code == 200
     Checkpoint.open(tmp_path / "ckpt").commands.append(ms.step.commands.pin.Pin("q"))
     assert asking.get(path, headers={"If-None-Match": second.headers["etag"]}).status_code == 200
+
+
+def test_of_a_step_one_manifest_is_read_once(job: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many views show it: of a job with 1,000 queries that is most of what a dashboard costs."""
+    asking, read = client(tmp_path, Access()), list[str]()
+    asking.get("/api/0")
+    made = ManifestLog._made
+    monkeypatch.setattr(ManifestLog, "_made", lambda self, *given: read.append("") or made(self, *given))
+    for _ in range(3):
+        job.push()
+        read.clear()
+        kept = asking.get("/api/0").json()["steps"]
+        for name in views():
+            asking.get(f"/api/0/views/{name}")
+        assert (len(read), kept) == (1, [*range(kept[-1] + 1)])
 
 
 def test_any_kept_step_is_shown_as_it_was(job: Played, tmp_path: Path) -> None:

@@ -188,9 +188,13 @@ class ManifestLog:
         """The manifest of a kept step."""
         return self._settled(lambda: self._read_kept(step))
 
-    def steps(self) -> tuple[int, ...]:
-        """The kept steps, in order."""
-        return self._settled(lambda: tuple(entry.step for entry in self._kept()))
+    def steps(self, line: TimeLine | None = None) -> tuple[int, ...]:
+        """The kept steps, in order. To whom knows the newest manifest's time line, that costs a listing."""
+
+        def kept() -> list[_Entry]:
+            return self._kept() if line is None else self._counting(self._everything(), line)[-self._keep :]
+
+        return self._settled(lambda: tuple(entry.step for entry in kept()))
 
     def kept(self) -> tuple[Manifest, ...]:
         """All kept manifests, in order of step, for the sweep; those this object has read or published cost little.

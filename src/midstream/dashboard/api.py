@@ -68,7 +68,7 @@ class Api:
             "url": reading.checkpoint.url,
             "host": host,
             "step": reading.step,
-            "steps": [step for step in readings.steps if step >= 0],
+            "steps": [step for step in readings.steps(reading) if step >= 0],
             "lanes": report.lanes,
             "queries": list(report.queries),
             "migrating": sorted({name for one in report.migrations for name in one.queries}),

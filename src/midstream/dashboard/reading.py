@@ -90,15 +90,15 @@ class JobReadings:
         self._kept: OrderedDict[str, JobReading] = OrderedDict()
         self._history = EventHistory(checkpoint)
 
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """The steps that are kept."""
-        return self.checkpoint.manifests.steps()
+    def steps(self, seen: JobReading | None = None) -> tuple[int, ...]:
+        """The steps that are kept; where the newest one was seen, nothing but names is read."""
+        line = seen.manifest.time_line if seen is not None and seen.is_newest else None
+        return self.checkpoint.manifests.steps(line)
 
     @property
     def has_begun(self) -> bool:
         """Whether there is a step to show. A saved engine is one, also where nothing was pushed."""
-        if self._kept or any(step >= 0 for step in self.steps):
+        if self._kept or any(step >= 0 for step in self.steps()):
             return True
         newest = self.checkpoint.manifests.latest()
         return newest is not None and not newest.job

@@ -95,6 +95,7 @@ async function drawView(data, key) {
   modules.get(name).render(main, data, context());
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   drawn = key;
+  document.body.dataset.view = name;
 }
 
 function drawFrame() {
