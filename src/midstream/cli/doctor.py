@@ -8,7 +8,7 @@ import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath
 from midstream.cli.errors import Failed
-from midstream.cli.output import print_json, print_table, say
+from midstream.cli.output import print_json, print_table, progress_bar, say
 
 
 def doctor(
@@ -23,8 +23,16 @@ def doctor(
     Exit code 0: nothing does harm (any more); 1: something does.
     """
     from midstream.job.doctor import examine
+    from midstream.job.doctor.examination import CHECKS
 
-    examined = examine(path, repair=repair)
+    with progress_bar(as_json) as progress:
+        task = progress.add_task("opening the checkpoint", total=len(CHECKS))
+
+        def begins(check: str) -> None:
+            done = [one.__name__ for one in CHECKS].index(check)
+            progress.update(task, description=f"examining {check}", completed=done)
+
+        examined = examine(path, repair=repair, begins=begins)
     if as_json:
         found = [{**one.to_json(), "mended": one in examined.mended} for one in examined.findings]
         print_json({"well": examined.is_well, "findings": found})

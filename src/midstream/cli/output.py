@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
+    from rich.progress import Progress, ProgressColumn
 
 WIDE = 200
 """How wide a table may be where there is no terminal."""
@@ -79,13 +79,23 @@ def fields_text(value: dict[str, Any], *without: str) -> str:
     return ", ".join(f"{k} {v}" for k, v in value.items() if k not in without and v not in (None, {}, [], (), ""))
 
 
-def progress_line(quiet: bool = False) -> Progress:
+def progress_line(quiet: bool = False, *more: ProgressColumn) -> Progress:
     """A line that is renewed in place, for what has no end that is known; silent when stdout is no terminal."""
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
     silent = quiet or not sys.stdout.isatty()
-    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False))
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), *more)
     return Progress(*columns, console=terminal(), transient=True, disable=silent)
+
+
+@contextmanager
+def busy(doing: str, quiet: bool = False) -> Iterator[None]:
+    """Show that something is being done, and for how long, while it is; silent when stdout is no terminal."""
+    from rich.progress import TimeElapsedColumn
+
+    with progress_line(quiet, TimeElapsedColumn()) as progress:
+        progress.add_task(doing, total=None)
+        yield
 
 
 @contextmanager

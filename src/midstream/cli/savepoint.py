@@ -8,7 +8,7 @@ import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath
 from midstream.cli.errors import WrongUse
-from midstream.cli.output import print_json, say
+from midstream.cli.output import busy, print_json, say
 
 TakeOver = Annotated[
     bool,
@@ -65,7 +65,8 @@ def fork(
         if not separator or not folder:
             raise WrongUse(f"{text!r} is not QUERY=DIR", place="--sink", remedy="write it as in pairs=/data/out/pairs")
         sinks[query] = {"path": folder}
-    job = OpenCheckpoint.of(path).fork(step_of(name), new, sinks)
+    with busy(f"copying the state of {name}", as_json):
+        job = OpenCheckpoint.of(path).fork(step_of(name), new, sinks)
     if as_json:
         print_json({"job": job, "checkpoint": new, "from": name})
     else:
@@ -80,7 +81,8 @@ def rewind(path: CheckpointPath, step: StepOrName, take_over: TakeOver = False, 
     """
     from midstream.job.opened import OpenCheckpoint
 
-    went = OpenCheckpoint.of(path).rewind(step_of(step), take_over=take_over)
+    with busy(f"going back to {step}", as_json):
+        went = OpenCheckpoint.of(path).rewind(step_of(step), take_over=take_over)
     if as_json:
         value = {"step": went.step, "given_up": list(went.given_up), "functions_not_told": list(went.functions)}
         print_json(value)

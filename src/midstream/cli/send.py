@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from midstream.cli.errors import Failed
-from midstream.cli.output import print_json, say
+from midstream.cli.output import busy, print_json, say
 
 if TYPE_CHECKING:
     from midstream.checkpoint.outcome import Outcome
@@ -30,7 +30,8 @@ def send(path: str, command: StepCommand, wait: float | None, as_json: bool) -> 
     before = checkpoint.manifest().step
     number, command = checkpoint.send(command)
     life = checkpoint.liveness()
-    outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
+    with busy("waiting for the job to do it", as_json or wait is None):
+        outcome = Outcome("sent") if wait is None else _await(checkpoint, number, command, before, wait)
     if as_json:
         told = {"outcome": outcome.state, "event": outcome.event, "job": life.state}
         print_json({"id": number, **encode(command), **told})

@@ -8,7 +8,7 @@ import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath
 from midstream.cli.errors import WrongUse
-from midstream.cli.output import print_json, print_table
+from midstream.cli.output import busy, print_json, print_table
 from midstream.model.words import size_text, time_text
 
 SHOWN = 20
@@ -34,7 +34,8 @@ def state(
     if query is not None:
         checkpoint.report(at).query(query)
     if operator is not None:
-        table = checkpoint.state(operator, at).arrow()
+        with busy(f"reading {operator}", as_json):
+            table = checkpoint.state(operator, at).arrow()
         shown = table.slice(0, rows).to_pylist()
         if as_json:
             print_json({"operator": operator, "rows": table.num_rows, "shown": shown})
@@ -44,7 +45,8 @@ def state(
         return
     if rows != SHOWN:
         raise WrongUse("rows of what?", place="--rows", remedy="name one with --operator")
-    held = [one for one in checkpoint.states(at) if query is None or query in one.queries]
+    with busy("reading the states", as_json):
+        held = [one for one in checkpoint.states(at) if query is None or query in one.queries]
     if as_json:
         print_json([vars(one) for one in held])
         return

@@ -121,3 +121,40 @@ def _read(terminal: int) -> bytes:
     except OSError:  # The other side has gone.
         time.sleep(0.05)
         return b""
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        (["doctor", "ckpt"], b"examining "),
+        (["fork", "ckpt", "0", "new"], b"copying the state of 0"),
+        (["state", "ckpt"], b"reading the states"),
+    ],
+)
+def test_what_may_take_long_shows_that_it_goes_on(
+    command: list[str], shown: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened(tmp_path / "ckpt").close()
+    assert shown in on_a_terminal(command)
+
+
+def on_a_terminal(command: list[str]) -> bytes:
+    """What a command writes to a terminal."""
+    ours, its = pty.openpty()
+    paths = os.pathsep.join(filter(None, map(os.path.abspath, sys.path)))
+    running = subprocess.Popen(
+        [sys.executable, "-m", "midstream", *command],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        env={**os.environ, "PYTHONPATH": paths, "TERM": "xterm"},
+    )
+    os.close(its)
+    seen = b""
+    while running.poll() is None:
+        seen += _read(ours)
+    seen += _read(ours)
+    os.close(ours)
+    assert running.returncode == 0, seen
+    return seen

@@ -47,18 +47,19 @@ class Examined:
         return all(one.harmless or one in self.mended for one in self.findings)
 
 
-def examine(place: Place, *, repair: bool = False) -> Examined:
+def examine(place: Place, *, repair: bool = False, begins: Callable[[str], None] = lambda check: None) -> Examined:
     """Read everything of a checkpoint; with `repair`, mend what can be mended without losing anything.
 
+    `begins` is called with the name of each check before it is made.
     To look never disturbs a job that runs; to repair raises `HeldCheckpointError` where one may.
     """
     url = Checkpoint.open(place).url
     if not repair:
-        return Examined(tuple(_found(Patient(Folders(url)))))
+        return Examined(tuple(_found(Patient(Folders(url)), begins)))
     epochs = Folders(url).manifests.epochs
     claim = epochs.claim()
     try:
-        findings = tuple(_found(Patient(Folders(url), claim.token)))
+        findings = tuple(_found(Patient(Folders(url), claim.token), begins))
         mended = tuple(one for one in findings if one.mend is not None)
         for one in mended:
             if one.mend is not None:
@@ -68,6 +69,7 @@ def examine(place: Place, *, repair: bool = False) -> Examined:
         epochs.release(claim)
 
 
-def _found(patient: Patient) -> Iterator[Finding]:
+def _found(patient: Patient, begins: Callable[[str], None]) -> Iterator[Finding]:
     for check in CHECKS:
+        begins(getattr(check, "__name__", ""))
         yield from check(patient)
