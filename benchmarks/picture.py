@@ -6,7 +6,6 @@ Usage: python -m benchmarks.picture [OUT.png]; an SVG is written beside it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -17,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import midstream as ms
+from benchmarks.both_formats import save
 from midstream.lab.drawing import number_text
 from midstream.model.events import MigrationEnded, StepDone
 
@@ -105,14 +105,7 @@ def draw(path: Path) -> None:
         axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number_text(value)))
     figure.align_ylabels()
     figure.tight_layout()
-    for target, options in _files(path):
-        figure.savefig(target, **options)
-
-
-def _files(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    yield path, {"dpi": 110}
-    plt.rcParams.update({"svg.hashsalt": "migration", "svg.fonttype": "none"})
-    yield path.with_suffix(".svg"), {"metadata": {"Date": None}}
+    save(figure, path)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from benchmarks.optimizer.fixed_plans import fixed_plans
 from benchmarks.optimizer.load import LOADS, QUICK
 from benchmarks.optimizer.page import page
 from benchmarks.optimizer.record import Record, Report, record_of
-from benchmarks.optimizer.scenarios import SCENARIOS
+from benchmarks.optimizer.scenarios import SCENARIOS, STORY
 from benchmarks.optimizer.schedule import best_schedule
 from benchmarks.optimizer.trace import Trace
 from benchmarks.optimizer.verdicts import verdicts, wrong
@@ -35,7 +35,6 @@ ON_SPARK = ("selectivity_flip",)
 POLICIES_ON_SPARK = ("adaptive", "static")
 """A step on Spark takes a second, however few its rows are: one scenario and few contestants show that the loop is the
 same; of the plans that are kept, only trees run."""
-STORY = "three_way_flip"
 
 Host = Callable[[Course, Contestant], Trace]
 

@@ -1,4 +1,8 @@
-"""One picture of the benchmark: the work of each step over a drift, and the regret of all contestants."""
+"""One picture of the benchmark: the work of each step over a drift, and the regret of all contestants.
+
+`python -m benchmarks.optimizer.picture` draws docs/optimizer.png, optimizer_story.png and the .svg of both again from
+what was measured last.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +13,10 @@ from typing import Any
 import matplotlib
 import numpy as np
 
+from benchmarks.both_formats import save
 from benchmarks.optimizer.contestants import SCHEDULE
 from benchmarks.optimizer.record import Record, Report
-from benchmarks.optimizer.scenarios import SCENARIOS
+from benchmarks.optimizer.scenarios import SCENARIOS, STORY
 from benchmarks.optimizer.verdicts import JUDGED, OF_SCHEDULE, best, best_fixed
 
 matplotlib.use("Agg")
@@ -102,6 +107,11 @@ def _save(figure: Any, path: Path) -> None:
     for axis in figure.axes:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path)
+
+
+if __name__ == "__main__":
+    _root = Path(__file__).resolve().parent.parent
+    if (_found := Report.load_from(_root / "results", "embedded")) is not None:
+        draw(_found, _root.parent / "docs" / "optimizer.png")
+        draw_story(_found, STORY, _root.parent / "docs" / "optimizer_story.png")

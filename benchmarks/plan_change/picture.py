@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 
+from benchmarks.both_formats import save
 from benchmarks.plan_change.contestants import NEVER, RESTART
 from benchmarks.plan_change.measures import GAP_ALLOWED
 from benchmarks.plan_change.record import Record, Report
@@ -47,9 +48,7 @@ def draw(reports: Sequence[Report], path: Path) -> None:
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    for one in (path, path.with_suffix(".svg")):
-        figure.savefig(one, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def _delays(axis: Any, report: Report) -> None:

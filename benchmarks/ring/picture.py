@@ -1,4 +1,7 @@
-"""One picture of the benchmark: rows a second on Spark, what is kept, and how even the nodes are."""
+"""One picture of the benchmark: rows a second on Spark, what is kept, and how even the nodes are.
+
+`python -m benchmarks.ring.picture` draws docs/ring.png and .svg again from what was measured last.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 import matplotlib
 
+from benchmarks.both_formats import save
 from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
 from benchmarks.ring.record import Report
 from benchmarks.ring.verdicts import EVEN
@@ -30,9 +34,7 @@ def draw(reports: Sequence[Report], path: Path) -> None:
     for axis in axes:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def _speed(axis: Any, report: Report) -> None:
@@ -100,3 +102,10 @@ def _by_nodes(axis: Any, report: Report) -> None:
 def _colored(report: Report) -> list[tuple[str, str]]:
     schemes = {one.contestant.name for one in report.records} | {one.scheme for one in report.evenness}
     return [(name, INK.get(name, PLAIN)) for name in spreadings() if name in schemes]
+
+
+if __name__ == "__main__":
+    _root = Path(__file__).resolve().parent.parent
+    _found = [Report.load_from(_root / "results", host) for host in ("embedded", "spark")]
+    if _reports := [report for report in _found if report is not None]:
+        draw(_reports, _root.parent / "docs" / "ring.png")

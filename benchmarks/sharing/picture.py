@@ -10,6 +10,7 @@ from typing import Any
 
 import matplotlib
 
+from benchmarks.both_formats import save
 from benchmarks.sharing.pace import MODES
 from benchmarks.sharing.record import Report
 from benchmarks.sharing.scaling import ALLOWED
@@ -36,10 +37,7 @@ def draw(report: Report, path: Path) -> None:
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for one in (path, path.with_suffix(".svg")):
-        figure.savefig(one, dpi=110)
-    plt.close(figure)
+    save(figure, path)
 
 
 def _times(axis: Any, report: Report, distribution: str) -> None:

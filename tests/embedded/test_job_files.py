@@ -100,6 +100,13 @@ def test_it_watches_takes_commands_and_ends_in_order(folder: Path, number: signa
         pass  # It let go of the checkpoint.
 
 
+def test_a_change_is_applied_though_nothing_is_new(folder: Path) -> None:
+    once()
+    wider = JOB.replace("20 SECONDS", "30 SECONDS")
+    (folder / "job.toml").write_text(wider)
+    assert "WINDOW 30 SECONDS" in once()["queries"]["triples"]["sql"]
+
+
 def test_it_is_stopped_from_elsewhere(folder: Path) -> None:
     process = start("--interval", "100 milliseconds")
     wait_for(folder, 3)

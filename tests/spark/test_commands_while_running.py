@@ -53,6 +53,7 @@ def test_commands_go_to_the_command_log(spark: SparkSession, tmp_path: Path) -> 
     run = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
     assert [give(run) for give, _ in COMMANDS] == list(range(1, 1 + len(COMMANDS)))
     assert [w["command"] for w in run.status()["waiting_commands"]] == [command.kind for _, command in COMMANDS]
+    assert [command.kind for command in run.not_applied] == [command.kind for _, command in COMMANDS]
     assert [command for _, command in run._driver.folders.commands.after(0)] == [command for _, command in COMMANDS]
 
 

@@ -16,7 +16,7 @@ from benchmarks.optimizer.scenarios.steady import STEADY
 from benchmarks.optimizer.scenarios.stopping_stream import STOPPING_STREAM
 from benchmarks.optimizer.scenarios.three_way_flip import THREE_WAY_FLIP
 
-__all__ = ["SCENARIOS"]
+__all__ = ["SCENARIOS", "STORY"]
 
 DRIFTING = (
     SELECTIVITY_FLIP, RATE_FLIP, GRADUAL_DRIFT, HOT_KEY, SEASONAL, THREE_WAY_FLIP, MOVING_SKEW, STOPPING_STREAM,
@@ -26,3 +26,6 @@ OTHERS = (STEADY, BURSTS, FLAPPING, BAD_START)
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in (*DRIFTING, *OTHERS)}
 """Every scenario by name, in the order in which they run."""
+
+STORY = "three_way_flip"
+"""The one that a picture of its own shows, in the README."""

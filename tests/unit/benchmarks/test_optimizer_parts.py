@@ -160,7 +160,7 @@ def test_pictures_are_drawn_of_what_was_measured(tmp_path: Path) -> None:
     draw(found, tmp_path / "all.png")
     draw_story(found, "three_way_flip", tmp_path / "story.png")
     draw_story(found, "steady", tmp_path / "none.png")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.png", "story.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.png", "all.svg", "story.png", "story.svg"]
 
 
 @pytest.mark.parametrize("load", [*LOADS.values(), *QUICK.values()])
