@@ -95,7 +95,7 @@ async function drawView(data, key) {
   modules.get(name).render(main, data, context());
   if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
   drawn = key;
-  document.body.dataset.view = name;
+  Object.assign(document.body.dataset, { view: name, options: place.options.toString() });
 }
 
 function drawFrame() {

@@ -8,7 +8,7 @@ const LINE = 20;
 const WIDE = 1100;
 
 /** An age, as far as a window on it reaches: a span of time, or so many rows. */
-export const age = (value, timed) => (value === null ? "the end" : timed ? duration(value) : count(value, "row"));
+export const age = (value, timed) => (value === null ? "as far as windows reach" : timed ? duration(value) : count(value, "row"));
 
 /** What rows older than a slice's beginning must pass to be kept, by label. */
 export const filterText = (filter) => Object.entries(filter || {}).filter(([, any]) => any !== null).map(([label, any]) => any.join(" or ") || `none of ${label}`).join("; ");
@@ -38,7 +38,7 @@ function slice(one, x, wide, work, timed, at) {
     s("title", {}, [`${age(one.from, timed)} to ${age(one.to, timed)}, read by ${number(one.queries)} queries`, `rows ${rows}`, `${number(one.comparisons)} comparisons, ${percent(share)} of all`, filter ? `rows beyond ${age(one.from, timed)} pass ${filter}` : ""].filter(Boolean).join("\n")),
     s("rect", { class: "back", x: x + 3, y: 2, width: wide - 6, height: BOX, rx: 4 }),
     s("rect", { class: "heat", x: x + 3, y: 2, width: wide - 6, height: BOX, rx: 4, "fill-opacity": (share * 0.6).toFixed(3) }),
-    s("text", { x: x + 10, y: 20 }, `≤ ${age(one.to, timed)}`),
+    s("text", { x: x + 10, y: 20 }, one.to === null ? "rows, counted" : `≤ ${age(one.to, timed)}`),
     s("text", { x: x + 10, y: 36 }, `${compact(Object.values(one.rows || {}).reduce((sum, held) => sum + held, 0))} rows`),
     s("text", { x: x + 10, y: 52 }, percent(share)),
     filter ? s("text", { class: "filter", x, y: BOX + 18, "text-anchor": "middle" }, "▽") : null);
@@ -50,7 +50,8 @@ function reader(name, query, chain, at, cell, tall) {
   const y = BOX + 30 + at * LINE;
   let end = 0;
   for (const one of chain.slices) {
-    if (one.to === null || reach >= one.to) end += 1;
+    if (one.to === null) end += reach / Math.max(...Object.values(chain.queries).flatMap((each) => Object.values(each.reads).map((read) => read.window)));
+    else if (reach >= one.to) end += 1;
     else { end += Math.max(0, (reach - one.from) / (one.to - one.from)); break; }
   }
   const filters = Object.entries(query.reads).filter(([, one]) => one.filter).map(([, one]) => one.filter).join("; ");

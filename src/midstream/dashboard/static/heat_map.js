@@ -34,7 +34,7 @@ function line(row, top, columns, wide, column) {
       return s("g", {},
         s("title", {}, `${row.name}, ${column} ${columns[at]}: ${row.show(value)}${middle ? `, ${number(value / middle)} times the mean` : ""}`),
         s("rect", { class: "cell", x: LABEL + at * wide + 1, y: top + 1, width: wide - 2, height: CELL - 2, "fill-opacity": (share * 0.85).toFixed(3) }),
-        s("text", { class: share > 0.62 ? "on-dark" : "", x: LABEL + (at + 0.5) * wide, y: top + CELL - 9, "text-anchor": "middle" }, row.show(value)));
+        s("text", { class: share > 0.72 ? "on-dark" : "", x: LABEL + (at + 0.5) * wide, y: top + CELL - 9, "text-anchor": "middle" }, row.show(value)));
     }),
     s("text", { x: LABEL + columns.length * wide + 8, y: top + CELL - 9, class: worst > 1.5 ? "uneven" : "" }, worst === null ? "–" : `${number(worst)}×${worst > 1.5 ? " !" : ""}`));
 }

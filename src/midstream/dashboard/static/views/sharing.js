@@ -44,8 +44,16 @@ function chosen(chain, context) {
       { title: "stream", value: (one) => `${one.label}${one.label === one.stream ? "" : ` (${one.stream})`}` }, { title: "filter", value: (one) => one.filter ?? "none: every row" },
       { title: "queries", number: true, value: (one) => one.queries }, { title: "widest window", number: true, value: (one) => age(one.window, timed) }, { title: "since step", number: true, value: (one) => one.since },
     ], filters, { caption: "Filters, each tested once a row" }),
+    chain.joins.length ? table([
+      { title: "rows of", value: (one) => Object.entries(one.parts).map(([label, part]) => `${label}: ${partText(part)}`).join("; ") },
+      { title: "within", value: (one) => Object.entries(one.windows).map(([label, size]) => `${label}: ${age(size, timed)}`).join(", ") },
+      { title: "for", value: (one) => some({ first: one.queries, count: one.queries.length }) }, { title: "comparisons", number: true, value: (one) => one.counters.comparisons ?? 0 },
+    ], chain.joins, { caption: "Joins of parts, each for the queries that read all of them" }) : null,
     h("details", { id: "readers" }, h("summary", {}, "Who reads what, as a table"), readers(chain, context)));
 }
+
+/** What the rows of a part pass, and what they fail. */
+const partText = ({ passes, fails }) => [...passes, ...fails.map((one) => `not (${one})`)].join(" and ") || "all";
 
 const readers = (chain, context) => table([
   { title: "query", value: (one) => h("button", { type: "button", onclick: () => context.go({ query: one.name, chain: "" }) }, one.name) },
