@@ -23,6 +23,7 @@ from midstream.model.errors import (
     PlanError,
     QueryError,
     SinkError,
+    SparkError,
     StrategyError,
     UndeliveredError,
 )
@@ -51,6 +52,7 @@ __all__ = [
     "PlanError",
     "QueryError",
     "SinkError",
+    "SparkError",
     "StrategyError",
     "UndeliveredError",
     "UserOperator",

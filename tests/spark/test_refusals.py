@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
 from midstream.model.manifest import FORMAT_VERSION
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, finish, job
@@ -156,3 +157,17 @@ def test_the_checkpoint_of_an_embedded_engine_is_refused(spark: SparkSession, tm
     with pytest.raises(ms.CheckpointError, match="embedded engine") as caught:
         found.start()
     assert "ms.Engine" in caught.value.remedy
+
+
+def test_a_file_that_cannot_be_read_ends_the_job_with_its_cause(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.parquet").write_bytes(b"this is no parquet file at all, not in the least")
+    frame = spark.readStream.schema("k BIGINT, ts TIMESTAMP").parquet(str(tmp_path / "in"))
+    job = ms.Job(spark, checkpoint=tmp_path / "checkpoint")
+    job.stream("A", frame, timestamp="ts")
+    job.query("all", "SELECT A.k FROM A")
+    with pytest.raises(ms.SparkError, match=r"a\.parquet is not a Parquet file") as raised:
+        job.start({"availableNow": True}).await_termination(120)
+    assert "calling o" not in str(raised.value) and raised.value.__cause__ is not None
+    life = Checkpoint.open(tmp_path / "checkpoint").liveness()
+    assert life.state == "failed" and "is not a Parquet file" in life.reason

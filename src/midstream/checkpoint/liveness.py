@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from midstream.checkpoint.epochs import EpochClaim
+from midstream.model.errors import MidstreamError
 from midstream.model.step_time import StepTime
 from midstream.model.words import rough_span_text
 
@@ -87,6 +88,8 @@ def failure_text(error: BaseException | None) -> str:
     >>> failure_text(ValueError("no such column")), failure_text(KeyboardInterrupt()), failure_text(None)
     ('ValueError: no such column', '', '')
     """
+    if isinstance(error, MidstreamError):
+        return (error.message + (f" (at {error.place})" if error.place else ""))[:LONGEST]
     if not isinstance(error, Exception):
         return ""
     lines = str(error).strip().splitlines()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from midstream.model.errors import (
     InputError,
     LanguageError,
@@ -13,6 +11,7 @@ from midstream.model.errors import (
     QueryError,
     StrategyError,
 )
+from midstream.model.spark_cause import spark_cause
 
 
 class WrongUse(MidstreamError):
@@ -46,12 +45,13 @@ def failure_text(error: Exception) -> tuple[str, int]:
 def essence(error: Exception) -> str:
     r"""The one line of an error that says most. Spark packs a worker's whole traceback into its message.
 
-    >>> essence(RuntimeError("Thrown by the worker:\nTraceback\n  File x\nKeyError: 'k'\n\tat Java"))
+    >>> essence(RuntimeError("Thrown by it:\nTraceback (most recent call last)\n  File x\nKeyError: 'k'\n\tat Java"))
     "KeyError: 'k'"
     >>> essence(ValueError("no"))
     'ValueError: no'
     """
-    lines = [line.rstrip() for line in str(error).splitlines() if line.strip()]
-    causes = [line for line in lines[1:] if re.match(r"[A-Za-z_][\w.]*(Error|Exception): .", line)]
-    line = causes[-1] if causes and "Traceback" in str(error) else ": ".join([type(error).__name__, *lines[:1]])
-    return line.rstrip(".:")
+    text = str(error)
+    if "Traceback (most recent call last)" in text or text.startswith("An error occurred while calling"):
+        return spark_cause(text).rstrip(".:")
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    return ": ".join([type(error).__name__, *lines[:1]]).rstrip(".:")

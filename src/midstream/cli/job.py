@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
+from midstream.model.spark_cause import spark_cause
 
 if TYPE_CHECKING:
     from midstream.language.job_file import JobFile
@@ -83,7 +84,7 @@ def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
         return reader.load(spec.path) if spec.path else reader.load()
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
-            f"Spark cannot read stream {name!r}: {_first_line(error)}",
+            f"Spark cannot read stream {name!r}: {_cause(error)}",
             place=f"[streams.{name}]",
             remedy="correct its format, path, schema or options",
         ) from error
@@ -129,7 +130,7 @@ def _inferred(session: Any, name: str, spec: SourceSpec, options: dict[str, str]
         return session.read.format(spec.format).options(**options).load(spec.path).schema
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
-            f"the schema of stream {name!r} cannot be read off its files: {_first_line(error)}",
+            f"the schema of stream {name!r} cannot be read off its files: {_cause(error)}",
             place=f"[streams.{name}]",
             remedy='say what the columns are: schema = "k BIGINT, ts TIMESTAMP"',
         ) from error
@@ -148,11 +149,11 @@ def _topic(reader: Any, name: str) -> Any:
         return reader.load()
     except Exception as error:  # Spark has no common class for what its sources raise.
         raise InputError(
-            f"Spark cannot read stream {name!r} from Kafka: {_first_line(error)}",
+            f"Spark cannot read stream {name!r} from Kafka: {_cause(error)}",
             place=f"[streams.{name}]",
             remedy=f"give the options {KAFKA_OPTIONS}, and have Spark's Kafka package on the class path: docs/kafka.md",
         ) from error
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+def _cause(error: Exception) -> str:
+    return spark_cause(str(error)) or type(error).__name__

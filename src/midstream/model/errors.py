@@ -90,6 +90,10 @@ PASSING = (ReadError, WriteError, OSError, MemoryError)
 """What a step may fail by though nothing that it was given is at fault."""
 
 
+class SparkError(MidstreamError):
+    """Spark has failed: a source that it reads, a worker of it, or its JVM. Its cause is the exception as it came."""
+
+
 class InternalError(MidstreamError):
     """A step failed by a fault that is not the user's: it failed whole, and what it did is undone.
 

@@ -24,10 +24,18 @@ from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
-from midstream.model.errors import CheckpointError, LostCheckpointError, MidstreamError, ReadError, WriteError
+from midstream.model.errors import (
+    CheckpointError,
+    LostCheckpointError,
+    MidstreamError,
+    ReadError,
+    SparkError,
+    WriteError,
+)
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.spark_cause import spark_cause
 from midstream.model.step_time import StepTime, time_summary
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
@@ -290,10 +298,22 @@ class Run(Controls[int], Reported, DashboardBeside):
                 break
         if self._error is None and not self._stopping:
             self._error = failure
+        if self._error is not None and type(self._error).__module__.startswith(("py4j.", "pyspark.")):
+            self._error = self._of_spark(self._error)
         self._let_go()
         if self._error is not None:
             log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)
         self._ended.set()
+
+    def _of_spark(self, failure: BaseException) -> SparkError:
+        """An exception of Spark's that the job failed by, in words; its cause is the exception itself."""
+        error = SparkError(
+            f"Spark has failed: {spark_cause(str(failure))}",
+            place=f"step {self._driver.manifest.step + 1}",
+            remedy="mend that and start the job again, which goes on where it stopped; Spark's log has all of it",
+        )
+        error.__cause__ = failure
+        return error
 
     def _let_go(self) -> None:
         """Release the checkpoint; whatever a job ends with that has lost it, that is the reason."""

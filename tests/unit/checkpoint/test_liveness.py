@@ -94,7 +94,8 @@ def test_every_state_has_a_sentence() -> None:
 
 
 def test_a_reason_is_one_line_of_bounded_length() -> None:
-    assert failure_text(WriteError("no space\nleft")) == "WriteError: no space"
+    assert failure_text(WriteError("no space", place="/data", remedy="make some")) == "no space (at /data)"
+    assert failure_text(OSError("no space\nleft")) == "OSError: no space"
     assert len(failure_text(ValueError("x" * 9_999))) == 1_000
     assert failure_text(ValueError()) == "ValueError"
 

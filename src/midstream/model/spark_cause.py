@@ -1,0 +1,49 @@
+"""What an exception of Spark says, without the frames, the names of classes and the numbers of calls. Pure."""
+
+from __future__ import annotations
+
+import re
+
+_CODE = r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+"
+_CODED = re.compile(rf"{_CODE}((?:(?!{_CODE.replace('(', '(?:', 1)})[^\n])+)")
+_CAUSED = re.compile(r"^Caused by: ([^\n]+)", re.MULTILINE)
+_CLASS = re.compile(r"^(?:[a-z_][\w$]*\.)+([A-Z][\w$]*)(?:: |$)")
+_CALL = re.compile(r"^An error occurred while calling [^\n]*\n: ([^\n]+)")
+_PYTHON = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception): .+", re.MULTILINE)
+_STATE = re.compile(r"(?:\s*SQLSTATE: \w+)+\s*$")
+
+GENERAL = ("STREAM_FAILED", "INTERNAL_ERROR")
+"""Codes that only say that something failed."""
+
+LONGEST = 600
+
+
+def spark_cause(text: str) -> str:
+    r"""Of the text of an exception from Spark what says most: its own sentence, and the cause that lies beneath.
+
+    >>> text = '''An error occurred while calling o55.collectToPython.
+    ... : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Cannot read file:///a.parquet.  SQLSTATE: KD001
+    ... \tat org.apache.spark.Some.frame(Some.scala:1)
+    ... Caused by: java.lang.RuntimeException: file:/a.parquet is not a Parquet file'''
+    >>> spark_cause(text)
+    'Cannot read file:///a.parquet: file:/a.parquet is not a Parquet file'
+    >>> spark_cause("An error occurred while calling o4.load.\n: java.lang.NoClassDefFoundError: com.x.Y\n\tat a.b(c)")
+    'NoClassDefFoundError: com.x.Y'
+    """
+    coded = next((found[2] for found in _CODED.finditer(text) if found[1].split(".")[0] not in GENERAL), "")
+    if "Traceback (most recent call last)" in text and (raised := _PYTHON.findall(text)):
+        return str(raised[-1]).strip()[:LONGEST]
+    own = _STATE.sub("", coded).strip().rstrip(".")
+    causes = _CAUSED.findall(text) or _CALL.findall(text)
+    root = _sentence(causes[-1], short=bool(own)) if causes else ""
+    said = f"{own}: {root}" if own and root and root not in own else own or root
+    return (said or next((line.strip() for line in text.splitlines() if line.strip()), ""))[:LONGEST]
+
+
+def _sentence(line: str, *, short: bool) -> str:
+    """A line that begins with an exception's class: the message, behind the class's own name unless that is `short`."""
+    found = _CLASS.match(line)
+    if found is None:
+        return line.strip()
+    message = _STATE.sub("", _CODED.sub(r"\2", line[found.end() :])).strip().rstrip(".")
+    return message if short and message else f"{found[1]}: {message}" if message else found[1]
