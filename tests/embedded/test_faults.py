@@ -194,7 +194,7 @@ NOW = {"time.time", "time.time_ns", "time.localtime", "time.gmtime", "datetime.n
 
 
 TOLD = {f"{name}.py: time.time" for name in ("step_times", "epochs", "reader", "status", "watched", "send", "stop")}
-"""When a step ended, when a driver began and ended, and how long ago that was for whoever asks: told to people, and read
+"""When a step ended, when a driver began and ended, how long ago that was for whoever asks: told to people, and read
 by nobody else. The clock that jumps, above, jumps there too.
 """
 
