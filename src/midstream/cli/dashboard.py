@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from midstream.cli.output import say
+
+LOW_PRIORITY = 15
+"""On one machine a job goes first: what nobody else needs of the processors suffices for pages."""
 
 
 def dashboard(
@@ -41,4 +46,6 @@ def dashboard(
     served = Dashboard(paths, allowed, port)
     say(f"dashboard: {served.url}")
     say("Control+C ends it" if control else "read-only; Control+C ends it")
+    with suppress(OSError):
+        os.nice(LOW_PRIORITY)
     served.run()
