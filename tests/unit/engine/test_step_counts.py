@@ -1,6 +1,6 @@
-"""What steps of ten fixed workloads cost, in counts that no machine changes: Python calls, chunks read and written, bytes
-written. They must not grow unnoticed; `MIDSTREAM_COUNTS=write pytest tests/unit/engine/test_step_counts.py` records them
-anew, and the change is then to be seen in the file beside this one.
+"""What steps of ten fixed workloads cost, in counts that no machine changes: Python calls, chunks read and written, and
+bytes written. They must not grow unnoticed. `MIDSTREAM_COUNTS=write pytest tests/unit/engine/test_step_counts.py` records
+them anew, and the change is then to be seen in the file beside this one.
 """
 
 from __future__ import annotations
