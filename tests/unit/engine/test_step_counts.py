@@ -1,5 +1,5 @@
 """What steps of ten fixed workloads cost, in counts that no machine changes: Python calls, chunks read and written, and
-bytes written. They must not grow unnoticed. `MIDSTREAM_COUNTS=write pytest tests/unit/engine/test_step_counts.py` records
+bytes written. They must not grow unnoticed. `MIDSTREAM_COUNTS=write pytest` of this file records
 them anew, and the change is then to be seen in the file beside this one.
 """
 
