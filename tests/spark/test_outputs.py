@@ -207,3 +207,26 @@ def test_results_stand_in_a_folder_for_each_step(spark: SparkSession, tmp_path: 
     assert [p.name for p in sorted(place.answers("q").glob("step=*"))] == ["step=00000000", "step=00000001"]
     assert sorted(r["k"] or 0 for r in spark.read.parquet(str(place.answers("q"))).collect()) == [0, 1, 2, 4, 5]
     assert pq.read_table(place.answers("q") / "step=00000001")["k"].to_pylist() == [5]
+
+
+def test_windows_to_group_by_are_those_of_sparks_own_window(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [table(B, k=[n % 3 for n in seconds], ts=[n * SECOND for n in seconds]) for seconds in WINDOWED]
+    place = Place(tmp_path)
+    for step, part in enumerate(rows):
+        place.feed("B", step, part)
+    by = "k, window(ts, '10 seconds', '4 seconds')"
+    select = f"SELECT k, COUNT(*) AS n, window.start AS began, window.end AS ended FROM B GROUP BY {by}"
+    asked = job(spark, place, [B], {})
+    asked.query("q", select, sink=ms.sinks.files(tmp_path / "out"))
+    finish(asked)
+    spark.createDataFrame(pa.concat_tables(rows).to_pandas()).createOrReplaceTempView("B")
+    reached = max(n for seconds in WINDOWED for n in seconds)
+    final = [row for row in spark.sql(select).collect() if row["ended"].timestamp() <= reached]
+    found = [(r["k"], r["n"], r["began"].timestamp()) for r in read_all(tmp_path / "out").to_pylist()]
+    assert sorted(found) == sorted((r["k"], r["n"], r["began"].timestamp()) for r in final)
+    assert len(found) > 10
+
+
+B = stream("B", ("k", pa.int64()))
+WINDOWED = ([0, 1, 3, 4, 9, 10], [10, 13, 14, 14, 20], [27, 40])
+"""The seconds at which rows come, by step; sizes that are no multiple of the slide, and one row at a window's edge."""

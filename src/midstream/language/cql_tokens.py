@@ -17,6 +17,9 @@ from midstream.model.window import Window
 DIALECT = "duckdb"
 """The SQL that midstream speaks: also what its oracle speaks."""
 
+WINDOW_STAND_IN = "W1NDOW"
+"""What Spark's function `window` is called in the plain SQL, as long a name: the parser knows WINDOW as a keyword."""
+
 WINDOW_REMEDY = "write [RANGE n unit], such as [RANGE 20 SECONDS], or [ROWS n]"
 _ENDS_OPERAND = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
 _ENDS_OPERAND |= {TokenType.R_BRACKET, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR, TokenType.END}
@@ -106,6 +109,9 @@ class _Splitter:
             else:
                 self.at += 1
         sql = list(self.quoted)
+        for token, follower in zip(self.tokens, self.tokens[1:], strict=False):
+            if token.token_type == TokenType.WINDOW and follower.token_type in (TokenType.L_PAREN, TokenType.DOT):
+                sql[token.start : token.end + 1] = WINDOW_STAND_IN
         for begin, end in self.spans:
             sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
         self.found.sql = "".join(sql)

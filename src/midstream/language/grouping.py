@@ -9,6 +9,7 @@ from midstream.language.bind import Binder
 from midstream.language.coerce import name, plain
 from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
+from midstream.language.group_window import GroupWindow
 from midstream.language.place import place, place_of
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
@@ -36,13 +37,19 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
 KNOWN = "COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV, STDDEV_POP, VARIANCE or VAR_POP"
 
 
-def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Output, ...], Aggregate] | None:
+def grouped(
+    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | None = None
+) -> tuple[tuple[Output, ...], Aggregate] | None:
     """The outputs and the aggregate of a query; None if it has neither aggregates nor GROUP BY nor EVERY.
+
+    A group window, already taken out of the tree, says when it is evaluated instead of EVERY.
 
     Raises LanguageError for aggregates without EVERY, EVERY without aggregates, and columns that are not grouped.
     """
     group, having = tree.args.get("group"), tree.args.get("having")
     calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in _FUNCTIONS]
+    if window is not None:
+        return _Grouping(found, tree, scope).run(window.slide, window.offset)
     first = group or next(iter(calls), None) or having
     if first is None:
         if found.every is not None:
@@ -56,7 +63,8 @@ def grouped(found: CqlText, tree: exp.Select, scope: Scope) -> tuple[tuple[Outpu
         raise LanguageError(
             "aggregates over a stream need EVERY",
             place=place_of(found.text, first),
-            remedy="say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query",
+            remedy="say at which instants to compute them, such as EVERY 10 SECONDS at the end of the query; or, over "
+            "one stream, GROUP BY TUMBLE(ts, INTERVAL 10 SECONDS)",
         )
     return _Grouping(found, tree, scope).run(found.every[0])
 
@@ -69,7 +77,7 @@ class _Grouping:
         self.calls: list[AggregateCall] = []
         self.types: list[pa.DataType] = []
 
-    def run(self, every: int) -> tuple[tuple[Output, ...], Aggregate]:
+    def run(self, every: int, offset: int = 0) -> tuple[tuple[Output, ...], Aggregate]:
         groups = self.groups()
         places = {group.text(): number for number, group in reversed(list(enumerate(groups)))}
         named: list[tuple[str, Expression]] = []
@@ -78,7 +86,7 @@ class _Grouping:
             items = [(c.name, c) for c in starred] if starred is not None else [named_item(self.outer, node)]
             named += [(title, self.over_groups(node, expression, places)) for title, expression in items]
         having = self.having(places)
-        return unique(named), Aggregate(groups, tuple(self.calls), every, having)
+        return unique(named), Aggregate(groups, tuple(self.calls), every, having, offset)
 
     def having(self, places: dict[str, int]) -> Expression | None:
         """The condition that groups must satisfy; a name may be that of an item of the select list."""

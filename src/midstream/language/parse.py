@@ -9,6 +9,7 @@ from midstream.language.bind import Binder
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
+from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
 from midstream.language.place import place_of
@@ -78,6 +79,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
     sources, nodes, offsets = sources_of(found, tree, streams)
     scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered)
     binder = Binder(text, scope)
+    tree, sources, window = group_window(found, tree, binder, sources, streams)
     where = tree.args.get("where")
     conditions = [binder.condition(node) for node in (*nodes, *([where.this] if where is not None else []))]
     ties, difference = difference_of(found, scope)
@@ -88,7 +90,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
     check_windows(found, sources, offsets)
     visible = scope.sources if difference is None else scope.sources[:1]
     selected = Scope(visible, time=True, registered=registered)
-    aggregated = grouped(found, tree, selected)
+    aggregated = grouped(found, tree, selected, window)
     if aggregated is None:
         return Query(text, sources, outputs_of(Binder(text, selected), tree), selections, predicates, None, difference)
     if difference is not None:

@@ -69,7 +69,7 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """GROUP BY, HAVING and EVERY: evaluated at the multiples of `every` microseconds.
+    """GROUP BY, HAVING and EVERY: evaluated `offset` microseconds after the multiples of `every` microseconds.
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant.
@@ -79,6 +79,7 @@ class Aggregate:
     calls: tuple[AggregateCall, ...]
     every: int
     having: Expression | None = None
+    offset: int = 0
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""

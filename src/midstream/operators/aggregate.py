@@ -29,7 +29,7 @@ GROUPED = "#"
 
 @dataclass(frozen=True)
 class AggregateOperator(ResultOperator):
-    """Evaluates at the multiples of `every` that the watermark passes, over the results alive then.
+    """Evaluates `offset` after the multiples of `every` that the watermark passes, over the results alive then.
 
     The results with their lifetimes are its state; each (result, instant) pair is made by arithmetic, without a loop
     over instants, so that a gap of years costs nothing.
@@ -51,19 +51,20 @@ class AggregateOperator(ResultOperator):
         """Whether the watermark passes an instant in this step."""
         assert self.query.aggregate is not None
         begin, end = self.span(lane)
-        return (end - 1) // self.query.aggregate.every * self.query.aggregate.every >= begin
+        every, offset = self.query.aggregate.every, self.query.aggregate.offset
+        return (end - 1 - offset) // every * every + offset >= begin
 
     def _occurrences(self, lane: Lane, alive: Combinations) -> tuple[Words, Words]:
         """Every (index of a result, instant at which it is alive)."""
         assert self.query.aggregate is not None
-        every = self.query.aggregate.every
+        every, shift = self.query.aggregate.every, self.query.aggregate.offset
         begin, end = self.span(lane)
-        first = -(-np.maximum(alive.valid_from[EVENT_TIME], begin) // every)
-        last = np.minimum(self.ends(lane, alive), end - 1) // every if end > begin else first - 1
+        first = -(-(np.maximum(alive.valid_from[EVENT_TIME], begin) - shift) // every)
+        last = (np.minimum(self.ends(lane, alive), end - 1) - shift) // every if end > begin else first - 1
         counts = np.maximum(last - first + 1, 0)
         at = np.repeat(np.arange(len(alive)), counts)
         offset = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return at, (np.repeat(first, counts) + offset) * every
+        return at, (np.repeat(first, counts) + offset) * every + shift
 
     def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
         assert self.query.aggregate is not None

@@ -1,0 +1,180 @@
+"""Windows that rows are grouped by: TUMBLE and HOP as Flink writes them, `window` as Spark does.
+
+A window `[start, end)` starts at each multiple of its slide and is as long as its size; a tumbling window's slide is
+its size. Its group is an aggregate at the window's last instant, a microsecond before its end, over the rows that are
+less than a size old: so the words are rewritten to what the engine knows, a RANGE window and EVERY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.cql_tokens import WINDOW_STAND_IN, CqlText
+from midstream.language.duration import parse_duration
+from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.place import place, place_of
+from midstream.language.query import Source
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+from midstream.model.window import Window
+
+_WRITTEN = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3}
+"""By name the most arguments: the timestamp and durations. HOP gives its slide first, Spark's `window` its size."""
+
+_SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size) or window(ts, size, slide)"
+
+
+@dataclass(frozen=True)
+class GroupWindow:
+    """`[start, start + size)` for each multiple `start` of the slide; all in microseconds."""
+
+    size: int
+    slide: int
+    node: exp.Expr
+
+    @property
+    def offset(self) -> int:
+        """How long after a multiple of the slide a window's last instant is."""
+        return self.size % self.slide - 1
+
+    def window(self) -> Window:
+        """The window of rows that are in the group at the group window's last instant."""
+        return Window("range", self.size - 1)
+
+    def boundary(self, name: str) -> exp.Expr:
+        """The `start` or `end` of a result, of which the time is the window's last instant."""
+        past = 1 if name == "end" else 1 - self.size
+        duration = exp.Interval(this=exp.Literal.string(str(past)), unit=exp.Var(this="MICROSECONDS"))
+        return exp.Paren(this=exp.Add(this=exp.column(TIME_COLUMN), expression=duration))
+
+
+def group_window(
+    found: CqlText,
+    tree: exp.Select,
+    binder: Binder,
+    sources: tuple[Source, ...],
+    streams: Mapping[str, StreamSchema],
+) -> tuple[exp.Select, tuple[Source, ...], GroupWindow | None]:
+    """The query without its group window, its source with the window in time that keeps the rows, and the group window.
+
+    Raises LanguageError for two group windows, for one over a join, and for one beside another window or EVERY.
+    """
+    clause = tree.args.get("group")
+    calls = [] if clause is None else [node for node in clause.expressions if _name(node) in _WRITTEN]
+    if clause is None or not calls:
+        stray = next((node for node in tree.find_all(exp.Anonymous) if _name(node) in _WRITTEN), None)
+        if stray is not None:
+            raise _error(found, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
+        return tree, sources, None
+    node = calls[0]
+    _check(found, calls, sources)
+    made = _read(found, node, binder, sources, streams)
+    rewritten = tree.copy()
+    rewritten.args["group"].set("expressions", [part for part in clause.expressions if part is not node])
+    rewritten.set("expressions", [_item(found, part, made, binder) for part in rewritten.expressions])
+    having = rewritten.args.get("having")
+    if having is not None:
+        rewritten.set("having", having.transform(_bounds(found, made, binder)))
+    return rewritten, (replace(sources[0], window=made.window()),), made
+
+
+def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -> None:
+    if len(calls) > 1:
+        raise _error(found, calls[1], "two windows in GROUP BY", "group by one window")
+    if found.every is not None:
+        remedy = "leave EVERY out: the answer comes once the watermark passes the window's end"
+        raise LanguageError(f"EVERY beside {_shown(calls[0])}", place=place(found.text, found.every[1]), remedy=remedy)
+    if len(sources) > 1:
+        raise _error(
+            found,
+            calls[0],
+            f"{_shown(calls[0])} groups the rows of one stream, not of a join or difference",
+            "a join's state is bounded by its own windows, which say nothing of these: write [RANGE n unit] after each "
+            "stream, and EVERY at the end",
+        )
+    if sources[0].window is not None:
+        raise _error(found, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW")
+
+
+def _read(
+    found: CqlText,
+    node: exp.Expr,
+    binder: Binder,
+    sources: tuple[Source, ...],
+    streams: Mapping[str, StreamSchema],
+) -> GroupWindow:
+    name, arguments = _name(node), node.expressions
+    if not 2 <= len(arguments) <= _WRITTEN[name] or (name == "HOP" and len(arguments) != 3):
+        raise _error(found, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
+    stream = streams[sources[0].stream]
+    column = binder.bind(arguments[0])
+    if not isinstance(column, Column) or column.name != stream.timestamp:
+        remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
+        raise _error(found, arguments[0], f"{_shown(node)} of what is no event time", remedy)
+    durations = [_duration(found, argument) for argument in arguments[1:]]
+    size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
+    return GroupWindow(size, slide, node)
+
+
+def _duration(found: CqlText, node: exp.Expr) -> int:
+    text = node.name if isinstance(node, exp.Literal) and node.is_string else ""
+    if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal):
+        text = f"{node.this.name} {node.text('unit')}"
+    try:
+        length = parse_duration(text, what="the window")
+    except LanguageError as error:
+        raise _error(found, node, error.message, "write INTERVAL '10' MINUTES, or '10 minutes'") from error
+    if not length:
+        raise _error(found, node, "a window of no length", "use a duration above zero")
+    return length
+
+
+def _item(found: CqlText, node: exp.Expr, made: GroupWindow, binder: Binder) -> exp.Expr:
+    """An item of the select list; a bare boundary is called `window_start` or `window_end`."""
+    if (name := _boundary(found, node, made, binder)) is not None:
+        return exp.alias_(made.boundary(name), f"window_{name}")
+    return node.transform(_bounds(found, made, binder))
+
+
+def _bounds(found: CqlText, made: GroupWindow, binder: Binder) -> Callable[[exp.Expr], exp.Expr]:
+    def written(node: exp.Expr) -> exp.Expr:
+        name = _boundary(found, node, made, binder)
+        return node if name is None else made.boundary(name)
+
+    return written
+
+
+def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow, binder: Binder) -> str | None:
+    """Whether a node is the `start` or the `end` of the group window; None where it is neither."""
+    name = _name(node)
+    if isinstance(node, exp.Column):
+        full = f"{node.table}.{node.name}".lower()
+        if node.table.upper() == WINDOW_STAND_IN and node.name.lower() in ("start", "end"):
+            return node.name.lower()
+        own = {column.name.lower() for alias, _ in binder.scope.sources for column in binder.scope.columns(alias)}
+        return full[8:] if full in (".window_start", ".window_end") and full[1:] not in own else None
+    if name in _WRITTEN:
+        raise _error(found, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end")
+    base, _, end = name.rpartition("_")
+    if base not in ("TUMBLE", "HOP") or end not in ("START", "END"):
+        return None
+    if base != _name(made.node) or node.expressions != made.node.expressions:
+        raise _error(found, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")
+    return end.lower()
+
+
+def _name(node: exp.Expr) -> str:
+    return node.name.upper() if isinstance(node, exp.Anonymous) else ""
+
+
+def _shown(node: exp.Expr) -> str:
+    name = _name(node)
+    return "window(...)" if name == WINDOW_STAND_IN else name
+
+
+def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    return LanguageError(message, place=place_of(found.text, node), remedy=remedy)

@@ -1,0 +1,84 @@
+"""TUMBLE, HOP and Spark's `window`: what the words mean, and which of them are refused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+
+TEN = "INTERVAL '10' SECONDS"
+FIVE = "INTERVAL '5' SECONDS"
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def engine() -> ms.Engine:
+    """An engine with two streams of equal columns."""
+    made = ms.Engine()
+    for name in "AB":
+        made.create_stream(name, pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), timestamp="ts")
+    return made
+
+
+def asked(sql: str) -> list[dict[str, Any]]:
+    """The answer over rows at 1, 9.999999, 10, 19 and 30 seconds; the last one is in no window that has ended."""
+    made = engine()
+    made.add_query("q", sql)
+    times = [BEGIN.replace(tzinfo=None) + timedelta(seconds=s) for s in (1, 9.999999, 10, 19, 30)]
+    rows: list[dict[str, Any]] = made.push({"A": pa.table({"k": [1, 1, 2, 1, 1], "ts": times})})["q"].to_pylist()
+    return rows
+
+
+def at(seconds: int) -> datetime:
+    """A moment of the rows' minute."""
+    return BEGIN + timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "call"),
+    [
+        ("window_start", "window_end", f"TUMBLE(ts, {TEN})"),
+        (f"TUMBLE_START(ts, {TEN})", f"TUMBLE_END(ts, {TEN})", f"TUMBLE(ts, {TEN})"),
+        ("window.start", "window.end", "window(ts, '10 seconds')"),
+        (f"HOP_START(A.ts, {TEN}, {TEN})", "window_end", f"HOP(A.ts, {TEN}, {TEN})"),
+    ],
+)
+def test_a_row_at_the_end_is_in_the_next_window(start: str, end: str, call: str) -> None:
+    found = asked(f"SELECT {start}, {end}, COUNT(*) AS n, _ts FROM A GROUP BY {call}")
+    last = timedelta(microseconds=1)
+    assert found == [
+        {"window_start": at(0), "window_end": at(10), "n": 2, "_ts": at(10) - last},
+        {"window_start": at(10), "window_end": at(20), "n": 2, "_ts": at(20) - last},
+    ]
+
+
+@pytest.mark.parametrize("call", [f"HOP(ts, {FIVE}, {TEN})", "window(ts, '10 seconds', '5 seconds')"])
+def test_a_hopping_window_begins_at_each_slide(call: str) -> None:
+    found = asked(f"SELECT window_start AS w, COUNT(*) AS n FROM A GROUP BY {call} HAVING COUNT(*) > 0")
+    assert [(row["w"], row["n"]) for row in found] == [(at(-5), 1), (at(0), 2), (at(5), 2), (at(10), 2), (at(15), 1)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (f"SELECT COUNT(*) FROM A, B WHERE A.k = B.k GROUP BY TUMBLE(A.ts, {TEN})", "not of a join"),
+        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside TUMBLE"),
+        (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "beside a window"),
+        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}), HOP(ts, {FIVE}, {TEN})", "two windows"),
+        (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(k, {TEN})", "no event time"),
+        (f"SELECT COUNT(*) FROM A GROUP BY HOP(ts, {TEN})", "HOP with 2 arguments"),
+        ("SELECT COUNT(*) FROM A GROUP BY window(ts, '0 seconds')", "a window of no length"),
+        ("SELECT COUNT(*) FROM A GROUP BY window(ts, '1 month')", "unknown unit 'month'"),
+        (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE stands outside GROUP BY"),
+        (f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})", "TUMBLE_END of another window"),
+        (f"SELECT window(ts, '1 s') FROM A GROUP BY TUMBLE(ts, {TEN})", r"window\(...\) in the select list"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(sql: str, message: str) -> None:
+    with pytest.raises(ms.MidstreamError, match=message) as raised:
+        engine().add_query("q", sql)
+    assert "line 1, column" in str(raised.value)
+    assert "Remedy" in str(raised.value)
