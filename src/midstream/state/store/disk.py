@@ -8,7 +8,6 @@ import os
 import re
 import secrets
 import stat
-import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError, ReadError, WriteError
 from midstream.model.manifest import FORMAT_VERSION, READABLE
+from midstream.state.store.checksum import crc32
 
 NewName = Callable[[str], None]
 """Called with a folder that has a new name in it, which shall survive the loss of power."""
@@ -154,7 +154,7 @@ def seal(value: Any) -> bytes:
     b'{"format":4,"crc32":"232fcf13","value":{"step":3}}\\n'
     """
     body = _ENCODER.encode(value).encode()
-    return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, zlib.crc32(body), body)
+    return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, crc32(body), body)
 
 
 def unseal(data: bytes, path: str, remedy: str) -> Any:
@@ -162,7 +162,7 @@ def unseal(data: bytes, path: str, remedy: str) -> Any:
     match = _SEAL.fullmatch(data)
     if match is not None and int(match[1]) not in READABLE:
         raise other_version(match[1].decode(), path)
-    if match is None or zlib.crc32(match[3]) != int(match[2], 16):
+    if match is None or crc32(match[3]) != int(match[2], 16):
         raise CheckpointError("the file is damaged: its checksum does not match", place=path, remedy=remedy)
     try:
         return json.loads(match[3])

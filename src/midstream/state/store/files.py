@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
+from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
@@ -77,7 +77,7 @@ class FileStore:
         Raises `SinkError` where it cannot be written; then nothing has changed.
         """
         data = _serialize(batch)
-        checksum = zlib.crc32(data)
+        checksum = crc32(data)
         final = f"{self._epoch}{_for_files(name)}-{checksum:08x}"
         file = self._file(final)
         self.storage.keep_copy(file, data)
@@ -96,7 +96,7 @@ class FileStore:
         parts, size, found = list[bytes | pa.Buffer](), 0, []
         for batch in batches:
             data, gap = _serialize(batch), -size % _ALIGNMENT
-            found.append((f"{file}{_AT}{size + gap}", data.size, zlib.crc32(data)))
+            found.append((f"{file}{_AT}{size + gap}", data.size, crc32(data)))
             parts += (bytes(gap), data)
             size += gap + data.size
         self.storage.write(self._file(file), b"".join(parts))
@@ -252,7 +252,7 @@ def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.R
         raise CheckpointError(
             f"chunk {ref.name} has {data.size} bytes instead of {ref.bytes}", place=path, remedy=_REMEDY
         )
-    if not verified and zlib.crc32(data) != ref.checksum:
+    if not verified and crc32(data) != ref.checksum:
         raise CheckpointError(f"chunk {ref.name} is damaged: its checksum does not match", place=path, remedy=_REMEDY)
     try:
         reader = pa.ipc.open_file(data)
