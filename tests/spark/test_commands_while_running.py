@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import main
+from midstream.dashboard.views import views
 from midstream.model.command import Command
 from midstream.model.events import CommandRefused
 from midstream.sharing.discovery import schemes
@@ -163,6 +166,32 @@ def test_it_is_stopped_by_a_command_to_its_checkpoint(spark: SparkSession, tmp_p
     feed_step(place, 1)
     later = finish(job(spark, place, STREAMS, {"pairs": PAIRS}))
     assert not later.stop_requested and later.status()["step"] > run.status()["step"]
+
+
+def test_its_dashboard_shows_every_view_and_takes_a_command(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    run = job(spark, place, STREAMS, {"pairs": PAIRS}, lanes=2).start({"processingTime": "0 seconds"})
+    until(run, 0)
+    with run.dashboard(port=0, control=True, token="of no use elsewhere") as dashboard:
+        at = dashboard.url.partition("?")[0].partition("#")[0]
+        overview = json.loads(asked(f"{at}api/0"))
+        assert (overview["host"], overview["lanes"], overview["queries"]) == ("spark", 2, ["pairs"])
+        for name in views():
+            assert json.loads(asked(f"{at}api/0/views/{name}")) is not None, name
+        command = {"command": "migrate", "query": "pairs", "plan": "(B A)", "strategy": "moving_state"}
+        asked(f"{at}api/0/commands", json.dumps(command).encode())
+        feed_step(place, 1)
+        until(run, 1)
+    run.stop()
+    assert run.report().query("pairs").plan == "(B A)"
+
+
+def asked(url: str, data: bytes | None = None) -> bytes:
+    """What a server answers; with data, to a command that has the token."""
+    headers = {"X-Midstream-Token": "of no use elsewhere", "Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
+        return bytes(answer.read())
 
 
 def kinds(run: Run) -> set[tuple[str, str]]:
