@@ -39,15 +39,14 @@ class Told:
 
     def of(self, running: Reported, delayed: StepDelayed | None = None) -> None:
         """Tell what is new of a running job, whose step at hand may be `delayed`."""
-        from midstream.explain.event_sentence import event_sentence
+        from midstream.explain.event_sentence import event_lines, event_sentence
         from midstream.explain.life_line import life_line
         from midstream.job.journal import is_news
 
         if self._quiet:
             return
-        for event in self._new(running):
-            if is_news(event):
-                say(f"step {event.step:,}: {event_sentence(event)}")
+        for line in event_lines([event for event in self._new(running) if is_news(event)]):
+            say(line)
         waits = "" if delayed is None else event_sentence(delayed)
         line = life_line(running.times) if delayed is None else f"step {delayed.step:,} {waits}"
         if self._in_place:

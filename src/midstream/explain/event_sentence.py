@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+
 from midstream.model.events import (
     ChainChanged,
     ChunksFetched,
@@ -45,6 +48,25 @@ def event_sentence(event: Event) -> str:
     return _of_rows(event) or _of_queries(event) or _of_decisions(event) or event.kind.replace("_", " ")
 
 
+def event_lines(events: Sequence[Event]) -> list[str]:
+    """Events with their steps, a line each; of states that were computed anew in one step, which a change of lanes
+    does with all of them, one line for all.
+
+    >>> rebuilt = [StateRebuilt(4, lane, "A.rows", rows=5, comparisons=0) for lane in ("g.0", "g.1")]
+    >>> event_lines([LanesRescaled(4, 1, 2), *rebuilt])
+    ['step 4: 2 lanes, before: 1', 'step 4: 2 states were not at hand: their 10 rows computed from base rows']
+    """
+    lines = []
+    for (step, rebuilt), group in groupby(events, lambda event: (event.step, isinstance(event, StateRebuilt))):
+        alike = list(group)
+        sentences = list(map(event_sentence, alike))
+        if rebuilt and len(alike) > 1:
+            rows = counted(sum(event.rows for event in alike if isinstance(event, StateRebuilt)), "row")
+            sentences = [f"{len(alike):,} states were not at hand: their {rows} computed from base rows"]
+        lines += [f"step {step:,}: {sentence}" for sentence in sentences]
+    return lines
+
+
 def _of_rows(event: Event) -> str:
     match event:
         case StepDone(rows_in=given, rows_out=found, comparisons=compared, state_rows=held):
@@ -60,7 +82,7 @@ def _of_rows(event: Event) -> str:
         case RowsRejected(stream=stream, rows=rows):
             return f"stream {stream}: {counted(rows, 'row')} could not be read and are among the dead letters"
         case StateRebuilt(lane=lane, state=state, rows=rows):
-            return f"state {state} of lane {lane} was missing or damaged: its {counted(rows, 'row')} computed again"
+            return f"state {state} of lane {lane} was not at hand: its {counted(rows, 'row')} computed from base rows"
     return ""
 
 

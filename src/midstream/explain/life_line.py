@@ -32,10 +32,12 @@ def life_line(times: Sequence[StepTime]) -> str:
     if span > 0:
         parts.append(f"{sum(one.results for one in lately) / span:,.0f} results/s")
     # Where events are not of today, how far the clock is ahead of them tells nothing.
-    if last.behind is not None and 0 <= last.behind < DAY:
+    of_today = last.behind is not None and 0 <= last.behind < DAY
+    if last.behind is not None and of_today:
         parts.append(f"newest event {rough_span_text(last.behind)} ago")
     if last.watermark_lag is not None:
-        parts.append(f"watermark {rough_span_text(last.watermark_lag)} behind it")
+        it = "it" if of_today else "the newest event"
+        parts.append(f"watermark {rough_span_text(last.watermark_lag)} behind {it}")
     late, unread = sum(one.late for one in lately), sum(one.rejected for one in lately)
     parts += [f"{late:,} late"] * bool(late) + [f"{unread:,} unreadable"] * bool(unread)
     waiting = sum(last.backlog.values())

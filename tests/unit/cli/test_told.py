@@ -54,6 +54,19 @@ def test_all_that_happens_is_told_once(capsys: pytest.CaptureFixture[str]) -> No
         assert lines(capsys) == [], "a step is no news"
 
 
+def test_a_change_of_lanes_is_told_in_two_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine = opened(tmp_path / "ckpt")
+    engine.rescale(4)
+    with Told(quiet=False, first="waiting for files") as shown:
+        shown.of(engine)
+        lines(capsys)
+        engine.push({"A": table([3], k=[9])})
+        shown.of(engine)
+        rescaled, rebuilt = lines(capsys)
+        assert rescaled == "step 1: 4 lanes, before: 1"
+        assert rebuilt.endswith(" from base rows") and "damaged" not in rebuilt
+
+
 def test_a_line_of_life_where_nothing_is_renewed_in_place(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
