@@ -90,9 +90,7 @@ def test_all_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, text.replace('path = "nowhere"', f'path = "nowhere"\n{DECLARED}') + more)
     _, told = found(capsys=capsys)
     places = [fault["place"].split(", ")[2] for fault in told["faults"]]
-    assert places == ["lanes", "[streams.A]", "[queries.others]"], (
-        "nor what reads a wrong stream"
-    )
+    assert places == ["lanes", "[streams.A]", "[queries.others]"], "nor what reads a wrong stream"
     assert main(["check", "job.toml"]) == 2
     assert capsys.readouterr().err.startswith("midstream: the job file has 3 faults:\n  1. 5000 lanes")
 
