@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import glob
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-import pyarrow as pa
-
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.cli.job import RESULTS, SELF_DESCRIBING
-from midstream.engine.folder_source import FolderSource
-from midstream.engine.results_source import ResultsSource
+from midstream.cli.source_columns import source_columns
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams
-from midstream.language.ddl import parse_ddl
 from midstream.language.job_file import JobFile
-from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_source
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
@@ -33,18 +26,6 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.reviewing.settings import declared_optimizer
-
-_COLUMNS = {
-    "rate": "timestamp TIMESTAMP, value BIGINT",
-    "rate-micro-batch": "timestamp TIMESTAMP, value BIGINT",
-    "text": "value VARCHAR",
-    "kafka": "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, "
-    "timestampType INT",
-}
-"""By format the columns that Spark always brings."""
-
-_EXACT = ("parquet", RESULTS)
-"""Formats whose types are in what is there; those of texts Spark infers in its own way."""
 
 
 @dataclass
@@ -59,10 +40,12 @@ class CheckedJob:
 
     @contextmanager
     def at(self, place: str) -> Iterator[None]:
-        """A `MidstreamError` raised within is a fault of this place."""
+        """A `MidstreamError` raised within is a fault of this place; one that it has already is told once."""
         try:
             yield
         except MidstreamError as error:
+            if any(one.message == error.message and (one.place or "").startswith(place) for one in self.faults):
+                return
             inner = "" if error.place is None or error.place in place else f", {error.place}"
             self.faults.append(type(error)(error.message, place=place + inner, remedy=error.remedy))
 
@@ -79,23 +62,24 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
         check_source("spark", job.spark, "[spark]")
     with found.at(places.get("optimizer", "[optimizer]")):
         declared_optimizer(with_unit_costs(replace(job, queries={})))
-    streams = {}
-    for name, spec in job.streams.items():
-        with found.at(places[f"streams.{name}"]):
-            columns = _columns(name, spec, embedded)
-            if columns is None:
-                found.unknown.append(name)
-            else:
-                streams[name] = StreamSchema(
-                    name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
-                ).in_unit()
-    folders = None
+    folders, newest = None, None
     with found.at(places["checkpoint"]):
         folders = Folders(located(job.checkpoint))
         newest = folders.manifests.latest() if folders.storage.names() else None
         refuse_other_host(newest, EMBEDDED if embedded else SPARK, folders.root)
         if newest is not None:
             refuse_other_streams(newest.streams, job.streams, folders.root)
+    streams = {}
+    for name, spec in job.streams.items():
+        with found.at(places[f"streams.{name}"]):
+            known = None if newest is None or name not in newest.streams else newest.streams[name].columns
+            columns = source_columns(name, spec, known, embedded)
+            if columns is None:
+                found.unknown.append(name)
+            else:
+                streams[name] = StreamSchema(
+                    name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
+                ).in_unit()
     _check_queries(found, job, places, folders, Manifest(streams=streams, lanes=job.lanes))
     return found
 
@@ -105,14 +89,18 @@ def _check_queries(
 ) -> None:
     missing = job.streams.keys() - manifest.streams.keys()
     for name, query in job.queries.items():
-        with found.at(places[f"queries.{name}"]):
+        place = places[f"queries.{name}"]
+        with found.at(place):
+            declared_optimizer(with_unit_costs(replace(job, queries={name: query}, optimizer=None)))
+        with found.at(place):
+            # Together: the command allows its operator, so none may be made of one that this program has not allowed.
             if query.operator is not None:
                 OperatorSpec(query.operator, query.operator_options or {}).check_allowed()
-            declared_optimizer(with_unit_costs(replace(job, queries={name: query}, optimizer=None)))
             if any(re.search(rf"\b{re.escape(stream)}\b", query.sql) for stream in missing):
                 found.unchecked.append(name)
             else:
                 manifest = taken(manifest, _command(name, query))
+        with found.at(place):
             if folders is not None:
                 new_sink(folders, manifest, name, dict(query.sink))
 
@@ -121,35 +109,3 @@ def _command(name: str, query: QuerySpec) -> AddQuery:
     above = declare_operator(query.operator, query.operator_options)
     over = (query.spread, query.nodes, dict(query.spread_options or {}))
     return AddQuery(name, query.sql, query.plan, dict(query.sink), above, query.history, *over)
-
-
-def _columns(name: str, spec: SourceSpec, embedded: bool) -> pa.Schema | None:
-    """The columns of a stream; None where only Spark can tell."""
-    if spec.format == RESULTS:
-        return ResultsSource.of(name, spec).columns
-    if embedded:
-        return FolderSource.of(name, spec, None).columns
-    check_source(spec.format, spec.options, f"[streams.{name}]")
-    if spec.format in SELF_DESCRIBING:
-        _check_path(name, spec)
-    if spec.schema is not None:
-        return parse_ddl(spec.schema)
-    if spec.format in _COLUMNS:
-        return parse_ddl(_COLUMNS[spec.format])
-    return FolderSource.of(name, spec, None).columns if spec.format in _EXACT else None
-
-
-def _check_path(name: str, spec: SourceSpec) -> None:
-    """Raise where a folder of this machine is not there, for Spark would not start."""
-    from midstream.model.errors import InputError
-
-    place = f"[streams.{name}]"
-    if not spec.path:
-        raise InputError(f"stream {name!r} has no path", place=place, remedy='name its folder: path = "..."')
-    path = re.sub(r"^file:(//)?", "", spec.path)
-    if "://" not in path and not glob.has_magic(path) and not os.path.exists(path):
-        raise InputError(
-            f"stream {name!r} reads {spec.path}, and there is no such file or folder",
-            place=place,
-            remedy="correct the path, which counts from the folder that the command is given in, or make the folder",
-        )

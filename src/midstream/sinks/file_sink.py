@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self
 
 from midstream.model.errors import SinkError
 from midstream.model.time_line import Stamp
+from midstream.model.words import suggest
 from midstream.sinks.contract import STAGING, Sink, StagedStep, Staging, anything, staged_in, stamp_prefix, step_of
 from midstream.sinks.formats import FORMATS
 from midstream.sinks.merged import MergedResults
@@ -51,7 +52,7 @@ class FileSink(Sink):
             raise SinkError(wrong, place="sink", remedy="use path and format")
         format = options.get("format", "parquet")
         if format not in FORMATS:
-            raise SinkError(f"unknown format {format!r}", place="sink", remedy=f"use one of: {', '.join(FORMATS)}")
+            raise SinkError(f"unknown format {format!r}", place="sink", remedy=suggest(str(format), FORMATS))
         path = options["path"]
         if not isinstance(path, str | os.PathLike):
             raise SinkError(f"the path {path!r} is no text", place="sink", remedy="name a folder, or a URL of a store")

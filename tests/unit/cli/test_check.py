@@ -24,7 +24,7 @@ FAULTS = {
     ),
     "SELECT A.k, A.v": ("SELECT A.nothing, A.v", "unknown column 'A.nothing'", "[queries.triples], line 1, column 8"),
     'plan = "((A B) C)"': ('plan = "((A B) D)"', "'D'", "[queries.triples]"),
-    'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "unknown format 'cvs'", "[queries.triples]"),
+    'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "did you mean 'csv'?", "[queries.triples]"),
     'path = "out" }': ('path = "ckpt/manifests" }', "is in the folder of the checkpoint", "[queries.triples]"),
     "lanes = 2": ("lanes = 5000", "5000 lanes are not possible", "lanes"),
     'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "nothing can be kept on dbfs:/", "checkpoint"),
@@ -95,6 +95,28 @@ def test_all_at_once(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err.startswith("midstream: the job file has 3 faults:\n  1. 5000 lanes")
 
 
+def test_all_that_is_wrong_with_one_query(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = JOB
+    for old in ("SELECT A.k, A.v", 'format = "parquet", path = "out"'):
+        text = text.replace(old, FAULTS[old][0])
+    write(folder, text.replace("sink = {", 'optimizer = { mode = "sometimes" }\nsink = {'))
+    _, told = found(capsys=capsys)
+    messages = [fault["message"] for fault in told["faults"]]
+    assert [message.split("'")[0] for message in messages] == ["unknown mode ", "unknown column ", "unknown format "]
+
+
+def test_an_operator_that_is_not_allowed_is_not_made(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "hostile.py").write_text("from pathlib import Path\nPath('was_here').touch()\nclass Evil: ...\n")
+    write(folder, JOB.replace("sink = {", 'operator = "hostile:Evil"\nsink = {'))
+    sys.path.insert(0, str(folder))
+    try:
+        _, told = found(capsys=capsys)
+    finally:
+        sys.path.remove(str(folder))
+    assert len(told["faults"]) == 1 and "hostile:Evil" in told["faults"][0]["remedy"]
+    assert not (folder / "was_here").exists()
+
+
 def test_faults_of_the_file_itself(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write(folder, JOB.replace("plan =", "plann =").replace("lateness", "latenes"))
     _, told = found(capsys=capsys)
@@ -111,6 +133,68 @@ def test_what_only_spark_can_tell(folder: Path, capsys: pytest.CaptureFixture[st
     (folder / "job.toml").write_text(JOB)
     assert main(["check", "job.toml"]) == 0
     assert "not looked into: triples, for the columns of B are known only when Spark" in capsys.readouterr().out
+
+
+ELSEWHERE = {
+    "a pattern with braces": ('path = "in/{A,B}"', ""),
+    "Hadoop's": ('path = "hdfs://name/in/A"', ""),
+    "a bucket": ('path = "s3a://bucket/in/A"', ""),
+    "mounted by Databricks": ('path = "dbfs:/in/A"', ""),
+    "an option": ('path = "in/A"', ", mergeSchema = true"),
+}
+
+
+@pytest.mark.parametrize("case", ELSEWHERE)
+def test_what_only_spark_can_read_is_no_fault(folder: Path, capsys: pytest.CaptureFixture[str], case: str) -> None:
+    path, option = ELSEWHERE[case]
+    one = "maxFilesPerTrigger = 1"
+    write(folder, JOB.replace('path = "in/A"', path).replace(one, f"{one}{option}"))
+    assert found(capsys=capsys) == (0, {"faults": [], "streams": ["A", "B", "C"], "queries": ["triples"],
+                                        "not_looked_into": ["triples"]})  # fmt: skip
+
+
+def test_folders_of_partitions_are_no_fault(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (file,) = (folder / "in" / "A").iterdir()
+    (folder / "in" / "A" / "day=1").mkdir()
+    file.rename(folder / "in" / "A" / "day=1" / file.name)
+    code, told = found(capsys=capsys)
+    assert (code, told["not_looked_into"]) == (0, ["triples"])
+
+
+def test_a_path_may_be_on_the_file_system_of_hadoops_settings(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(folder, JOB.replace('path = "in/A"', 'path = "/on/hdfs"'))
+    assert found(capsys=capsys)[0] == 2
+    monkeypatch.setenv("HADOOP_CONF_DIR", "/etc/hadoop/conf")
+    assert found(capsys=capsys)[0] == 0
+    write(folder, JOB.replace('path = "in/A"', 'path = "file:/on/hdfs"'))
+    assert found(capsys=capsys)[0] == 2
+
+
+def test_files_that_were_read_may_be_gone(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB)
+    assert main(["run", "job.toml", "--once", "--engine", "embedded"]) == 0
+    for file in (folder / "in" / "A").iterdir():
+        file.unlink()
+    capsys.readouterr()
+    code, told = found("--engine", "embedded", capsys=capsys)
+    assert (code, told["faults"]) == (0, [])
+
+
+def test_options_of_spark_for_results_of_another_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(folder, JOB.replace("SELECT A.k", "SELECT A.ts AS at, A.k"))
+    assert main(["run", "job.toml", "--once", "--engine", "embedded"]) == 0
+    capsys.readouterr()
+    options = 'options = { query = "triples", latestFirst = "true" }'
+    (folder / "job.toml").write_text(
+        f'checkpoint = "next"\n[streams.T]\nformat = "midstream"\npath = "ckpt"\ntimestamp = "at"\n{options}\n'
+        '[queries.all]\nsql = "SELECT T.k FROM T"\nsink = { path = "all" }\n'
+    )
+    code, told = found(capsys=capsys)
+    assert (code, told["faults"]) == (0, [])
+    (folder / "job.toml").write_text((folder / "job.toml").read_text().replace("latestFirst", "latest"))
+    assert found(capsys=capsys)[0] == 2
 
 
 def test_a_checkpoint_of_another_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

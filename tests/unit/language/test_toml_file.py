@@ -75,7 +75,7 @@ def test_a_text_includes_nothing() -> None:
 
 def test_settings_of_spark() -> None:
     spark = """[spark]
-packages = ["org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0", "a:b:1"]
+packages = ["org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0", "a:b:1"]
 "spark.executor.memory" = "4g"
 spark.sql.shuffle.partitions = 7
 spark.ui.enabled = false
@@ -84,7 +84,7 @@ spark.ui.enabled = false
         "spark.executor.memory": "4g",
         "spark.sql.shuffle.partitions": "7",
         "spark.ui.enabled": "false",
-        "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0,a:b:1",
+        "spark.jars.packages": "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0,a:b:1",
     }
 
 

@@ -1,0 +1,88 @@
+"""The columns of a job file's stream before anything is started; what Spark alone can judge is let pass."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import replace
+
+import pyarrow as pa
+
+from midstream.cli.job import RESULTS, SELF_DESCRIBING
+from midstream.engine.file_source import MOST_FILES
+from midstream.engine.folder_source import FolderSource
+from midstream.engine.results_source import ResultsSource
+from midstream.language.ddl import parse_ddl
+from midstream.language.job_specs import SourceSpec
+from midstream.model.allowed_sources import check_source
+from midstream.model.errors import InputError
+
+_OWN = {
+    "rate": "timestamp TIMESTAMP, value BIGINT",
+    "rate-micro-batch": "timestamp TIMESTAMP, value BIGINT",
+    "text": "value VARCHAR",
+    "kafka": "key BINARY, value BINARY, topic VARCHAR, partition INT, offset BIGINT, timestamp TIMESTAMP, "
+    "timestampType INT",
+}
+"""By format the columns that Spark always brings."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+_PATTERN = re.compile(r"[*?\[\]{}\\]")
+"""What makes a path a pattern for Spark; braces are choices: `in/{2023,2024}`."""
+
+_HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Where one of these is set, a path without a scheme may be on another file system."""
+
+
+def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedded: bool) -> pa.Schema | None:
+    """The columns of a stream; None where only Spark can tell. Raises a `MidstreamError` where it cannot be read.
+
+    `known` are those that the checkpoint of an embedded engine has of it, whose files may be gone by now.
+    """
+    if embedded:
+        found = ResultsSource.of(name, spec) if spec.format == RESULTS else FolderSource.of(name, spec, known)
+        return found.columns
+    check_source(spec.format, spec.options, f"[streams.{name}]")
+    if spec.format == RESULTS:
+        asked = {key: value for key, value in spec.options.items() if key == "query"}
+        return ResultsSource.of(name, replace(spec, options=asked)).columns  # Spark takes more options than these.
+    path = _path_here(spec.path)
+    if spec.format in SELF_DESCRIBING:
+        _check_path(name, spec, path)
+    if spec.schema is not None:
+        return parse_ddl(spec.schema)
+    if spec.format in _OWN:
+        return parse_ddl(_OWN[spec.format])
+    # The types of other files Spark infers in its own way.
+    return _of_files(name, spec, path) if spec.format == "parquet" and path is not None else None
+
+
+def _of_files(name: str, spec: SourceSpec, path: str) -> pa.Schema | None:
+    """The columns of files that lie flat in a folder; None where options or folders in it bring Spark others."""
+    if {key.lower() for key in spec.options} - {MOST_FILES}:
+        return None
+    if os.path.isdir(path) and any(entry.is_dir() for entry in os.scandir(path)):
+        return None  # Partitions of a table, or the log of a sink.
+    return FolderSource.of(name, replace(spec, path=path), None).columns
+
+
+def _path_here(path: str | None) -> str | None:
+    """A path on this machine; None for a pattern, and for what is or may be on another file system."""
+    if path is None or _PATTERN.search(path):
+        return None
+    here = re.sub(r"^file:(//(localhost)?(?=/))?", "", path)
+    is_named = here != path
+    return None if _SCHEME.match(here) or (not is_named and any(map(os.environ.get, _HADOOP))) else here
+
+
+def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:
+    """Raise where a folder of this machine is not there, for Spark would not start."""
+    place = f"[streams.{name}]"
+    if not spec.path:
+        raise InputError(f"stream {name!r} has no path", place=place, remedy='name its folder: path = "..."')
+    if path is not None and not os.path.exists(path):
+        raise InputError(
+            f"stream {name!r} reads {spec.path}, and there is no such file or folder",
+            place=place,
+            remedy="correct the path, which counts from the folder that the command is given in, or make the folder",
+        )
