@@ -168,6 +168,20 @@ def test_it_is_stopped_by_a_command_to_its_checkpoint(spark: SparkSession, tmp_p
     assert not later.stop_requested and later.status()["step"] > run.status()["step"]
 
 
+def test_a_step_that_takes_the_request_ends_the_job_by_itself(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request is in the log no longer then, where it is listened for."""
+    monkeypatch.setattr("midstream.spark.run._LISTENS_EVERY", 600.0)
+    place = Place(tmp_path)
+    feed_step(place, 0)
+    run = job(spark, place, STREAMS, {"pairs": PAIRS}).start({"processingTime": "0 seconds"})
+    until(run, 0)
+    assert main(["stop", str(place.checkpoint), "--wait", "0"]) == 1
+    feed_step(place, 1)
+    assert run.await_termination(60) and run.state == "stopped"
+
+
 def test_its_dashboard_shows_every_view_and_takes_a_command(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     feed_step(place, 0)

@@ -17,6 +17,9 @@ SILENT, SILENT_INTERVALS = 60.0, 10.0
 dead.
 """
 
+LONGEST = 1_000
+"""Characters of a reason that are kept."""
+
 
 @dataclass(frozen=True)
 class Liveness:
@@ -69,15 +72,14 @@ def liveness(claim: EpochClaim | None, newest: StepTime | None, now: float) -> L
     holder, begun = str(claim.holder), claim.claimed
     if claim.released:
         return Liveness("failed" if claim.failure else "stopped", claim.ended, claim.failure, holder)
-    last = None if newest is None or (begun is not None and newest.ended < begun) else newest.ended
+    # What was noted before the claim is of another driver.
+    ended = [newest.ended] if newest is not None and (begun is None or newest.ended >= begun) else []
+    seen = max([*([] if begun is None else [begun]), *ended], default=None)
     if claim.holder.is_gone:
-        seen = max((moment for moment in (begun, last) if moment is not None), default=None)
         return Liveness("failed", seen, "it was killed, or its machine was", holder)
-    if claim.holder.is_of_this_machine:
-        return Liveness("running", begun, holder=holder)
     every = 0.0 if newest is None or newest.interval is None else newest.interval
-    seen = max((moment for moment in (begun, last) if moment is not None), default=None)
-    if seen is not None and now - seen <= max(SILENT, SILENT_INTERVALS * every):
+    lately = seen is not None and now - seen <= max(SILENT, SILENT_INTERVALS * every)
+    if claim.holder.is_of_this_machine or lately:
         return Liveness("running", begun, holder=holder)
     return Liveness("unknown", seen, holder=holder)
 
@@ -94,7 +96,3 @@ def failure_text(error: BaseException | None) -> str:
         return ""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}".rstrip(": ")[:LONGEST]
-
-
-LONGEST = 1_000
-"""Characters of a reason that are kept."""

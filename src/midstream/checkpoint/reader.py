@@ -92,7 +92,9 @@ class Checkpoint:
 
     def liveness(self) -> Liveness:
         """Whether the job runs, by who holds the checkpoint and what its newest steps have told."""
-        times = self.step_times(1)
+        return self._liveness(self.step_times(1))
+
+    def _liveness(self, times: Sequence[StepTime]) -> Liveness:
         return liveness(self.manifests.epochs.newest(), times[-1] if times else None, time.time())
 
     def report(self) -> Report:
@@ -118,7 +120,8 @@ class Checkpoint:
         cache = {"cache": fetched[-1]} if fetched else {}
         savepoints = {name: manifest.step for name, manifest in self.folders.savepoints.all().items()}
         waiting = self.waiting(found)
-        life, took = self.liveness().to_json(), {"time": time_summary(self.step_times())}
+        times = self.step_times()
+        life, took = self._liveness(times).to_json(), {"time": time_summary(times)}
         whole = {**life, "savepoints": savepoints, **status(found, waiting, *steps), **cache, **took}
         return {"checkpoint": self.url, **whole}
 

@@ -1,4 +1,4 @@
-"""`midstream check`: tell everything that is wrong with a job file, and start nothing."""
+"""`midstream check`: tell what is wrong with a job file, and start nothing."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def check(
     is a fault.
     """
     from midstream.cli.checked_job import CheckedJob
-    from midstream.language.job_file import JobFileError, read_job_file
+    from midstream.language.job_file import JobFileError
 
     try:
-        job, found = looked_at(read_job_file, job_file, engine, allow_operator, allow_source)
+        job, found = looked_at(job_file, engine, allow_operator, allow_source)
     except JobFileError as error:
         job, found = None, CheckedJob(list(error.faults))
     except MidstreamError as error:
@@ -50,14 +50,15 @@ def check(
 
 
 def looked_at(
-    read: Any, path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
+    path: Path, engine: Host, operators: list[str] | None, sources: list[str] | None
 ) -> tuple[JobFile, CheckedJob]:
     """A job file read and looked into; what the command line allows is allowed from then on."""
     from midstream.cli.checked_job import checked_job
+    from midstream.language.job_file import read_job_file
     from midstream.model.allowed_operators import allow_operators
     from midstream.model.allowed_sources import allow_sources
 
-    job = read(path)
+    job = read_job_file(path)
     allow_operators(*(operators or ()))
     allow_sources(*(sources or ()))
     return job, checked_job(job, engine is Host.EMBEDDED)

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with a job file, found before anything is started."""
+"""What is wrong with a job file, as far as can be told before anything is started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from midstream.job.calibration_file import with_unit_costs
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
-from midstream.model.allowed_sources import check_source
+from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest
@@ -59,7 +59,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     with found.at(places["sharing"]):
         scheme(job.sharing, places["sharing"])
     with found.at(places["spark"]):
-        check_source("spark", job.spark, "[spark]")
+        check_settings_of_spark(job.spark, "[spark]")
     with found.at(places.get("optimizer", "[optimizer]")):
         declared_optimizer(with_unit_costs(replace(job, queries={})))
     folders, newest = None, None

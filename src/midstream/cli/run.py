@@ -47,16 +47,15 @@ def run(
 ) -> None:
     """Run a job until it is interrupted, or with --once until its input is used up.
 
-    Everything that can be wrong with it is told before anything starts, as `midstream check` does.
+    What `midstream check` finds wrong with it is told before anything starts.
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
     commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. A checkpoint stays with the
     engine that it was begun with. Users' operators run only where --allow-operator names them, or an installed package
     declares them; formats and options of Spark that load code or touch other files only where --allow-source does.
     """
     from midstream.language.duration import parse_duration
-    from midstream.language.job_file import read_job_file
 
-    job, found = looked_at(read_job_file, job_file, engine, allow_operator, allow_source)
+    job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
     pause = None if once else parse_duration(interval) / 1e6
     if engine is Host.EMBEDDED:

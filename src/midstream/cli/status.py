@@ -46,6 +46,7 @@ def status(
 
 
 def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
+    from midstream.checkpoint.liveness import Liveness
     from midstream.explain.event_sentence import event_sentence
     from midstream.model.codec import decode
     from midstream.model.events import Event
@@ -55,7 +56,8 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
     if as_json:
         print_json(value)
         return
-    say(checkpoint.liveness().sentence(time.time()), bold=value["state"] == "failed")
+    life = Liveness(value["state"], value["since"], value["reason"], value["process"])
+    say(life.sentence(time.time()), bold=life.state == "failed")
     _show(report, value["checkpoint"])
     if value["time"]:
         say(time_line(value["time"]))

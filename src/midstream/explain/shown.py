@@ -20,22 +20,18 @@ from midstream.model.words import time_text
 class Explained(str):
     """The text that explains a query; a notebook draws the plan above it. Otherwise a text like any other."""
 
-    drawing: str
+    svg: str
+    """The plan as one SVG element: write it to a file to keep it."""
 
     @classmethod
     def of(cls, text: str, drawing: str) -> Explained:
         """The text, with a drawing as SVG."""
         made = cls(text)
-        made.drawing = drawing
+        made.svg = drawing
         return made
 
-    @property
-    def svg(self) -> str:
-        """The plan as one SVG element: write it to a file to keep it."""
-        return self.drawing
-
     def _repr_html_(self) -> str:
-        return f"<div>{self.drawing}<pre>{escape(self)}</pre></div>"
+        return f"<div>{self.svg}<pre>{escape(self)}</pre></div>"
 
 
 class MetricsShown(dict[str, Any]):

@@ -32,16 +32,6 @@ startingOffsetsByTimestampStrategy failOnDataLoss kafkaConsumer.pollTimeoutMs fe
 fetchOffset.retryIntervalMs maxOffsetsPerTrigger minOffsetsPerTrigger maxTriggerDelay minPartitions
 maxRecordsPerPartition groupIdPrefix includeHeaders"""
 
-_SPARK = """spark.master spark.app.name spark.driver.memory spark.driver.cores spark.driver.maxResultSize
-spark.driver.host spark.driver.bindAddress spark.driver.port spark.executor.memory spark.executor.memoryOverhead
-spark.executor.cores spark.executor.instances spark.executor.heartbeatInterval spark.cores.max spark.task.cpus
-spark.task.maxFailures spark.default.parallelism spark.dynamicAllocation.enabled spark.dynamicAllocation.minExecutors
-spark.dynamicAllocation.maxExecutors spark.memory.fraction spark.memory.storageFraction spark.network.timeout
-spark.python.worker.reuse spark.ui.enabled spark.ui.port spark.ui.showConsoleProgress spark.sql.session.timeZone
-spark.sql.shuffle.partitions spark.sql.files.maxPartitionBytes spark.sql.streaming.minBatchesToRetain
-spark.sql.streaming.metricsEnabled spark.sql.streaming.fileSource.log.compactInterval
-spark.sql.streaming.fileSource.log.cleanupDelay"""
-
 KNOWN: Mapping[str, frozenset[str]] = {
     format: frozenset(options.lower().split())
     for format, options in {
@@ -55,18 +45,29 @@ KNOWN: Mapping[str, frozenset[str]] = {
         "rate-micro-batch": "rowsPerBatch numPartitions startTimestamp advanceMillisPerBatch",
         "kafka": _KAFKA,
         "midstream": f"{_FILES} query",
-        "spark": _SPARK,
     }.items()
 }
 """By format the options, in small letters, that any job file may give.
 
 Not among them are those that remove files (`cleanSource`), name a class or a library (Hadoop's `fs.*.impl`, Kafka's
-interceptors and login modules), or read a file or a URL besides the `path` (`avroSchemaUrl`, Kafka's key stores). Under
-`spark` are the settings of its session, without those that bring packages, jars, classes or options of the JVM.
+interceptors and login modules), or read a file or a URL besides the `path` (`avroSchemaUrl`, Kafka's key stores).
 """
 
-SESSION = "spark"
-"""Not a format: under it are the settings that a job file may give Spark's session."""
+_SETTINGS = """spark.app.name spark.driver.memory spark.driver.cores spark.driver.maxResultSize spark.executor.memory
+    spark.executor.memoryOverhead spark.executor.cores spark.executor.instances spark.executor.heartbeatInterval
+    spark.cores.max spark.task.cpus spark.task.maxFailures spark.default.parallelism spark.dynamicAllocation.enabled
+    spark.dynamicAllocation.minExecutors spark.dynamicAllocation.maxExecutors spark.memory.fraction
+    spark.memory.storageFraction spark.network.timeout spark.python.worker.reuse spark.ui.enabled spark.ui.port
+    spark.ui.showConsoleProgress spark.sql.session.timeZone spark.sql.shuffle.partitions
+    spark.sql.files.maxPartitionBytes spark.sql.streaming.minBatchesToRetain spark.sql.streaming.metricsEnabled
+    spark.sql.streaming.fileSource.log.compactInterval spark.sql.streaming.fileSource.log.cleanupDelay"""
+
+SETTINGS = frozenset(_SETTINGS.lower().split())
+"""The settings of Spark's session, in small letters, that any job file may give.
+
+Not among them are those that bring packages, jars, classes or options of the JVM, or say where data go or who may
+connect: a master, addresses and ports of the driver.
+"""
 
 _ALLOWED: set[str] = set()
 
@@ -91,12 +92,20 @@ def check_source(format: str, options: Iterable[str], place: str) -> None:
     if name in _ALLOWED:
         return
     if name not in KNOWN:
-        formats = [one for one in KNOWN if one != SESSION]
-        raise _refused(f"format {format!r}", suggest(format, formats), name, place)
+        raise _refused(f"format {format!r}", suggest(format, KNOWN), name, place)
     for option in options:
         if option.lower() not in KNOWN[name] and f"{name}:{option.lower()}" not in _ALLOWED:
-            what = "setting" if name == SESSION else "option"
-            raise _refused(f"{what} {option!r} of {format}", "correct its name", f"{name}:{option}", place)
+            raise _refused(f"option {option!r} of {format}", "correct its name", f"{name}:{option}", place)
+
+
+def check_settings_of_spark(names: Iterable[str], place: str) -> None:
+    """Raise an `InputError` where a job file gives a setting of Spark's session that nobody has allowed it.
+
+    >>> check_settings_of_spark(["spark.executor.memory"], "[spark]")
+    """
+    for setting in names:
+        if setting.lower() not in SETTINGS and f"spark:{setting.lower()}" not in _ALLOWED:
+            raise _refused(f"setting {setting!r} of Spark", "correct its name", f"spark:{setting}", place)
 
 
 def _refused(what: str, other: str, name: str, place: str) -> InputError:

@@ -31,7 +31,7 @@ FAULTS = {
     "lanes = 2\n": ('lanes = 2\nsharing = "some"\n', "unknown sharing 'some'", "sharing"),
     "[queries.triples]": (
         '[spark]\nspark.plugins = "x.Y"\n[queries.triples]',
-        "setting 'spark.plugins' of spark is named by the job file alone",
+        "setting 'spark.plugins' of Spark is named by the job file alone",
         "[spark]",
     ),
     "WINDOW 20 SECONDS": ("WINDOW 20 SECNDS", "SECNDS", "[queries.triples]"),
