@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
 from midstream.cli.source_columns import source_columns
 from midstream.job.calibration_file import with_unit_costs
-from midstream.job.reconcile import refuse_other_host, refuse_other_streams
+from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_settings_of_spark
@@ -80,8 +82,35 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
                 streams[name] = StreamSchema(
                     name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
                 ).in_unit()
+    all_read = {*streams, *found.unknown} == job.streams.keys()
+    if newest is not None and folders is not None and all_read and newest.streams.keys() == job.streams.keys():
+        with found.at(places["checkpoint"]):
+            with_streams(newest, _as_declared(newest, job, streams), folders.root)
     _check_queries(found, job, places, folders, Manifest(streams=streams, lanes=job.lanes))
     return found
+
+
+def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchema]) -> dict[str, StreamSchema]:
+    """The streams of a checkpoint as a job file declares them now, as far as that is said in both.
+
+    Columns that the file does not declare stay as they were: Spark finds them. So do the zones of timestamps, and types
+    within types, which Spark has names and zones of its own for.
+    """
+    return {
+        name: replace(known[name], columns=_with_zones(known[name].columns, old.columns))
+        if name in known and job.streams[name].schema is not None
+        else replace(old, timestamp=job.streams[name].timestamp)
+        for name, old in newest.streams.items()
+    }
+
+
+def _with_zones(columns: pa.Schema, old: pa.Schema) -> pa.Schema:
+    def kept(field: pa.Field) -> pa.Field:
+        before = old.field(field.name).type if field.name in old.names else field.type
+        alike = pa.types.is_timestamp(before) and pa.types.is_timestamp(field.type)
+        return field.with_type(before) if alike or pa.types.is_nested(before) else field
+
+    return pa.schema([kept(field) for field in columns])
 
 
 def _check_queries(

@@ -55,11 +55,12 @@ def run(
     """
     from midstream.language.duration import parse_duration
 
+    _check_cores(cores, master, engine)
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
     pause = None if once else parse_duration(interval) / 1e6
     if engine is Host.EMBEDDED:
-        report = _run_embedded(job, pause, _threads(cores, master), take_over, as_json)
+        report = _run_embedded(job, pause, _threads(cores), take_over, as_json)
     else:
         trigger = {"availableNow": True} if once else {"processingTime": interval}
         report = _run(job, trigger, cores, master, take_over, as_json)
@@ -117,12 +118,15 @@ def _run_embedded(job: JobFile, pause: float | None, threads: int, take_over: bo
     return checkpoint.status(checkpoint.report())
 
 
-def _threads(cores: str, master: str | None) -> int:
-    if master is not None:
-        raise WrongUse("the embedded engine has no Spark master", place="--master", remedy="leave it out")
-    if cores != "*" and (not cores.isdigit() or not int(cores)):
-        raise WrongUse(f"{cores!r} is no number of cores", place="--cores", remedy="give one, or * for all of them")
+def _threads(cores: str) -> int:
     return (os.cpu_count() or 1) if cores == "*" else int(cores)
+
+
+def _check_cores(cores: str, master: str | None, engine: Host) -> None:
+    if engine is Host.EMBEDDED and master is not None:
+        raise WrongUse("the embedded engine has no Spark master", place="--master", remedy="leave it out")
+    if cores != "*" and not (cores.isascii() and cores.isdigit() and int(cores)):
+        raise WrongUse(f"{cores!r} is no number of cores", place="--cores", remedy="give one, or * for all of them")
 
 
 @contextmanager

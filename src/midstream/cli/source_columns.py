@@ -30,6 +30,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _PATTERN = re.compile(r"[*?\[\]{}\\]")
 """What makes a path a pattern for Spark; braces are choices: `in/{2023,2024}`."""
 
+_WANTED_OF_KAFKA = {
+    "where Kafka is": ("kafka.bootstrap.servers",),
+    "which topic it reads": ("subscribe", "subscribePattern", "assign"),
+}
+
 _HADOOP = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 """Where one of these is set, a path without a scheme may be on another file system."""
 
@@ -47,8 +52,10 @@ def source_columns(name: str, spec: SourceSpec, known: pa.Schema | None, embedde
         asked = {key: value for key, value in spec.options.items() if key == "query"}
         return ResultsSource.of(name, replace(spec, options=asked)).columns  # Spark takes more options than these.
     path = _path_here(spec.path)
-    if spec.format in SELF_DESCRIBING:
+    if spec.format in (*SELF_DESCRIBING, "text"):
         _check_path(name, spec, path)
+    if spec.format == "kafka":
+        _check_topic(name, spec)
     if spec.schema is not None:
         return parse_ddl(spec.schema)
     if spec.format in _OWN:
@@ -73,6 +80,18 @@ def _path_here(path: str | None) -> str | None:
     here = re.sub(r"^file:(//(localhost)?(?=/))?", "", path)
     is_named = here != path
     return None if _SCHEME.match(here) or (not is_named and any(map(os.environ.get, _HADOOP))) else here
+
+
+def _check_topic(name: str, spec: SourceSpec) -> None:
+    """Raise where it is not said which messages of which Kafka are read."""
+    given = {option.lower() for option in spec.options}
+    for what, wanted in _WANTED_OF_KAFKA.items():
+        if not given & {option.lower() for option in wanted}:
+            raise InputError(
+                f"stream {name!r} does not say {what}",
+                place=f"[streams.{name}]",
+                remedy=f"give the option {' or '.join(wanted)}; see docs/kafka.md",
+            )
 
 
 def _check_path(name: str, spec: SourceSpec, path: str | None) -> None:

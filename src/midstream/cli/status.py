@@ -11,14 +11,13 @@ import typer
 from midstream.cli.arguments import AsJson, CheckpointPath, QueryName
 from midstream.cli.output import fields_text, print_json, print_table, say
 from midstream.cli.watched import watched
-from midstream.model.words import brief_text, coverage_text, rough_span_text, size_text, time_text
+from midstream.model.words import brief_text, coverage_text, size_text, time_text
 
 if TYPE_CHECKING:
     from midstream.checkpoint.reader import Checkpoint
     from midstream.checkpoint.report_values import LanesReport, MigrationReport, QueryReport, Report
     from midstream.model.node_spread import NodeSpread
 
-DAY = 86_400
 EVENTS_WATCHED = 8
 """Events below a status that is shown again and again."""
 
@@ -75,20 +74,18 @@ def _tell(checkpoint: Checkpoint, events: int, as_json: bool) -> None:
 def time_line(time: Mapping[str, Any]) -> str:
     """What steps take, from a summary of their times, as one line.
 
-    >>> time_line({"steps": 20, "seconds": 0.25, "last": 0.3, "phases": {"fold": 0.2, "commit": 0.05}, "interval": 1.0,
+    >>> time_line({"steps": 20, "seconds": 0.25, "last": 0.3, "phases": {"fold": 0.2}, "interval": 1.0,
     ...     "rows_per_second": 1234.5, "watermark_lag": 5.0, "behind": 9.68e6, "backlog": {"A": 3, "B": 0}})
-    'a step takes 250 ms of 1 s (fold 200 ms, commit 50 ms), 1,234 rows/s, watermark 5 s behind, backlog 3 (A)'
+    'a step takes 250 ms of 1 s (fold 200 ms), 1,234 rows/s, watermark 5 s behind the newest event, backlog 3 (A)'
     """
+    from midstream.explain.life_line import lags
+
     phases = ", ".join(f"{name} {brief_text(took)}" for name, took in time["phases"].items())
     every = f" of {brief_text(time['interval'])}" if time["interval"] else ""
     parts = [f"a step takes {brief_text(time['seconds'])}{every} ({phases})"]
     if time["rows_per_second"] is not None:
         parts.append(f"{time['rows_per_second']:,.0f} rows/s")
-    if time["watermark_lag"] is not None:
-        parts.append(f"watermark {rough_span_text(time['watermark_lag'])} behind")
-    # Where events are not of today, how far the clock is ahead of them tells nothing.
-    if time["behind"] is not None and 0 <= time["behind"] < DAY:
-        parts.append(f"newest event {rough_span_text(time['behind'])} ago")
+    parts += lags(time["behind"], time["watermark_lag"])
     waiting = {name: count for name, count in time["backlog"].items() if count}
     if waiting:
         parts.append(f"backlog {sum(waiting.values()):,} ({', '.join(waiting)})")

@@ -10,6 +10,20 @@ from midstream.model.words import brief_text, rough_span_text
 DAY = 86_400.0
 
 
+def lags(behind: float | None, watermark_lag: float | None) -> list[str]:
+    """How far results are behind, in words: the newest event behind the clock, and the watermark behind that event.
+
+    Where events are not of today, how far the clock is ahead of them tells nothing.
+
+    >>> lags(3.0, 2.0), lags(9e9, 2.0)
+    (['newest event 3 s ago', 'watermark 2 s behind it'], ['watermark 2 s behind the newest event'])
+    """
+    of_today = [f"newest event {rough_span_text(behind)} ago"] if behind is not None and 0 <= behind < DAY else []
+    if watermark_lag is None:
+        return of_today
+    return [*of_today, f"watermark {rough_span_text(watermark_lag)} behind {'it' if of_today else 'the newest event'}"]
+
+
 def life_line(times: Sequence[StepTime]) -> str:
     """Of steps, oldest first, on one line: the newest step, and of the minute before it the rows and results a second,
     how far results are behind, late and unreadable rows, and what waits at the sources.
@@ -31,13 +45,7 @@ def life_line(times: Sequence[StepTime]) -> str:
         parts.append(f"{rate:,.0f} rows/s")
     if span > 0:
         parts.append(f"{sum(one.results for one in lately) / span:,.0f} results/s")
-    # Where events are not of today, how far the clock is ahead of them tells nothing.
-    of_today = last.behind is not None and 0 <= last.behind < DAY
-    if last.behind is not None and of_today:
-        parts.append(f"newest event {rough_span_text(last.behind)} ago")
-    if last.watermark_lag is not None:
-        it = "it" if of_today else "the newest event"
-        parts.append(f"watermark {rough_span_text(last.watermark_lag)} behind {it}")
+    parts += lags(last.behind, last.watermark_lag)
     late, unread = sum(one.late for one in lately), sum(one.rejected for one in lately)
     parts += [f"{late:,} late"] * bool(late) + [f"{unread:,} unreadable"] * bool(unread)
     waiting = sum(last.backlog.values())

@@ -78,6 +78,10 @@ def _flat(table: Mapping[str, Any], within: str = "") -> Iterator[tuple[str, Any
             yield f"{within}{key}", value
 
 
+KAFKA_COLUMNS = {f"kafka_{name}": name for name in ("key", "topic", "partition", "offset", "timestamp")}
+"""What Kafka itself says of a message: the columns that a schema may have of it, and Spark's names."""
+
+
 def source_spec(table: TomlTable) -> SourceSpec:
     """The stream of a table `[streams.NAME]`; raises `LanguageError`."""
     kind, path = table.required("format"), table.get("path", str, "a text", None)
@@ -92,6 +96,10 @@ def source_spec(table: TomlTable) -> SourceSpec:
         _check_value(table, value, kind, schema)
     if schema is not None:
         columns = table.within("schema", lambda: parse_ddl(schema)).names
+        unknown = [name for name in columns if name.startswith("kafka_") and name not in KAFKA_COLUMNS]
+        if value is not None and unknown:
+            remedy = suggest(unknown[0], KAFKA_COLUMNS)
+            raise table.error("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
     texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}

@@ -11,11 +11,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from midstream.language.job_specs import KAFKA_COLUMNS
 from midstream.model.errors import InputError
 from midstream.spark.declared import as_text
-
-_OWN = {f"kafka_{name}": name for name in ("key", "topic", "partition", "offset", "timestamp")}
-"""What Kafka itself says of a message: the columns of a schema, and Spark's names."""
 
 _MALFORMED = "_midstream_malformed"
 _TIME_AS_TEXT = "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"
@@ -31,7 +29,7 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
     """
     _check(frame, declared, place)
     value = F.try_validate_utf8(F.col("value").cast("string"))
-    fields = T.StructType([_as_carried(field) for field in declared if field.name not in _OWN])
+    fields = T.StructType([_as_carried(field) for field in declared if field.name not in KAFKA_COLUMNS])
     # Spark reads the first object and passes over what follows it; in an array and in an object there must be but one.
     wrapped = F.concat(F.lit('{"v":'), value, F.lit("}"))
     schema = T.StructType([T.StructField("v", fields), T.StructField(_MALFORMED, T.StringType())])
@@ -48,11 +46,11 @@ def json_rows(frame: DataFrame, declared: T.StructType, timestamp: str, place: s
 
 
 def _check(frame: DataFrame, declared: T.StructType, place: str) -> None:
-    unknown = [field.name for field in declared if field.name.startswith("kafka_") and field.name not in _OWN]
+    unknown = [field.name for field in declared if field.name.startswith("kafka_") and field.name not in KAFKA_COLUMNS]
     if unknown:
-        remedy = f"use one of: {', '.join(_OWN)}"
+        remedy = f"use one of: {', '.join(KAFKA_COLUMNS)}"
         raise InputError(f"Kafka says nothing of the name {unknown[0]!r}", place=place, remedy=remedy)
-    asked = {"value", *(_OWN[field.name] for field in declared if field.name in _OWN)}
+    asked = {"value", *(KAFKA_COLUMNS[field.name] for field in declared if field.name in KAFKA_COLUMNS)}
     missing = sorted(asked - set(frame.columns))
     if missing:
         remedy = "read it with format kafka, as it is"
@@ -77,10 +75,10 @@ def _says(what: str, column: str) -> Column:
 
 
 def _column(field: T.StructField, is_timestamp: bool, problem: Column) -> Column:
-    if field.name not in _OWN:
+    if field.name not in KAFKA_COLUMNS:
         found = F.col("_parsed").getField("v").getField(field.name)
     else:
-        found = F.col(_OWN[field.name])
+        found = F.col(KAFKA_COLUMNS[field.name])
         if is_timestamp and field.name == "kafka_timestamp":
             found = F.date_format(found, _TIME_AS_TEXT)
         elif is_timestamp or _is_text_of_key(field):

@@ -227,6 +227,66 @@ def test_run_tells_the_same_before_it_starts_spark(folder: Path, capsys: pytest.
     assert not (folder / "ckpt").exists(), "Spark's log would be there"
 
 
+KAFKA = """checkpoint = "ckpt"
+[streams.A]
+format = "kafka"
+value = "json"
+schema = "k BIGINT, ts TIMESTAMP, kafka_key VARCHAR"
+timestamp = "ts"
+options = { "kafka.bootstrap.servers" = "kafka:9092", subscribe = "a" }
+[queries.all]
+sql = "SELECT A.k, A.kafka_key FROM A"
+sink = { path = "out" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("x", "x", ""),
+        (', subscribe = "a"', "", "stream 'A' does not say which topic it reads"),
+        ('"kafka.bootstrap.servers" = "kafka:9092", ', "", "stream 'A' does not say where Kafka is"),
+        ("kafka_key VARCHAR", "kafka_keys VARCHAR", "schema has 'kafka_keys', of which Kafka says nothing"),
+    ],
+)
+def test_what_is_read_of_kafka(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    (folder / "job.toml").write_text(KAFKA.replace(old, new))
+    _, told = found(capsys=capsys)
+    assert [fault["message"] for fault in told["faults"]] == [message] * bool(message)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("lanes = 2", "lanes = 3", ""),
+        ("k BIGINT", "k VARCHAR", "column 'k' of stream 'C' was int64, now it is string"),
+        (
+            'timestamp = "ts"\nlateness',
+            'timestamp = "k"\nunit = "s"\nlateness',
+            "stream 'C' had the timestamp column 'ts', now it has 'k'",
+        ),
+    ],
+)
+def test_a_stream_that_a_checkpoint_has_otherwise(
+    folder: Path, capsys: pytest.CaptureFixture[str], old: str, new: str, message: str
+) -> None:
+    (folder / "job.toml").write_text(JOB)
+    assert main(["run", "job.toml", "--engine", "embedded", "--once", "--json"]) == 0
+    capsys.readouterr()
+    (folder / "job.toml").write_text(JOB.replace(old, new))
+    _, told = found("--engine", "embedded", capsys=capsys)
+    messages = [fault["message"] for fault in told["faults"]]
+    assert messages[:1] == [message] * bool(message)
+
+
+def test_a_number_of_cores(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "job.toml", "--once", "--cores", "many"]) == 2
+    assert "'many' is no number of cores" in capsys.readouterr().err
+    assert not (folder / "ckpt").exists(), "Spark's log would be there"
+
+
 @pytest.mark.parametrize(
     ("place", "remedy"),
     [

@@ -188,7 +188,8 @@ def test_a_source_that_the_program_allows_is_read(
     started = MagicMock(side_effect=InputError("it was started", place="here", remedy="none"))
     monkeypatch.setattr("midstream.cli.run._run", started)
     path = tmp_path / "job.toml"
-    options = 'options = { "kafka.sasl.jaas.config" = "x" }'
+    where = '"kafka.bootstrap.servers" = "k:1", subscribe = "a"'
+    options = f'options = {{ "kafka.sasl.jaas.config" = "x", {where} }}'
     path.write_text(f'checkpoint = "c"\n[streams.A]\nformat = "kafka"\n{options}\ntimestamp = "timestamp"\n')
     assert main(["run", str(path)]) == 2
     assert "--allow-source kafka:kafka.sasl.jaas.config" in "".join(capsys.readouterr().err.split("\n"))
