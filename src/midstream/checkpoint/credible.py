@@ -36,6 +36,7 @@ def credible(manifest: Manifest, place: str) -> Manifest:
     if wrong is not None:
         raise _not_ours(f"the manifest has a name that leads elsewhere, {wrong!r}", place)
     outputs = {"results": manifest.queries, "late": manifest.streams, "dead_letters": manifest.streams}
+    outputs |= {"rejected": manifest.queries}
     unknown = next((one for one in staged if one[1] not in outputs.get(one[0], ())), None)
     if unknown is not None:
         raise _not_ours(

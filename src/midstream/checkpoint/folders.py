@@ -20,7 +20,7 @@ from midstream.state.sweep import Sweeper
 
 OWN = (
     "store", "manifests", "commands", "events", "times", "savepoints", "sources", "staging", "spark", "late",
-    "dead_letters",
+    "dead_letters", "rejected",
 )  # fmt: skip
 """The folders of a checkpoint that are the job's own; there may be others beside them, such as that of results."""
 
@@ -90,9 +90,9 @@ class Folders:
         found = self.storage.at(folder)
         return found if self.unsynced is None else found.synced_with(self.unsynced)
 
-    def rejected(self, kind: str, stream: str) -> str:
-        """Where a stream's `late` rows or `dead_letters` go."""
-        return f"{self.root}/{kind}/{folder_name(stream)}"
+    def rejected(self, kind: str, name: str) -> str:
+        """Where a stream's `late` rows or `dead_letters` go, or what of a query is `rejected`."""
+        return f"{self.root}/{kind}/{folder_name(name)}"
 
     def results(self, query: str) -> str:
         """Where the results of a query go that was given no sink."""

@@ -158,6 +158,7 @@ def _query(
         optimizer=optimizer,
         nodes=entry.nodes,
         nodes_with=tuple(mates),
+        rejected=entry.rejected,
     )
 
 

@@ -128,7 +128,7 @@ class QueryReport(ReportValue):
     Queries of a chain stand on the same states, and each has all their rows in `state_rows`. `migrations` are those
     under way, oldest first: a newer one began while the others ran. `sees` and `exact_from` are as in `QueryAdded`.
     `nodes` is there where the query is spread over nodes, and says what each of them did; `nodes_with` are the queries
-    that share them.
+    that share them. `rejected` counts its dead letters.
     """
 
     name: str
@@ -151,6 +151,7 @@ class QueryReport(ReportValue):
     optimizer: OptimizerReport
     nodes: NodeSpread | None = None
     nodes_with: tuple[str, ...] = ()
+    rejected: int = 0
 
     def __repr__(self) -> str:
         moving = "" if self.migration is None else f", moving to {self.migration.plan} by {self.migration.strategy}"

@@ -125,7 +125,18 @@ def _show(report: Report, place: str) -> None:
     )
     print_table(
         "queries",
-        ("query", "plan", "since step", "sees", "rows out", "comparisons", "state rows", "optimizer", "results"),
+        (
+            "query",
+            "plan",
+            "since step",
+            "sees",
+            "rows out",
+            "rejected",
+            "comparisons",
+            "state rows",
+            "optimizer",
+            "results",
+        ),
         [_query_row(query) for query in report.queries.values()],
     )
     print_table(
@@ -189,7 +200,7 @@ def _show_lanes(lanes: LanesReport) -> None:
 
 def _query_row(query: QueryReport) -> tuple[Any, ...]:
     seen, counters = coverage_text(query.sees, query.exact_from), query.counters
-    done = (counters.rows_out, counters.comparisons, query.state_rows)
+    done = (counters.rows_out, query.rejected, counters.comparisons, query.state_rows)
     mode = "pinned" if query.optimizer.pinned else query.optimizer.mode
     return (query.name, query.plan, query.since, seen, *done, mode, query.sink.get("path"))
 

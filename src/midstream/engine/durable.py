@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import replace
 from itertools import count
@@ -18,7 +18,7 @@ from midstream.checkpoint.writer import Writer
 from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, Outputs
+from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes
 from midstream.job.stopwatch import Stopwatch
@@ -204,15 +204,15 @@ class EngineCheckpoint:
                 "next push",
             ) from error
 
-    def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
-        """All `late` rows or `dead_letters` that are in the checkpoint, by stream."""
+    def rejected(self, kind: str, names: Iterable[str]) -> dict[str, pa.Table]:
+        """All `late` rows or `dead_letters` that are in the checkpoint, by stream, or what is `rejected`, by query."""
         found: dict[str, pa.Table] = {}
-        for stream in manifest.streams:
-            storage = storage_at(self.folders.rejected(kind, stream))
-            for folder in sorted(name for name in storage.names() if name.startswith("step=")):
+        for name in names:
+            storage = storage_at(self.folders.rejected(kind, name))
+            for folder in sorted(one for one in storage.names() if one.startswith("step=")):
                 for file in sorted(storage.names(folder)):
                     rows = pyarrow.parquet.read_table(pa.BufferReader(storage.read(f"{folder}/{file}")))
-                    found = appended(found, {stream: rows})
+                    found = appended(found, {name: rows})
         return found
 
     def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:
@@ -260,4 +260,5 @@ def refuse_sink(query: str, sink: object) -> None:
 
 def _tables(result: StepResult) -> Mapping[JobOutput, pa.Table]:
     kinds = {RESULTS: result.results, LATE: result.late, DEAD_LETTERS: result.dead_letters}
+    kinds[REJECTED] = result.rejected
     return {JobOutput(kind, name): table for kind, tables in kinds.items() for name, table in tables.items()}

@@ -25,6 +25,7 @@ from midstream.model.events import (
     QueryChanged,
     QueryDropped,
     QuerySpread,
+    ResultsRejected,
     ReviewFailed,
     RowsLate,
     RowsRejected,
@@ -81,6 +82,8 @@ def _of_rows(event: Event) -> str:
             return f"stream {stream}: {counted(rows, 'row')} {came}"
         case RowsRejected(stream=stream, rows=rows):
             return f"stream {stream}: {counted(rows, 'row')} could not be read and are among the dead letters"
+        case ResultsRejected(query=query, rows=rows):
+            return f"query {query}: {counted(rows, 'dead letter')}, for something in it cannot be evaluated"
         case StateRebuilt(lane=lane, state=state, rows=rows):
             return f"state {state} of lane {lane} was not at hand: its {counted(rows, 'row')} computed from base rows"
     return ""

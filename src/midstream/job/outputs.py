@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
+from midstream.language.parse import parsed
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -21,11 +22,11 @@ from midstream.sinks.file_sink import check_apart
 from midstream.state.store.storage import Storage
 from midstream.step.result_columns import result_columns
 
-RESULTS, LATE, DEAD_LETTERS = "results", "late", "dead_letters"
+RESULTS, LATE, DEAD_LETTERS, REJECTED = "results", "late", "dead_letters", "rejected"
 
 
 class JobOutput(NamedTuple):
-    """One of `RESULTS` of a query, or of `LATE` and `DEAD_LETTERS` of a stream."""
+    """One of `RESULTS` of a query and what of it is `REJECTED`, or of `LATE` and `DEAD_LETTERS` of a stream."""
 
     kind: str
     name: str
@@ -33,7 +34,9 @@ class JobOutput(NamedTuple):
     @property
     def place(self) -> str:
         """What it is, for messages."""
-        return f"query {self.name}" if self.kind == RESULTS else f"{self.kind} of stream {self.name}"
+        if self.kind == RESULTS:
+            return f"query {self.name}"
+        return f"{self.kind} of {'query' if self.kind == REJECTED else 'stream'} {self.name}"
 
 
 class OutputFile(NamedTuple):
@@ -314,7 +317,10 @@ class Outputs:
 
     @staticmethod
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
-        yield from (JobOutput(RESULTS, query) for query in manifest.queries)
+        for query, entry in manifest.queries.items():
+            yield JobOutput(RESULTS, query)
+            if parsed(manifest, entry.sql).rejects:
+                yield JobOutput(REJECTED, query)
         yield from (JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams)
 
     def _sink(self, output: JobOutput, manifest: Manifest) -> Sink:

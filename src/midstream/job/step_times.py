@@ -12,7 +12,7 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.time_log import TIMES_KEPT, text_of
 from midstream.job.stopwatch import Stopwatch
 from midstream.model.errors import MidstreamError
-from midstream.model.events import Event, MigrationBegun, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, StepTotals
 from midstream.runtime.watermark import watermark
@@ -42,7 +42,7 @@ def timed(
         interval=interval,
         rows={} if done is None else {name: rows for name, rows in done.rows_in.items() if rows},
         late=sum(one.rows for one in happened if isinstance(one, RowsLate)),
-        rejected=sum(one.rows for one in happened if isinstance(one, RowsRejected)),
+        rejected=sum(one.rows for one in happened if isinstance(one, RowsRejected | ResultsRejected)),
         results=0 if done is None else sum(done.rows_out.values()),
         backlog=dict(backlog or {}),
         newest=max((one.greatest for one in progress.values() if one.greatest is not None), default=None),

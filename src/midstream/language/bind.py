@@ -18,6 +18,7 @@ from midstream.language.place import place_of
 from midstream.language.scope import Scope
 from midstream.language.types import BOOLEAN, DURATION, family, from_sql
 from midstream.language.user_predicates import registering, user_predicate
+from midstream.language.widening import checked_call
 from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
@@ -116,7 +117,10 @@ class Binder:
         for key in keys:
             part = node.args.get(key)
             arguments += [self.bind(p) for p in part] if isinstance(part, list) else [self.bind(part)] if part else []
-        return call(name, *arguments)
+        return self._call(name, *arguments)
+
+    def _call(self, name: str, *arguments: Expression) -> Expression:
+        return checked_call(name, *arguments) if self.scope.checked else call(name, *arguments)
 
     def _chain(self, node: exp.Expr) -> Expression:
         """A chain of AND or OR as a balanced tree, so that long ones do not nest deeply."""
@@ -193,9 +197,10 @@ class Binder:
         value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
         if "other" in (family(type), family(value.type)) and type != value.type:
             raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
-        if isinstance(value, Literal) and family(value.type) in ("text", "null"):
+        if isinstance(value, Literal) and family(value.type) in ("text", "null") and not isinstance(node, exp.TryCast):
             return cast(value, type)
-        return value if value.type == type else Call(type, "cast", (value,))
+        tries = self.scope.checked and isinstance(node, exp.TryCast)
+        return value if value.type == type else Call(type, "try_cast" if tries else "cast", (value,))
 
     def _interval(self, node: exp.Expr) -> Expression:
         number, unit = node.this, node.args.get("unit")
@@ -226,7 +231,7 @@ class Binder:
         base = node.this.name if node.expression else "10"
         if base not in ("2", "10"):
             raise LanguageError("LOG of an unusual base", remedy="use LN(x) / LN(base)")
-        return call(f"log{base}", self.bind(node.expression or node.this))
+        return self._call(f"log{base}", self.bind(node.expression or node.this))
 
     def _named(self, node: exp.Expr) -> Expression:
         name = node.name.lower()

@@ -1,12 +1,13 @@
 """Expressions computed over columns.
 
-Three-valued logic; what fails (a division by zero, an overflow, a bad cast) is NULL; NaN equals NaN and is the
-greatest number.
+Three-valued logic; NaN equals NaN and is the greatest number. What fails (an overflow of the widest type, a bad cast)
+is NULL; where that must be told apart, `evaluate_checked` does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,11 @@ import pyarrow.compute as pc
 
 from midstream.language.coerce import scalar
 from midstream.language.expression import Call, Column, Expression, Literal
-from midstream.language.functions import asks_user, function_of
-from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, valid
+from midstream.language.functions import CATALOGUE, EVALUABLE, UNLESS_FALSE, asks_user, function_of
+from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, build, valid
+from midstream.language.kernels.failure import LAZY, either, is_null, known_as
 from midstream.language.kernels.logic import COMPARISONS, compare_numbers
-from midstream.language.types import family
+from midstream.language.types import BOOLEAN, family
 
 Columns = Callable[[Column], pa.Array]
 
@@ -64,6 +66,68 @@ def _in_batch(condition: Expression, batch: pa.RecordBatch) -> Mask:
     return holds(condition, lambda c: batch.column(c.name), batch.num_rows)
 
 
+def evaluate_checked(expression: Expression, column: Columns, rows: int) -> tuple[pa.Array, Mask | None]:
+    """The expression's values, and where it could not be evaluated: there they mean nothing; None where it could
+    everywhere.
+
+    >>> from midstream.language.expression import Column
+    >>> s = Column(pa.string(), "A", "s")
+    >>> number = Call(pa.int32(), "cast", (s,))
+    >>> evaluate_checked(number, lambda _: pa.array(["7", None, "abc"]), 3)[1]
+    array([False, False,  True])
+    """
+    if not can_fail(expression):
+        return evaluate(expression, column, rows), None
+    found, failed = _checked(expression, column)
+    if isinstance(found, pa.Scalar):
+        found = pa.repeat(found, rows) if found.is_valid else pa.nulls(rows, found.type)
+    found = found if found.type == expression.type else found.cast(expression.type)
+    return found, None if failed is None or not failed.any() else np.broadcast_to(failed, rows)
+
+
+def fails(expression: Expression, column: Columns, rows: int) -> Mask:
+    """Where the expression cannot be evaluated."""
+    failed = _checked(expression, column)[1]
+    return np.broadcast_to(np.False_ if failed is None else failed, rows)
+
+
+@lru_cache(maxsize=1 << 12)
+def can_fail(expression: Expression) -> bool:
+    """Whether there may be rows for which the expression cannot be evaluated."""
+    if not isinstance(expression, Call) or expression.function in (EVALUABLE, UNLESS_FALSE):
+        return False
+    # A user's predicate raises where it fails, and that is told with the rows.
+    known = CATALOGUE.get(expression.function)
+    own = known is not None and known.fails is not None and known.fails(expression)
+    return own or any(map(can_fail, expression.arguments))
+
+
+def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | None]:
+    """The value, and where it could not be evaluated; None for nowhere."""
+    if not isinstance(expression, Call) or not can_fail(expression):
+        return _datum(expression, column), None
+    function = function_of(expression.function)
+    found = [_checked(argument, column) for argument in expression.arguments]
+    data = [datum for datum, _ in found]
+    value = function.kernel(expression.type, *data)
+    if expression.function in LAZY:
+        return value, LAZY[expression.function](found)
+    failed = either(*(mask for _, mask in found))
+    if function.fails is not None and (nothing := is_null(value)) is not None:
+        given = valid(*data)
+        failed = either(failed, nothing if given is None else nothing & given)
+    return value, failed
+
+
+def _passes(expression: Call, column: Columns) -> Mask:
+    """Where `evaluable` can evaluate all its arguments, or the argument of `unless_false` is true or fails."""
+    if expression.function == EVALUABLE:
+        failed = either(*(_checked(argument, column)[1] for argument in expression.arguments))
+        return np.asarray(True) if failed is None else ~failed
+    value, failed = _checked(expression.arguments[0], column)
+    return known_as(value, True) if failed is None else known_as(value, True) | failed
+
+
 def _datum(expression: Expression, column: Columns) -> Datum:
     if isinstance(expression, Column):
         found = column(expression)
@@ -71,6 +135,8 @@ def _datum(expression: Expression, column: Columns) -> Datum:
     if isinstance(expression, Literal):
         return scalar(expression)
     assert isinstance(expression, Call)
+    if expression.function in (EVALUABLE, UNLESS_FALSE):
+        return build(_passes(expression, column), None, BOOLEAN)
     return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
 
 
@@ -78,6 +144,8 @@ def _holds(expression: Expression, column: Columns) -> Mask:
     """The same without the rows; may have no dimension. Plain numpy where the values are numbers."""
     if isinstance(expression, Call):
         arguments, function = expression.arguments, expression.function
+        if function in (EVALUABLE, UNLESS_FALSE):
+            return _passes(expression, column)
         if function == "and":
             left = _holds(arguments[0], column)
             return left & _holds(arguments[1], column) if left.any() else left

@@ -116,14 +116,24 @@ class Call(Expression):
     @cached_property
     def _text(self) -> str:
         inner = ", ".join(a.text() for a in self.arguments)
-        return f"{self.function}({inner})::{self.type}" if self.function == "cast" else f"{self.function}({inner})"
+        return (
+            f"{self.function}({inner})::{self.type}"
+            if self.function in ("cast", "try_cast")
+            else f"{self.function}({inner})"
+        )
 
 
 SIGNS = {
     "or": "or", "and": "and", "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%",
+    "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "ieee_div": "/", "ieee_mod": "%",
 }  # fmt: skip
-LEVELS = (("or",), ("and",), ("eq", "ne", "lt", "le", "gt", "ge"), ("add", "sub"), ("mul", "div", "mod"))
+LEVELS = (
+    ("or",),
+    ("and",),
+    ("eq", "ne", "lt", "le", "gt", "ge"),
+    ("add", "sub"),
+    ("mul", "div", "mod", "ieee_div", "ieee_mod"),
+)
 """From those that bind least to those that bind most."""
 
 
@@ -153,7 +163,7 @@ def infix(expression: Expression) -> str:
         case Call(_, "in", (value, *among)):
             return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
-            return f"{function}({', '.join(map(infix, arguments))})"
+            return f"{function.removeprefix('ieee_')}({', '.join(map(infix, arguments))})"
     return expression.text()
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow.compute as pc
 
-from midstream.language import rules
+from midstream.language import failing, rules
 from midstream.language.coerce import scalar
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.kernels import cast, logic, number, text
@@ -19,6 +19,8 @@ from midstream.language.user_predicates import needed
 from midstream.model.errors import LanguageError
 
 MANY = 10_000
+EVALUABLE, UNLESS_FALSE = "evaluable", "unless_false"
+"""Conditions on what may fail: that all arguments can be evaluated; that the one is true, or cannot be evaluated."""
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
 SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "//", "neg": "-", "join": "||"}
 """How messages name the operators."""
@@ -26,10 +28,15 @@ SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv"
 
 @dataclass(frozen=True)
 class Function:
-    """How a function is typed and computed; the kernel takes the result type and the arguments."""
+    """How a function is typed and computed; the kernel takes the result type and the arguments.
+
+    `fails` says of a call whether it may fail to be evaluated: then its kernel gives NULL where it does, and nowhere
+    else but where an argument is NULL.
+    """
 
     rule: Rule
     kernel: Callable[..., Datum]
+    fails: Callable[[Call], bool] | None = None
 
 
 def _fixed(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
@@ -38,6 +45,17 @@ def _fixed(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
 
 def _real(function: Callable[..., Values], domain: Callable[..., Values] | None = None) -> Function:
     return _fixed(1, rules.reals, number.real(function, domain))
+
+
+def _exact(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
+    return replace(_fixed(count, rule, kernel), fails=failing.overflows)
+
+
+def _whole(rule: Rule, kernel: Callable[..., Datum]) -> Function:
+    return replace(_fixed(2, rule, kernel), fails=failing.divides_by_zero)
+
+
+_LOGARITHMS: dict[str, Callable[..., Values]] = {"ln": np.log, "log2": np.log2, "log10": np.log10}
 
 
 def _positive(numbers: Values) -> Values:
@@ -58,23 +76,26 @@ CATALOGUE: dict[str, Function] = {
     "nullif": _fixed(2, rules.null_if, logic.nullif),
     "greatest": Function(counted(1, MANY, rules.ordered), logic.greatest),
     "least": Function(counted(1, MANY, rules.ordered), logic.least),
-    "add": _fixed(2, rules.sums("add"), number.arithmetic("add")),
-    "sub": _fixed(2, rules.sums("sub"), number.arithmetic("sub")),
-    "mul": _fixed(2, rules.products("mul"), number.arithmetic("mul")),
-    "mod": _fixed(2, rules.products("mod"), number.remainder),
+    "add": _exact(2, rules.sums("add"), number.arithmetic("add")),
+    "sub": _exact(2, rules.sums("sub"), number.arithmetic("sub")),
+    "mul": _exact(2, rules.products("mul"), number.arithmetic("mul")),
+    "mod": _whole(rules.products("mod"), number.remainder),
+    "ieee_mod": _fixed(2, rules.reals, number.remainder_ieee),
     "div": _fixed(2, rules.quotients, number.divide),
-    "intdiv": _fixed(2, rules.whole_quotients, number.divide_whole),
-    "neg": _fixed(1, rules.signed, number.arithmetic("neg")),
-    "abs": _fixed(1, rules.signed, number.arithmetic("abs")),
-    "round": Function(counted(1, 2, rules.rounds), number.round_to),
+    "ieee_div": _fixed(2, rules.quotients, number.divide_ieee),
+    "intdiv": _whole(rules.whole_quotients, number.divide_whole),
+    "neg": _exact(1, rules.signed, number.arithmetic("neg")),
+    "abs": _exact(1, rules.signed, number.arithmetic("abs")),
+    "round": Function(counted(1, 2, rules.rounds), number.round_to, failing.rounds_over),
     "floor": _fixed(1, rules.wholes, number.whole(pc.floor)),
     "ceil": _fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
+    "ieee_sqrt": _real(np.sqrt),
     "exp": _real(np.exp),
-    "ln": _real(np.log, _positive),
-    "log2": _real(np.log2, _positive),
-    "log10": _real(np.log10, _positive),
+    **{name: _real(function, _positive) for name, function in _LOGARITHMS.items()},
+    **{f"ieee_{name}": _real(function) for name, function in _LOGARITHMS.items()},
     "power": _fixed(2, rules.reals, number.power),
+    "ieee_power": _fixed(2, rules.reals, number.power_ieee),
     "like": Function(counted(2, 3, rules.patterns), text.like(ignore_case=False)),
     "ilike": Function(counted(2, 3, rules.patterns), text.like(ignore_case=True)),
     "lower": _fixed(1, rules.texts(), lambda _, a: pc.utf8_lower(a)),
@@ -87,10 +108,17 @@ CATALOGUE: dict[str, Function] = {
     "join": Function(counted(2, MANY, rules.joined), text.join),
     "concat": Function(counted(1, MANY, rules.joined), text.concat),
     **{name: _fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},
-    "cast": Function(rules.anything, cast.cast),
+    "cast": Function(rules.anything, cast.cast, failing.cast_fails),
+    "try_cast": Function(rules.anything, cast.cast),
+    EVALUABLE: Function(rules.anything, rules.without_kernel),
+    UNLESS_FALSE: Function(rules.anything, rules.without_kernel),
     "microseconds": Function(lambda arguments: (INT64, arguments), cast.microseconds),
 }
-"""Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates only."""
+"""Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates only.
+
+Those that begin with `ieee_` give infinities and NaN as IEEE 754 says, where the others, of jobs from before, give
+NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
+"""
 
 
 def function_of(name: str) -> Function:

@@ -14,7 +14,7 @@ from midstream.language.place import place, place_of
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
-from midstream.language.types import DOUBLE, INT64, NUMBERS, family
+from midstream.language.types import DOUBLE, INT64, NUMBERS, WIDEST, family
 from midstream.model.errors import LanguageError
 
 GROUPED = "#"
@@ -72,7 +72,9 @@ def grouped(
 class _Grouping:
     def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
         self.text, self.tree, self.scope = found.text, tree, scope
-        self.inner = Binder(found.text, Scope(scope.sources, registered=scope.registered), self.nested)
+        self.inner = Binder(
+            found.text, Scope(scope.sources, registered=scope.registered, checked=scope.checked), self.nested
+        )
         self.outer = Binder(found.text, scope, self.aggregate)
         self.calls: list[AggregateCall] = []
         self.types: list[pa.DataType] = []
@@ -166,7 +168,7 @@ class _Grouping:
         call = AggregateCall(function, value, distinct, condition)
         if call not in self.calls:
             self.calls.append(call)
-            self.types.append(_result(call))
+            self.types.append(_result(call, checked=self.scope.checked))
         at = self.calls.index(call)
         return Column(self.types[at], GROUPED, f"a{at}")
 
@@ -189,8 +191,10 @@ class _Grouping:
         return LanguageError(message, place=place_of(self.text, node), remedy=remedy)
 
 
-def _result(call: AggregateCall) -> pa.DataType:
-    """COUNT and sums of integers are BIGINT, AVG and MEDIAN DOUBLE, MIN and MAX of their argument's type."""
+def _result(call: AggregateCall, *, checked: bool) -> pa.DataType:
+    """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN
+    and MAX of their argument's type.
+    """
     if call.argument is None or call.function == "count":
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
             raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")
@@ -204,5 +208,7 @@ def _result(call: AggregateCall) -> pa.DataType:
     if kind not in NUMBERS:
         raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
     if call.function == "sum":
+        if checked and kind == "integer" and type.bit_width == 64:
+            return WIDEST
         return {"integer": INT64, "float": DOUBLE}.get(kind) or pa.decimal128(38, type.scale)
     return DOUBLE

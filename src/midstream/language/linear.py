@@ -17,6 +17,16 @@ from midstream.language.types import family
 EXACT = frozenset({"integer", "date", "timestamp", "duration"})
 """The families whose differences are whole numbers: of units, or of microseconds."""
 
+
+def is_exact(type: pa.DataType) -> bool:
+    """Whether sums of this type are formed without rounding and are whole numbers.
+
+    >>> is_exact(pa.int64()), is_exact(pa.decimal128(38, 0)), is_exact(pa.float64())
+    (True, True, False)
+    """
+    return family(type) in EXACT or (family(type) == "decimal" and type.scale == 0)
+
+
 _WIDENING = {
     "integer": frozenset({"integer", "decimal", "float"}),
     "decimal": frozenset({"decimal", "float"}),
@@ -79,7 +89,7 @@ def linear(expression: Expression) -> Sum | None:
         return _constant(expression)
     found = _parts(expression)
     if found is None and len(expression.aliases()) == 1:
-        return Sum(((1, expression),), exact=family(expression.type) in EXACT)
+        return Sum(((1, expression),), exact=is_exact(expression.type))
     return found
 
 
@@ -93,7 +103,7 @@ def _parts(expression: Expression) -> Sum | None:
         inner = linear(arguments[0])
         if inner is None or not widens(expression):
             return None
-        return Sum(inner.terms, inner.constant, inner.size, inner.exact and family(type) in EXACT, inner.unit)
+        return Sum(inner.terms, inner.constant, inner.size, inner.exact and is_exact(type), inner.unit)
     if expression.function == "neg":
         return Sum().minus(inner) if (inner := linear(arguments[0])) is not None and type != pa.float32() else None
     if expression.function not in ("add", "sub") or type == pa.float32():
@@ -107,9 +117,7 @@ def _parts(expression: Expression) -> Sum | None:
     if found is None:
         return None
     days = family(type) == "integer" and family(arguments[0].type) == "date"
-    return Sum(
-        found.terms, found.constant, found.size, found.exact and family(type) in EXACT, DAY if days else found.unit
-    )
+    return Sum(found.terms, found.constant, found.size, found.exact and is_exact(type), DAY if days else found.unit)
 
 
 def _days(argument: Expression, type: pa.DataType) -> Sum | None:
@@ -140,4 +148,4 @@ def _constant(expression: Expression) -> Sum | None:
     if not isinstance(value, int | float | decimal.Decimal) or not math.isfinite(value):
         return None
     number = Fraction(value)
-    return Sum(constant=number, size=abs(number), exact=family(expression.type) in EXACT)
+    return Sum(constant=number, size=abs(number), exact=is_exact(expression.type))

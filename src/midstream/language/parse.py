@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from midstream.language.bind import Binder
+from midstream.language.checks import may_reject, with_checks
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
@@ -26,11 +28,14 @@ from midstream.model.schema import StreamSchema
 Streams = tuple[StreamSchema, ...]
 
 
-def parse_query(text: str, streams: Mapping[str, StreamSchema], *, registered: bool = True) -> Query:
+def parse_query(
+    text: str, streams: Mapping[str, StreamSchema], *, registered: bool = True, checked: bool = True
+) -> Query:
     """The query of a CQL text over known streams, typed and classified.
 
     Raises LanguageError, which names the place in the text and what to do. Predicates of users must be `registered`,
-    and fit their arguments; without that their names suffice, as for a checkpoint that is only read.
+    and fit their arguments; without that their names suffice, as for a checkpoint that is only read. What cannot be
+    evaluated is `checked`, or NULL as in jobs from before.
 
     >>> import pyarrow as pa
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
@@ -39,7 +44,7 @@ def parse_query(text: str, streams: Mapping[str, StreamSchema], *, registered: b
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return _parse(text, streams, registered)
+        return _parse(text, streams, registered, checked)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -47,37 +52,41 @@ def parse_query(text: str, streams: Mapping[str, StreamSchema], *, registered: b
 def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
     global _latest
-    streams, queries = _latest
-    if streams is not manifest.streams or len(queries) >= _REMEMBERED:
-        streams, queries = _latest = manifest.streams, {}
+    streams, strict, queries = _latest
+    if streams is not manifest.streams or strict != manifest.checked or len(queries) >= _REMEMBERED:
+        streams, strict, queries = _latest = manifest.streams, manifest.checked, {}
     if sql not in queries:
-        queries[sql] = parsed_over(tuple(streams.values()), sql)
+        queries[sql] = parsed_over(tuple(streams.values()), sql, strict)
     return queries[sql]
 
 
 _REMEMBERED = 1 << 14
 
-_latest: tuple[Mapping[str, StreamSchema], dict[str, Query]] = ({}, {})
+_latest: tuple[Mapping[str, StreamSchema], bool, dict[str, Query]] = ({}, True, {})
 """Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
 
 
 def checked(manifest: Manifest, sql: str) -> Query:
     """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     query = parsed(manifest, sql)
-    return parse_query(sql, manifest.streams) if any(map(asks_user, query.expressions())) else query
+    return (
+        parse_query(sql, manifest.streams, checked=manifest.checked)
+        if any(map(asks_user, query.expressions()))
+        else query
+    )
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def parsed_over(streams: Streams, sql: str) -> Query:
+def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
     """A query's text over these streams, parsed once; predicates of users need not be registered here."""
-    return parse_query(sql, {stream.name: stream for stream in streams}, registered=False)
+    return parse_query(sql, {stream.name: stream for stream in streams}, registered=False, checked=checked)
 
 
-def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> Query:
+def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
     found = split_cql(text)
     tree = select_of(found)
     sources, nodes, offsets = sources_of(found, tree, streams)
-    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered)
+    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered, checked=checked)
     binder = Binder(text, scope)
     tree, sources, window = group_window(found, tree, binder, sources, streams)
     where = tree.args.get("where")
@@ -89,16 +98,23 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool) -> 
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, offsets)
     visible = scope.sources if difference is None else scope.sources[:1]
-    selected = Scope(visible, time=True, registered=registered)
+    selected = Scope(visible, time=True, registered=registered, checked=checked)
+    if checked:
+        selections, predicates = with_checks(selections, predicates)
     aggregated = grouped(found, tree, selected, window)
     if aggregated is None:
-        return Query(text, sources, outputs_of(Binder(text, selected), tree), selections, predicates, None, difference)
+        outputs = outputs_of(Binder(text, selected), tree)
+        return _complete(Query(text, sources, outputs, selections, predicates, None, difference, checked))
     if difference is not None:
         raise LanguageError(
             "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"
         )
     outputs, aggregate = aggregated
-    return Query(text, sources, outputs, selections, predicates, aggregate)
+    return _complete(Query(text, sources, outputs, selections, predicates, aggregate, None, checked))
+
+
+def _complete(query: Query) -> Query:
+    return replace(query, rejects=True) if may_reject(query) else query
 
 
 def _all(conditions: tuple[Expression, ...]) -> Expression:

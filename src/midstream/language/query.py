@@ -99,8 +99,11 @@ class Difference:
 class Query:
     """A continuous query. `sources` are in FROM order, subtrahends of EXCEPT after them.
 
-    `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''.
-    For a difference, `predicates` tie the minuend to each subtrahend (one equi-predicate per column and subtrahend).
+    `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''. For a
+    difference, `predicates` tie the minuend to each subtrahend (one equi-predicate per column and subtrahend).
+
+    With `checked`, rows for which something cannot be evaluated are dead letters, and the query `rejects` where there
+    may be such rows; without it, as in jobs from before, what cannot be evaluated is NULL.
     """
 
     text: str
@@ -110,6 +113,8 @@ class Query:
     predicates: tuple[Predicate, ...]
     aggregate: Aggregate | None = None
     difference: Difference | None = None
+    checked: bool = False
+    rejects: bool = False
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""

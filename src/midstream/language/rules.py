@@ -18,6 +18,7 @@ from midstream.language.types import (
     TEXT,
     TIMES,
     TIMESTAMP,
+    WIDEST,
     common,
     decimal_of,
     family,
@@ -127,7 +128,7 @@ def _times(function: str, left: Expression, right: Expression) -> tuple[pa.DataT
     if kinds[0] in TIMES and kinds[1] == "duration":
         moment = plain(left) if kinds[0] == "timestamp" else cast(left, TIMESTAMP)
         return moment.type, (moment, cast(right, pa.duration(moment.type.unit)))
-    if kinds == ("date", "integer"):
+    if kinds == ("date", "integer") or (kinds == ("date", "decimal") and right.type.scale == 0):
         return pa.date32(), (plain(left), cast(right, pa.int32()))
     if function == "sub" and kinds == ("date", "date"):
         return INT64, (plain(left), plain(right))
@@ -158,9 +159,23 @@ def quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 
 def whole_quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
-    """Division of integers."""
-    type, unified = _numbers("mul", tuple(need(a, frozenset({"integer"}), "whole division") for a in arguments))
-    return type, unified
+    """Division of whole numbers."""
+    given = tuple(_whole_number(a, "whole division") for a in arguments)
+    if any(family(a.type) == "decimal" for a in given):
+        return WIDEST, tuple(cast(a, WIDEST) for a in given)
+    return _numbers("mul", given)
+
+
+def _whole_number(argument: Expression, what: str) -> Expression:
+    """An argument that has no digits behind the point, in whatever type; a decimal is one if it says so."""
+    if family(argument.type) == "decimal" and argument.type.scale == 0:
+        return plain(argument)
+    return need(argument, frozenset({"integer"}), what)
+
+
+def without_kernel(*_: object) -> object:
+    """The kernel of what is not evaluated by one."""
+    raise NotImplementedError
 
 
 def signed(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
@@ -228,7 +243,7 @@ def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def positions(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Positions in a text."""
     (text,) = texts()(arguments[:1])[1]
-    return text.type, (text, *(cast(need(a, frozenset({"integer"}), "a position"), INT64) for a in arguments[1:]))
+    return text.type, (text, *(cast(_whole_number(a, "a position"), INT64) for a in arguments[1:]))
 
 
 def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

@@ -27,12 +27,14 @@ def find_name(name: str, names: Iterable[str]) -> list[str]:
 class Scope:
     """The sources of a query in FROM order: alias and columns.
 
-    `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program.
+    `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program,
+    `checked` whether arithmetic widens, and what cannot be evaluated is told apart from NULL.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: bool = False
     registered: bool = True
+    checked: bool = True
 
     def alias(self, name: str) -> str:
         """The alias a name means; raises LanguageError, without a place."""

@@ -17,6 +17,8 @@ Family = Literal[
 
 BOOLEAN, DOUBLE, INT64, TEXT = pa.bool_(), pa.float64(), pa.int64(), pa.string()
 TIMESTAMP, RESULT_TIME, DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
+WIDEST = pa.decimal128(38, 0)
+"""The widest type of whole numbers."""
 NUMBERS: frozenset[str] = frozenset({"integer", "decimal", "float"})
 TIMES: frozenset[str] = frozenset({"date", "timestamp"})
 

@@ -66,6 +66,14 @@ class RowsRejected(Event):
 
 
 @dataclass(frozen=True)
+class ResultsRejected(Event):
+    """Something could not be evaluated for rows or results of a query; they are in its dead-letter output."""
+
+    query: str
+    rows: int
+
+
+@dataclass(frozen=True)
 class QueryAdded(Event):
     """A query runs from this step on.
 

@@ -117,7 +117,7 @@ class QueryEntry:
     ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
     is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
-    nodes, which are the lanes of a group of its own.
+    nodes, which are the lanes of a group of its own. `rejected` counts its dead letters.
     """
 
     sql: str
@@ -136,6 +136,7 @@ class QueryEntry:
     private: bool = False
     spread: tuple[tuple[str, str], ...] = ()
     nodes: NodeSpread | None = None
+    rejected: int = 0
 
     @property
     def shares(self) -> bool:
@@ -160,7 +161,9 @@ class Manifest(Complete):
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
     `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
     queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
-    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing.
+    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing. Its
+    queries are `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; in a job from before it is
+    NULL.
     """
 
     job: str = ""
@@ -185,6 +188,7 @@ class Manifest(Complete):
     optimizations: Mapping[str, Optimization] = field(default_factory=dict)
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
     still: bool = False
+    checked: bool = True
 
     @property
     def is_on_spark(self) -> bool:

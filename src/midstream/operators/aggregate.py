@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate
-from midstream.language.expression import Column
+from midstream.language.evaluate import evaluate, fails, holds
+from midstream.language.expression import Column, Expression
+from midstream.language.kernels.cast import cast
+from midstream.language.kernels.datum import Mask
+from midstream.language.kernels.exact import fitted
 from midstream.language.query import AggregateCall
+from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
+from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate
 from midstream.state.sorted_run import SortedRun
 
 HALF = 32
+LOWER = 0xFFFFFFFF
 
 GROUPED = "#"
 """The pseudo-source of groups and aggregate values."""
@@ -39,13 +44,16 @@ class AggregateOperator(ResultOperator):
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         state = lane.join(self.kept[0])
         state.insert(SortedRun(None, deltas[0]))
+        _, dead = self.sorted_out(lane, deltas[0])
         if not self._passes(lane):
-            return Answer(self.schema().empty_table(), np.zeros(0, np.int64))
-        alive = concatenate([*(run.combinations for run in state.old), deltas[0]])
+            return Answer(self.schema().empty_table(), np.zeros(0, np.int64), dead)
+        # Not only the step's: a state may have been computed anew, with what was rejected once.
+        alive, _ = self.sorted_out(lane, concatenate([*(run.combinations for run in state.old), deltas[0]]))
         at, instants = self._occurrences(lane, alive)
         if not len(at):
-            return Answer(self.schema().empty_table(), instants)
-        return self._grouped(lane, alive, at, instants)
+            return Answer(self.schema().empty_table(), instants, dead)
+        found = self._grouped(lane, alive, at, instants)
+        return replace(found, dead=together(dead, found.dead))
 
     def _passes(self, lane: Lane) -> bool:
         """Whether the watermark passes an instant in this step."""
@@ -73,6 +81,7 @@ class AggregateOperator(ResultOperator):
         groups = [evaluate(g, read, len(alive)).take(take) for g in self.query.aggregate.groups]
         numbers, first = _group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
+        overflowed: dict[str, Mask] = {}
         for i, call in enumerate(self.query.aggregate.calls):
             argument = None if call.argument is None else evaluate(call.argument, read, len(alive)).take(take)
             owner = numbers
@@ -80,21 +89,58 @@ class AggregateOperator(ResultOperator):
                 chosen = evaluate(call.condition, read, len(alive)).take(take).fill_null(False)
                 argument, owner = argument and argument.filter(chosen), numbers[_mask(chosen)]
             values[f"a{i}"] = aggregate(call, argument, owner, len(first))
+            if call.function == "sum" and argument is not None and values[f"a{i}"].null_count:
+                overflowed[f"a{i}"] = _overflowed(values[f"a{i}"], argument, owner)
 
         def grouped(column: Column) -> pa.Array:
             value = values[column.name]
-            return value if value.type == column.type else pc.cast(value, column.type)
+            return value if value.type == column.type else cast(column.type, value)
 
         when = instants[first.to_numpy()]
-        read_groups = with_time(grouped, when)
-        found = self.answer(self.values(read_groups, len(first)), when)
-        if self.query.aggregate.having is None:
-            return found
-        satisfied = evaluate(self.query.aggregate.having, read_groups, len(first)).fill_null(False)
-        return Answer(found.table.filter(satisfied), when[_mask(satisfied)])
+        return self._over_groups(with_time(grouped, when), when, overflowed)
+
+    def _over_groups(self, read: Callable[[Column], pa.Array], when: Words, overflowed: Mapping[str, Mask]) -> Answer:
+        """The select list over the groups that satisfy HAVING; `overflowed` says which sums are too great where."""
+        assert self.query.aggregate is not None
+        having, count = self.query.aggregate.having, len(when)
+        found = self.answer(self.values(read, count), when)
+        chosen = np.ones(count, np.bool_) if having is None else holds(having, read, count)
+        dead: pa.Table | None = None
+        if self.dead_letters is not None:
+            unsure = _failed(having, read, count, overflowed)
+            outputs = [(o, _failed(o.expression, read, count, overflowed)) for o in self.query.outputs]
+            chosen &= ~unsure
+            failed = [("HAVING", unsure), *((o.name, mask & chosen) for o, mask in outputs)]
+            shown = dict(zip(found.table.column_names, found.table.columns, strict=True))
+            kept, dead = self.dead_letters.of_outputs(shown, when, failed)
+            chosen &= True if kept is None else kept
+        if chosen.all():
+            return replace(found, dead=dead)
+        return Answer(found.table.filter(pa.array(chosen)), when[chosen], dead)
 
 
-def _mask(values: pa.Array) -> npt.NDArray[np.bool_]:
+def _failed(
+    expression: Expression | None,
+    read: Callable[[Column], pa.Array],
+    count: int,
+    overflowed: Mapping[str, Mask],
+) -> Mask:
+    """For which groups an expression cannot be evaluated, or is over a sum that is too great for its type."""
+    if expression is None:
+        return np.zeros(count, np.bool_)
+    found = fails(expression, read, count).copy()
+    for column in expression.columns():
+        found |= overflowed.get(column.name, False)
+    return found
+
+
+def _overflowed(total: pa.Array, argument: pa.Array, owner: Words) -> Mask:
+    """The groups whose values have no sum."""
+    counts = np.bincount(owner[_mask(argument.is_valid())], minlength=len(total))
+    return _mask(total.is_null()) & (counts > 0)
+
+
+def _mask(values: pa.Array) -> Mask:
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
@@ -212,10 +258,11 @@ def as_double(values: pa.Array) -> pa.Array:
 
 
 def exact_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
-    """The sum of integers as int64 or of decimals as decimal(38, s) per group; NULL for a group without values.
+    """The sum per group, NULL for a group without values: of INT and narrower as int64, of 64 bits as decimal(38), of
+    decimals as decimal(38, s), NULL where it has more digits.
 
     >>> exact_sum(pa.array([2**62, 2**62, 5]), np.array([0, 0, 2]), 3).to_pylist()
-    [None, None, 5]
+    [Decimal('9223372036854775808'), None, Decimal('5')]
     """
     if pt.is_decimal(values.type):
         return _decimal_sum(values, owner, groups)
@@ -228,19 +275,21 @@ def _integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     numbers = values.cast(pa.uint64() if unsigned else pa.int64()).to_numpy(zero_copy_only=False)
     upper, lower = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     np.add.at(upper, owner, (numbers >> HALF).astype(np.int64))
-    np.add.at(lower, owner, (numbers & 0xFFFFFFFF).astype(np.int64))
+    np.add.at(lower, owner, (numbers & LOWER).astype(np.int64))
     upper += lower >> HALF
-    fits = (upper >= -(1 << (HALF - 1))) & (upper < 1 << (HALF - 1))
-    total = (np.where(fits, upper, 0) << HALF) + (lower & 0xFFFFFFFF)
+    low = ((upper & LOWER) << HALF) + (lower & LOWER)
     empty = np.bincount(owner, minlength=groups) == 0
-    return pa.array(total, mask=empty | ~fits)
+    if values.type.bit_width < 64:
+        return pa.array(low, mask=empty)
+    # A decimal is its 128 bits, the lower word first.
+    words = np.column_stack((low, upper >> HALF))
+    there = pa.array(~empty).buffers()[1]
+    return pa.Array.from_buffers(WIDEST, groups, [there, pa.py_buffer(words.tobytes())])
 
 
 def _decimal_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     scale = values.type.scale
     wide = pa.table({"owner": owner, "value": values.cast(pa.decimal256(76, scale))})
     summed = wide.group_by("owner", use_threads=False).aggregate([("value", "sum")])
-    found: list[object] = [None] * groups
-    for group, total in zip(summed["owner"].to_pylist(), summed["value_sum"].to_pylist(), strict=True):
-        found[group] = total if len(total.as_tuple().digits) <= 38 else None
-    return pa.array(found, pa.decimal128(38, scale))
+    totals = fitted(pa.decimal128(38, scale), summed["value_sum"].combine_chunks())
+    return _spread(summed["owner"].to_numpy(), totals, groups)

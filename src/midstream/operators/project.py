@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -22,7 +22,9 @@ class ProjectOperator(ResultOperator):
 
     @cached_property
     def _read_from(self) -> frozenset[str]:
-        """The sources whose columns the select list reads."""
+        """The sources whose columns the select list reads, or dead letters show."""
+        if self.dead_letters is not None:
+            return frozenset(self.query.aliases)
         return frozenset(c.alias for o in self.query.outputs for c in o.expression.columns())
 
     @override
@@ -31,10 +33,14 @@ class ProjectOperator(ResultOperator):
         times = results.valid_from[EVENT_TIME]
         # At least one source stays, for it says how many results there are.
         refs = {label: results.refs[label] for label in self._read_from & results.refs.keys() or results.labels[:1]}
-        results = Combinations(refs, {}, {})
+        results = Combinations(refs, {EVENT_TIME: times}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
             order, ascending = stable_sort(times)
             times = ascending.view(np.int64)
             results = results.take(order)
+        results, dead = self.sorted_out(lane, results)
+        if dead is not None:
+            times = results.valid_from[EVENT_TIME]
         read = with_time(lane.reader(self.rows, results), times)
-        return self.answer(self.values(read, len(results)), times)
+        found = self.answer(self.values(read, len(results)), times)
+        return found if dead is None else replace(found, dead=dead)

@@ -83,6 +83,7 @@ class UserResultOperator(ResultOperator):
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         (results,) = deltas
+        results, dead = self.sorted_out(lane, results)
         standing = self.standing(lane) or Standing(self.spec, "first")
         rows, watermark = self.rows_of(lane, results), self.watermark(lane.clock.after)
         found = self.feed(lane, standing.spec, standing.mark, [(rows, watermark)])
@@ -90,7 +91,7 @@ class UserResultOperator(ResultOperator):
             standing = self._succeeded(lane, standing, standing.successor, rows, watermark)
         lane.keep(self._table("operator"), standing.to_batch())
         times = np.full(found.num_rows, BEGINNING if watermark is None else watermark, np.int64)
-        return Answer(found, times)
+        return Answer(found, times, dead)
 
     def _succeeded(
         self, lane: Lane, standing: Standing, coming: Successor, rows: pa.Table, watermark: int | None

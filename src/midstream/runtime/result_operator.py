@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.query import Query
 from midstream.model.ids import StateId
 from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.runtime.dead_letters import DeadLetters, together
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words
 from midstream.state.specs import RowsSpec, StateSpec
@@ -25,22 +26,24 @@ TIME_TYPE = pa.timestamp("us", "UTC")
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of an answer and the time of each, ascending."""
+    """Rows of an answer and the time of each, ascending, and the query's dead letters, if there are any."""
 
     table: pa.Table
     times: Words
+    dead: pa.Table | None = None
 
 
 @dataclass(frozen=True)
 class ResultOperator(ABC):
     """Turns the deltas of a box's roots into the rows of a query's answer.
 
-    `kept` are the states that hold those roots' output.
+    `kept` are the states that hold those roots' output, `names` the aliases of the query's text by label.
     """
 
     query: Query
     rows: Mapping[str, RowsSpec]
     kept: tuple[StateSpec, ...]
+    names: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def slack(self) -> int:
@@ -66,6 +69,33 @@ class ResultOperator(ABC):
     @cached_property
     def _schema(self) -> pa.Schema:
         return self.schema()
+
+    @cached_property
+    def dead_letters(self) -> DeadLetters | None:
+        """What of the query is rejected because it cannot be evaluated; None where everything surely can."""
+        return DeadLetters(self.query, self.names) if self.query.rejects else None
+
+    @property
+    def stored(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the sources that can be read of results, by label."""
+        return {label: rows.columns for label, rows in self.rows.items()}
+
+    def sorted_out(self, lane: Lane, results: Combinations) -> tuple[Combinations, pa.Table | None]:
+        """The combinations for which everything can be evaluated, and the dead letters of the others."""
+        letters = self.dead_letters
+        if letters is None or not letters.result_checks or not len(results):
+            return results, None
+        times = results.valid_from[EVENT_TIME]
+        kept, dead = letters.sorted_out(with_time(lane.reader(self.rows, results), times), self.stored, times)
+        return (results if kept is None else results.take(np.flatnonzero(kept))), dead
+
+    def rejected_rows(self, lane: Lane) -> pa.Table | None:
+        """The step's rows that are dead letters of the query by themselves."""
+        letters = self.dead_letters
+        if letters is None:
+            return None
+        arrived = ((label, lane.input(self.rows[label].input)) for label in letters.row_checks)
+        return together(*(letters.of_rows(label, batch) for label, batch in arrived if batch.num_rows))
 
     def span(self, lane: Lane) -> tuple[int, int]:
         """The half-open range of instants that the query's watermark passes in this step."""

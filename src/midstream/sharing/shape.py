@@ -51,11 +51,12 @@ class Shape:
 
 
 def can_share(query: Query) -> bool:
-    """Whether a query can run in a chain: a join of windows whose results are its answer."""
+    """Whether a query can run in a chain: a join of windows whose results are its answer, and which surely has them."""
     return (
         query.aggregate is None
         and query.difference is None
         and len(query.sources) > 1
+        and not query.rejects
         and all(s.window is not None for s in query.sources)
     )
 
@@ -100,7 +101,7 @@ def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
 
 def shape_in(manifest: Manifest, sql: str) -> Shape:
     """What of a query's text matters to sharing."""
-    return _shape(tuple(manifest.streams.values()), sql)
+    return _shape(tuple(manifest.streams.values()), sql, manifest.checked)
 
 
 def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
@@ -117,5 +118,5 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def _shape(streams: Streams, sql: str) -> Shape:
-    return shape_of(parsed_over(streams, sql))
+def _shape(streams: Streams, sql: str, checked: bool) -> Shape:
+    return shape_of(parsed_over(streams, sql, checked))

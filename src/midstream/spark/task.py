@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import DEAD_LETTERS, LATE, RESULTS, JobOutput, OutputFile
+from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput, OutputFile
 from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
@@ -218,6 +218,8 @@ class TaskReport:
         name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
             self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
+            if answer.dead is not None:
+                self.staged.put(JobOutput(REJECTED, query), str(name), answer.dead)
         self.lanes[str(name)] = encode(replace(output, results={}))
 
     def to_json(self) -> dict[str, Any]:

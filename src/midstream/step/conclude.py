@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
-from midstream.model.events import Event, RowsLate, RowsRejected, StepDone
+from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
@@ -46,11 +46,13 @@ def conclude(
         counted = _sum([counted, _dropped(before, outputs, counted)])
     queries, moved = dict[str, QueryEntry](), list[Event]()
     work = _work_of(outputs)
-    rows_out = _rows_out(manifest, outputs)
+    rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
         did = work.get(entry.unit(name), Counters())
         own = did + Counters(rows_out=rows_out[name]) if rows_out[name] else did
         entry = entry.counted(entry.counters + own)
+        if name in refused:
+            entry = replace(entry, rejected=entry.rejected + refused[name])
         queries[name], happened = account(plan, name, entry, outputs)
         moved += happened
     states = {lane: output.state for lane, output in outputs.items()}
@@ -77,8 +79,18 @@ def conclude(
         if s.late
     ]
     rejected = [RowsRejected(step, name, s.rejected) for name, s in seen.items() if s.rejected]
+    failed = [ResultsRejected(step, name, rows) for name, rows in refused.items()]
     lanes = [event for output in outputs.values() for event in output.events]
-    return after, (*plan.events, *moved, *lanes, *late, *rejected, done)
+    return after, (*plan.events, *moved, *lanes, *late, *rejected, *failed, done)
+
+
+def _rejected(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
+    """How many dead letters each query has, where it has some."""
+    found: dict[str, int] = {}
+    for output in outputs.values():
+        for name, rows in output.rejected.items():
+            found[name] = found.get(name, 0) + rows
+    return found
 
 
 def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:

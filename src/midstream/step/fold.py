@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -38,13 +38,17 @@ EachLane = Callable[[Callable[[LaneShare], LaneOutput], Sequence[LaneShare]], It
 
 @dataclass(frozen=True)
 class StepResult:
-    """What a step gives: the next manifest, the results of each query, and everything that happened."""
+    """What a step gives: the next manifest, the results of each query, and everything that happened.
+
+    `late` and `dead_letters` are by stream, `rejected` has the dead letters of queries; names without any are left out.
+    """
 
     manifest: Manifest
     results: Mapping[str, pa.Table]
     events: tuple[Event, ...]
     late: Mapping[str, pa.Table]
     dead_letters: Mapping[str, pa.Table]
+    rejected: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
 def step(
@@ -106,6 +110,7 @@ def step(
         events,
         {name: a.late for name, a in admitted.items() if a.late.num_rows},
         {name: a.dead for name, a in admitted.items() if a.dead.num_rows},
+        _rejected(outputs.values()),
     )
 
 
@@ -128,6 +133,15 @@ def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
             raise InputError(
                 f"stream {name!r} was given a {type(table).__name__}", place="push", remedy="push pyarrow tables"
             )
+
+
+def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
+    """The dead letters of the queries that have some."""
+    found: dict[str, list[pa.Table]] = {}
+    for output in outputs:
+        for query in output.rejected:
+            found.setdefault(query, []).append(output.results[query].dead)
+    return {query: pa.concat_tables(tables) for query, tables in found.items()}
 
 
 def _together(query: str, outputs: Mapping[LaneId, LaneOutput]) -> pa.Table:

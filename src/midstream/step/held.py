@@ -46,7 +46,7 @@ def with_held(answer: Answer, held: Sequence[pa.RecordBatch]) -> Answer:
     kept = [pa.Table.from_batches([one]).drop_columns([_TIME]) for one in held]
     table = pa.concat_tables([*kept, answer.table])
     order = stable_order(times)
-    return Answer(table.take(pa.array(order)), times[order])
+    return Answer(table.take(pa.array(order)), times[order], answer.dead)
 
 
 def one_batch(table: pa.Table) -> pa.RecordBatch:

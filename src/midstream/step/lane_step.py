@@ -34,6 +34,7 @@ class LaneOutput:
 
     `counters` are by operator, `uses` names the operators of each unit (a query by itself, or a chain), `migrations`
     has for each unit and mark what its migrations did: `comparisons`, and how they stand while they are under way.
+    `rejected` counts the dead letters of each query that has some.
     """
 
     state: LaneState
@@ -43,6 +44,7 @@ class LaneOutput:
     migrations: Mapping[str, Mapping[str, dict[str, Any]]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     rows_out: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
 
 
 def lane_step(
@@ -78,6 +80,7 @@ def lane_step(
         {outcome.unit.name: outcome.migrations for outcome in outcomes},
         lane.events,
         {query: len(answer.times) for query, answer in results.items()},
+        {query: answer.dead.num_rows for query, answer in results.items() if answer.dead is not None},
     )
 
 

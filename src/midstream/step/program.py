@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from midstream.language.parse import parsed
@@ -116,7 +116,11 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
         entry = manifest.queries[name]
         operator = _text(entry.operator)
         binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
-        result = _operated(f"{name}.{entry.since}", binding, operator) if operator else _result_operator(binding)
+        shown = {label: alias for alias, label in names.items()}
+        result = replace(
+            _operated(f"{name}.{entry.since}", binding, operator) if operator else _result_operator(binding),
+            names=shown,
+        )
         units.append(QueryUnit(name, entry.plan, entry.since, group, query, binding, users[name], names, result))
     return tuple(sorted([*units, *chain_units(manifest, group)], key=lambda unit: unit.name))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
 from typing_extensions import override
 
 from midstream.language.expression import Expression
@@ -80,6 +81,11 @@ class QueryUnit(Unit):
     @override
     def answer(self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns = ()) -> dict[str, Answer]:
         return {self.name: self.result_operator.emit(lane, deltas)}
+
+    @override
+    def rejected_rows(self, lane: Lane) -> dict[str, pa.Table | None]:
+        found = self.result_operator.rejected_rows(lane)
+        return {} if found is None else {self.name: found}
 
     @override
     @property

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import pyarrow as pa
+
 from midstream.language.expression import Expression
 from midstream.language.query import Query
 from midstream.migration.base import Strategy
@@ -144,6 +146,10 @@ class Unit(ABC):
     def tables(self, lane: Lane) -> frozenset[StateId]:
         """The ids of the lane tables that it keeps itself; called after it has answered."""
         return frozenset()
+
+    def rejected_rows(self, lane: Lane) -> dict[str, pa.Table | None]:
+        """The step's rows that are dead letters of its queries by themselves, by query."""
+        return {}
 
     def reports(self, lane: Lane) -> dict[str, dict[str, Any]]:
         """What migrations under way do outside its plan, by their mark, as JSON values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from midstream.migration.discovery import strategy
@@ -12,6 +13,7 @@ from midstream.model.manifest import LaneState
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
+from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
@@ -108,12 +110,17 @@ class UnitStep:
         unit, lane = self.unit, self.lane
         age_runs = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
         found, withheld = unit.answer(lane, self._deltas, age_runs), self.box.withheld(lane)
+        rejected = unit.rejected_rows(lane)
         if withheld is not None:
             for query, answer in unit.answer(lane, (withheld,)).items():
                 hold_back(lane, unit.held_tables[query], answer)
+                if answer.dead is not None:  # Dead letters have no order, so nothing holds them back.
+                    rejected[query] = together(rejected.get(query), answer.dead)
         elif any(lane.lists(table) for table in unit.held_tables.values()):
-            return {query: released(lane, unit.held_tables[query], answer) for query, answer in found.items()}
-        return found
+            found = {query: released(lane, unit.held_tables[query], answer) for query, answer in found.items()}
+        if not rejected:
+            return found
+        return {query: replace(a, dead=together(rejected.get(query), a.dead)) for query, a in found.items()}
 
     def settle(self) -> UnitOutcome:
         """End the step: what the unit goes on with, and what must be listed for that."""

@@ -145,9 +145,7 @@ def test_steps_cost_no_more_than_was_recorded(name: str, monkeypatch: pytest.Mon
         RECORD.write_text(json.dumps({**recorded, name: found}, indent=1) + "\n")
         return
     more = {
-        what: (count, recorded[name][what])
-        for what, count in found.items()
-        if count > MARGIN * recorded[name][what]
+        what: (count, recorded[name][what]) for what, count in found.items() if count > MARGIN * recorded[name][what]
     }
     assert not more, f"counted and recorded: {more}"
 

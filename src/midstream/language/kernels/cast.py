@@ -137,6 +137,11 @@ def _decimal_to_float(type: pa.DataType, datum: Datum) -> Datum:
     """The nearest double, or float: Arrow's own cast is off by a unit in the last place at times."""
     if is_scalar(datum):
         return pa.scalar(float(datum.as_py()) if datum.is_valid else None, pa.float64()).cast(type)
+    if datum.type.scale == 0:
+        try:
+            return pc.cast(pc.cast(datum, pa.int64()), type, safe=False)
+        except pa.ArrowInvalid:
+            pass
     if not is_.is_decimal128(datum.type) or datum.type.precision > _EXACT_DIGITS:
         return pc.cast(pc.cast(pc.cast(datum, pa.string()), pa.float64()), type, safe=False)
     mask = None if not datum.null_count else pc.is_valid(datum).to_numpy(zero_copy_only=False)

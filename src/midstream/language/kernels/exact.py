@@ -85,7 +85,8 @@ def _range(type: pa.DataType) -> tuple[decimal.Decimal, decimal.Decimal]:
         bounds = np.iinfo(type.to_pandas_dtype())
         return decimal.Decimal(bounds.min), decimal.Decimal(bounds.max)
     most = decimal.Decimal(10**type.precision - 1).scaleb(-type.scale, EXACT)
-    return -most, most
+    # Minus would round to the digits of the context.
+    return most.copy_negate(), most
 
 
 def _nearest(bound: decimal.Decimal, type: pa.DataType) -> pa.Scalar:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage, storage_type, values
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
-from midstream.language.types import decimal_of, family
+from midstream.language.types import INT64, decimal_of, family
 
 _CHECKED: dict[str, Callable[..., Datum]] = {
     "add": pc.add_checked,
@@ -21,7 +21,9 @@ _CHECKED: dict[str, Callable[..., Datum]] = {
     "neg": pc.negate_checked,
     "abs": pc.abs_checked,
 }
-_BY_ROW: dict[str, Callable[..., Any]] = {"mul": EXACT.multiply, "mod": EXACT.remainder}
+_BY_ROW: dict[str, Callable[..., Any]] = {
+    "mul": EXACT.multiply, "mod": EXACT.remainder, "intdiv": EXACT.divide_int
+}  # fmt: skip
 
 
 def arithmetic(name: str) -> Callable[..., Datum]:
@@ -30,6 +32,8 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     def kernel(type: pa.DataType, *data: Datum) -> Datum:
         if family(type) == "float":
             return _CHECKED[name](*data)
+        if family(type) == "decimal" and all(family(d.type) == "integer" for d in data):
+            return _of_integers(name, type, data)
         stored_as = type if family(type) == "decimal" else storage_type(type)
         stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
         try:
@@ -41,6 +45,14 @@ def arithmetic(name: str) -> Callable[..., Datum]:
         return restore(_widely(name, stored_as, stored), type)
 
     return kernel
+
+
+def _of_integers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
+    """Arithmetic of integers whose result is a decimal, as which few results need be computed."""
+    try:
+        return pc.cast(_CHECKED[name](*(pc.cast(d, pa.int64()) for d in data)), type)
+    except pa.ArrowInvalid:
+        return _widely(name, type, data)
 
 
 def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
@@ -71,8 +83,26 @@ def divide(type: pa.DataType, left: Datum, right: Datum) -> Datum:
     return lift(lambda a, _: a / divisor, type, left, right, ok=divisor != 0)
 
 
+def divide_ieee(type: pa.DataType, left: Datum, right: Datum) -> Datum:
+    """True division of two floats: infinity or NaN where the divisor is zero."""
+    return lift(lambda a, b: a / b, type, left, right)
+
+
+def remainder_ieee(type: pa.DataType, left: Datum, right: Datum) -> Datum:
+    """The remainder of two floats, with the sign of the dividend: NaN where the divisor is zero."""
+    return lift(np.fmod, type, left, right)
+
+
+def power_ieee(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
+    """A power: infinity for zero to a negative power, NaN for a root of a negative number."""
+    return lift(np.power, type, base, exponent)
+
+
 def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:
-    """Division of two integers, cut towards zero."""
+    """Division of two whole numbers, cut towards zero."""
+    if family(type) == "decimal":
+        narrow = _narrowed(left, right)
+        return _by_row("intdiv", type, left, right) if narrow is None else divide_whole(INT64, *narrow).cast(type)
     divisor = values(right)
     least = np.iinfo(divisor.dtype).min
     ok = np.asarray((divisor != 0) & ~((divisor == -1) & (values(left) == least) & (least < 0)))
@@ -87,11 +117,22 @@ def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
     """The remainder, with the sign of the dividend; NULL where the divisor is zero."""
     if family(type) == "decimal":
+        narrow = _narrowed(left, right)
         # pyarrow divides decimals, but rounds the quotient, which no remainder survives.
-        return _by_row("mod", type, left, right)
+        return _by_row("mod", type, left, right) if narrow is None else remainder(INT64, *narrow).cast(type)
     divisor = values(right)
     safe = np.where(divisor == 0, 1, divisor).astype(divisor.dtype)
     return lift(lambda a, _: np.fmod(a, safe), type, left, right, ok=np.asarray(divisor != 0))
+
+
+def _narrowed(*data: Datum) -> list[Datum] | None:
+    """Decimals without a point as BIGINT; None where one does not fit."""
+    if any(scale_of(d.type) for d in data):
+        return None
+    try:
+        return [pc.cast(d, INT64) for d in data]
+    except pa.ArrowInvalid:
+        return None
 
 
 def real(

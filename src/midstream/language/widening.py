@@ -1,0 +1,60 @@
+"""Arithmetic of whole numbers in a type that surely holds the result: INT in BIGINT, BIGINT in DECIMAL(38).
+
+Databases differ here: DuckDB raises an error where a sum is too great for the type of its operands, Spark raises one
+or wraps around. A stream has nobody to raise an error to, so the result has room instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from midstream.language.coerce import literal, plain
+from midstream.language.expression import Call, Expression, Literal
+from midstream.language.failing import reach
+from midstream.language.functions import call
+from midstream.language.types import INT64, WIDEST, family
+
+_WIDENED = frozenset({"add", "sub", "mul", "neg", "abs"})
+_IEEE = frozenset({"div", "power", "sqrt", "ln", "log2", "log10"})
+
+
+def checked_call(function: str, *arguments: Expression) -> Expression:
+    """A function applied to arguments, as `call` does it, but for arithmetic, that widens or is that of IEEE 754.
+
+    >>> from midstream.language.expression import Column
+    >>> n, big = Column(pa.int32(), "A", "n"), Column(pa.int64(), "A", "big")
+    >>> [checked_call("mul", one, literal(10**9)).type for one in (n, big)]
+    [DataType(int64), Decimal128Type(decimal128(38, 0))]
+    """
+    if function in _IEEE or (function == "mod" and any(family(a.type) == "float" for a in arguments)):
+        return call(f"ieee_{function}", *arguments)
+    if function not in _WIDENED or not all(family(a.type) == "integer" for a in arguments):
+        return call(function, *arguments)
+    given = tuple(plain(a) for a in arguments)
+    if all(isinstance(a, Literal) and a.value is not None for a in given):
+        return literal(_VALUES[function](*(a.value for a in given if isinstance(a, Literal))))
+    return Call(_result(function, given), function, given)
+
+
+_VALUES: dict[str, Callable[..., int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "neg": lambda a: -a,
+    "abs": abs,
+}
+
+
+def _result(function: str, given: tuple[Expression, ...]) -> pa.DataType:
+    """BIGINT where no operand is wider than 32 bits and the result fits, else DECIMAL(38)."""
+    narrow = all(_bits(a) <= 32 for a in given)
+    fits = reach(Call(WIDEST, function, given)) < 2**63
+    return INT64 if narrow and fits else WIDEST
+
+
+def _bits(argument: Expression) -> int:
+    if isinstance(argument, Literal):
+        return 32 if argument.value is None or abs(argument.value) < 2**31 else 64
+    return int(argument.type.bit_width)
