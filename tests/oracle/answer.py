@@ -37,7 +37,7 @@ def connection() -> duckdb.DuckDBPyConnection:
     found = duckdb.connect()
     found.execute(
         "SET threads = 1; SET TimeZone = 'UTC';"
-        "SET ieee_floating_point_ops = false; SET error_on_division_by_zero = false"
+        "SET ieee_floating_point_ops = true; SET error_on_division_by_zero = false"
     )
     return found
 

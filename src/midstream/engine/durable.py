@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor, wait
 from dataclasses import replace
 from itertools import count
@@ -204,11 +204,14 @@ class EngineCheckpoint:
                 "next push",
             ) from error
 
-    def rejected(self, kind: str, names: Iterable[str]) -> dict[str, pa.Table]:
-        """All `late` rows or `dead_letters` that are in the checkpoint, by stream, or what is `rejected`, by query."""
+    def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
+        """All `late` rows or `dead_letters` that are in the checkpoint, by stream; the latter also by query."""
+        places = [(kind, stream) for stream in manifest.streams]
+        if kind == DEAD_LETTERS:
+            places += [(REJECTED, query) for query, entry in manifest.queries.items() if entry.rejects]
         found: dict[str, pa.Table] = {}
-        for name in names:
-            storage = storage_at(self.folders.rejected(kind, name))
+        for folder_kind, name in places:
+            storage = storage_at(self.folders.rejected(folder_kind, name))
             for folder in sorted(one for one in storage.names() if one.startswith("step=")):
                 for file in sorted(storage.names(folder)):
                     rows = pyarrow.parquet.read_table(pa.BufferReader(storage.read(f"{folder}/{file}")))

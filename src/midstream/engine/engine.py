@@ -21,7 +21,7 @@ from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
 from midstream.engine.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
-from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED
+from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
 from midstream.job.reported import Reported
 from midstream.job.step_times import StepTimes, timed
@@ -286,13 +286,10 @@ class Engine(Controls[None], Reported, DashboardBeside):
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
-        """Per stream the rows that could not be read, and per query the rows and results for which something could not
-        be evaluated, with the `_reason`; as many as of `late`.
+        """Per stream the rows that could not be read, and per query those and results for which something could not be
+        evaluated, with the `_reason`; as many as of `late`.
         """
-        found = self._rejected(DEAD_LETTERS, self._dead)
-        if self._checkpoint is not None:
-            found = appended(found, self._checkpoint.rejected(REJECTED, self._manifest.queries))
-        return MappingProxyType(found)
+        return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the engine to a folder; an engine that was saved there before is replaced."""
@@ -378,7 +375,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
         return events
 
     def _rejected(self, kind: str, kept: dict[str, pa.Table]) -> dict[str, pa.Table]:
-        return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest.streams)
+        return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest)
 
     def _place(self) -> str:
         return f"step {self._manifest.step + 1}"

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
-from midstream.language.parse import parsed
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -319,7 +318,7 @@ class Outputs:
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
         for query, entry in manifest.queries.items():
             yield JobOutput(RESULTS, query)
-            if parsed(manifest, entry.sql).rejects:
+            if entry.rejects:
                 yield JobOutput(REJECTED, query)
         yield from (JobOutput(kind, stream) for kind in (LATE, DEAD_LETTERS) for stream in manifest.streams)
 

@@ -11,8 +11,10 @@ import decimal
 import pyarrow as pa
 import pyarrow.types as is_
 
-from midstream.language.expression import Call, Expression, Literal
-from midstream.language.types import NUMBERS, TIMES, family
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
+from midstream.language.types import NUMBERS, RESULT_TIME, TIMES, family
+
+RESULT = Column(RESULT_TIME, "", TIME_COLUMN)
 
 
 def overflows(call: Call) -> bool:
@@ -25,12 +27,13 @@ def overflows(call: Call) -> bool:
     """
     kind = family(call.type)
     if kind in TIMES or kind == "duration":
-        return True
+        # The time of a result is one that rows have come with.
+        return any(not isinstance(a, Literal) and a != RESULT for a in call.arguments)
     return kind == "decimal" and _reach(call) > _most(call.type)
 
 
 def divides_by_zero(call: Call) -> bool:
-    """Whether a whole division, or its remainder, may be by zero, or of the least BIGINT by -1: that is one too many."""
+    """Whether a whole division, or its remainder, may be by zero, or of the least BIGINT by -1, which overflows."""
     divisor = call.arguments[1]
     return family(call.type) != "float" and not (isinstance(divisor, Literal) and divisor.value not in (0, -1))
 

@@ -14,7 +14,7 @@ from midstream.language.expression import Call, Expression
 from midstream.language.functions import always, asks_user, call
 from midstream.language.linear import EXACT, Sum, linear, widens
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate
-from midstream.language.types import DOUBLE, INT64, family
+from midstream.language.types import DOUBLE, INT64, WIDEST, family
 
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq"}
 _SLACK = Fraction(16, 2**52)
@@ -59,8 +59,22 @@ def predicate(conjunct: Expression) -> Predicate:
     if isinstance(conjunct, Call) and conjunct.function == "eq":
         left, right = conjunct.arguments
         if len(left.aliases()) == len(right.aliases()) == 1 and left.aliases() != right.aliases():
-            return EquiPredicate(conjunct, left, right)
+            return EquiPredicate(conjunct, *_keys(left, right))
     return band(conjunct) or Predicate(conjunct)
+
+
+def _keys(left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """The sides of an equality as keys: where one is of integers, made wider for the other's sake, as these integers.
+
+    A value of the other that is none of them is equal to none.
+    """
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Call) and one.function == "cast" and one.type == WIDEST:
+            (narrow,) = one.arguments
+            if family(narrow.type) == "integer":
+                keys = narrow, Call(narrow.type, "try_cast", (other,))
+                return keys if one is left else keys[::-1]
+    return left, right
 
 
 @dataclass(frozen=True)

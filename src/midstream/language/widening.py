@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from midstream.language.coerce import literal, plain
+from midstream.language.coerce import literal, plain, unify
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.failing import reach
 from midstream.language.functions import call
@@ -32,10 +32,12 @@ def checked_call(function: str, *arguments: Expression) -> Expression:
         return call(f"ieee_{function}", *arguments)
     if function not in _WIDENED or not all(family(a.type) == "integer" for a in arguments):
         return call(function, *arguments)
-    given = tuple(plain(a) for a in arguments)
-    if all(isinstance(a, Literal) and a.value is not None for a in given):
-        return literal(_VALUES[function](*(a.value for a in given if isinstance(a, Literal))))
-    return Call(_result(function, given), function, given)
+    if all(isinstance(a, Literal) and a.value is not None for a in arguments):
+        return literal(_VALUES[function](*(a.value for a in arguments if isinstance(a, Literal))))
+    unified = unify(arguments)
+    if family(unified[0].type) != "integer":
+        return call(function, *arguments)
+    return Call(_result(function, tuple(plain(a) for a in arguments)), function, unified)
 
 
 _VALUES: dict[str, Callable[..., int]] = {

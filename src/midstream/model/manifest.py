@@ -117,7 +117,8 @@ class QueryEntry:
     ones; from `exact_from` on its answers are those of a query that has run for ever (None: from the beginning, or it
     is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
-    nodes, which are the lanes of a group of its own. `rejected` counts its dead letters.
+    nodes, which are the lanes of a group of its own. It `rejects`
+    rows or results for which something cannot be evaluated; `rejected` counts them.
     """
 
     sql: str
@@ -136,6 +137,7 @@ class QueryEntry:
     private: bool = False
     spread: tuple[tuple[str, str], ...] = ()
     nodes: NodeSpread | None = None
+    rejects: bool = False
     rejected: int = 0
 
     @property

@@ -104,7 +104,7 @@ class AggregateOperator(ResultOperator):
         assert self.query.aggregate is not None
         having, count = self.query.aggregate.having, len(when)
         found = self.answer(self.values(read, count), when)
-        chosen = np.ones(count, np.bool_) if having is None else holds(having, read, count)
+        chosen = np.ones(count, np.bool_) if having is None else holds(having, read, count).copy()
         dead: pa.Table | None = None
         if self.dead_letters is not None:
             unsure = _failed(having, read, count, overflowed)

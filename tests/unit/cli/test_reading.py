@@ -36,7 +36,7 @@ def test_status_as_json_is_exact(job: SmallJob, capsys: pytest.CaptureFixture[st
     assert query | dict.fromkeys(("counters", "state_bytes", "states"), 0) == {
         "name": "pairs", "plan": "((A B) C)", "since": 0, "joined": 0, "sees": "all", "exact_from": None, "sink": {},
         "sql": SQL, "lanes": 2, "spread": "by the common key", "operator": None, "chain": "pairs", "migration": None,
-        "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0, "nodes": None, "nodes_with": [],
+        "counters": 0, "state_rows": 12, "state_bytes": 0, "states": 0, "nodes": None, "nodes_with": [], "rejected": 0,
         "optimizer": {
             "mode": "suggest", "policy": "adaptive", "pinned": False, "decision": "", "reason": "", "proposal": None,
             "foreseen": None, "real": None,

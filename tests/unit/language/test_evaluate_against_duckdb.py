@@ -1,13 +1,14 @@
 """Random expressions: what we compute is what DuckDB computes.
 
-Each drawn expression is a pair of texts. They differ where midstream promises NULL and DuckDB an error (`TRY`) or an
-infinity (a division by zero, a root or logarithm outside its domain).
+Each drawn expression is a pair of texts. They differ where midstream cannot evaluate and DuckDB raises an error
+(`TRY`), and in arithmetic of integers, which midstream does in wider types: there DuckDB is given HUGEINTs (`MACROS`).
 """
 
 from __future__ import annotations
 
 import datetime
 import math
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -78,19 +79,22 @@ def number(draw: st.DrawFn, depth: int) -> Pair:
     if depth == 0:
         return draw(st.one_of(INTEGERS, FLOATS, DECIMALS))
     n = number(depth - 1)
-    whole = INTEGERS if depth == 1 else st.builds(form("({0} + {1})", "TRY({0} + {1})"), INTEGERS, INTEGERS)
+    whole = INTEGERS if depth == 1 else st.builds(form("({0} + {1})", "plus({0}, {1})"), INTEGERS, INTEGERS)
     return draw(
         st.one_of(
             n,
-            *(st.builds(form(f"({{0}} {o} {{1}})", f"TRY({{0}} {o} {{1}})"), n, n) for o in ("+", "-")),
-            st.builds(form("({0} * {1})", "TRY({0} * {1})"), n, st.one_of(FLOATS, both("j", "2", "ti"))),
-            st.builds(form("({0} / {1})", "({0} / nullif({1}, 0))"), n, n),
+            *(
+                st.builds(form(f"({{0}} {o} {{1}})", f"{w}({{0}}, {{1}})"), n, n)
+                for o, w in (("+", "plus"), ("-", "minus"))
+            ),
+            st.builds(form("({0} * {1})", "times({0}, {1})"), n, st.one_of(FLOATS, both("j", "2", "ti"))),
+            st.builds(form("({0} / {1})"), n, n),
             st.builds(form("({0} % {1})", "TRY({0} % nullif({1}, 0))"), whole, whole),
             st.builds(form("({0} // {1})", "TRY({0} // nullif({1}, 0))"), whole, whole),
-            st.builds(form("(-{0})", "TRY(-{0})"), n),
-            st.builds(form("abs({0})", "TRY(abs({0}))"), n),
-            st.builds(form("sqrt({0})", "sqrt(CASE WHEN {0} >= 0 THEN {0} END)"), n),
-            st.builds(form("ln({0})", "ln(CASE WHEN {0} > 0 THEN {0} END)"), n),
+            st.builds(form("(-{0})", "negative({0})"), n),
+            st.builds(form("abs({0})", "size({0})"), n),
+            st.builds(form("sqrt({0})"), n),
+            st.builds(form("ln({0})"), n),
             st.builds(form("floor({0})"), st.one_of(FLOATS, INTEGERS, DECIMALS)),
             st.builds(form("ceil({0})"), st.one_of(FLOATS, INTEGERS, DECIMALS)),
             st.builds(form("round({0})"), st.one_of(FLOATS, INTEGERS, DECIMALS)),
@@ -196,9 +200,22 @@ def boolean(draw: st.DrawFn, depth: int) -> Pair:
     )
 
 
+def _macro(name: str, template: str, *names: str) -> str:
+    whole = " AND ".join(f"typeof({n}) LIKE '%INT%'" for n in names)
+    wide, plain = template.format(*(f"{n}::HUGEINT" for n in names)), template.format(*names)
+    return f"CREATE MACRO {name}({', '.join(names)}) AS CASE WHEN {whole} THEN TRY({wide}) ELSE TRY({plain}) END;"
+
+
+MACROS = "".join(
+    [_macro(name, f"({{}} {sign} {{}})", "x", "y") for name, sign in (("plus", "+"), ("minus", "-"), ("times", "*"))]
+    + [_macro("negative", "(-({}))", "x"), _macro("size", "abs({})", "x")]
+)
+
+
 @pytest.fixture(scope="module")
 def oracle() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
+    connection.execute(MACROS)
     connection.register("A", TABLE)
     return connection
 
@@ -336,6 +353,8 @@ def test_numbers_at_the_edges_are_rounded_cast_and_reckoned_as_duckdb_does(colum
     connection = duckdb.connect()
     connection.register("E", table)
     theirs = "TRY_CAST(TRY_CAST(t AS DECIMAL(38, 0)) AS UBIGINT)" if expression == NO_SIGN else f"TRY({expression})"
+    if column in "ibu" and (expression.startswith(("abs", "(-")) or " " in expression[:4]):
+        theirs = f"TRY({re.sub(rf'(?<![a-z]){column}(?![a-z])', f'{column}::HUGEINT', expression)})"
     expected = [row[0] for row in connection.execute(f"SELECT {theirs} FROM E").fetchall()]
     schema = StreamSchema("E", table.schema, "ts")
     bound = parse_query(f"SELECT {expression} AS x FROM E", {"E": schema}).outputs[0].expression

@@ -173,13 +173,13 @@ def test_aggregates() -> None:
     ]
     assert query.aggregate.every == 2 * SECOND
     texts = [text for _, text in outputs(query)]
-    assert texts == ["#.g0", "#.a0", "div(#.a1, cast(#.a0)::double)", "#.a2", "#.a3", "#.a4", "_ts"]
+    assert texts == ["#.g0", "#.a0", "ieee_div(#.a1, cast(#.a0)::double)", "#.a2", "#.a3", "#.a4", "_ts"]
 
 
 @pytest.mark.parametrize("group", ["k + 1", "1", "g", "K + 1"])
 def test_groups_by_expression_ordinal_and_alias(group: str) -> None:
     query = parsed(f"SELECT k + 1 AS g, (k + 1) * 2, COUNT(*) FROM A [ROWS 9] GROUP BY {group} EVERY 1 SECOND")
-    assert [text for _, text in outputs(query)] == ["#.g0", "mul(#.g0, 2::int64)", "#.a0"]
+    assert [text for _, text in outputs(query)] == ["#.g0", "mul(#.g0, Decimal('2')::decimal128(1, 0))", "#.a0"]
 
 
 def test_a_column_is_meant_before_an_alias_in_group_by() -> None:

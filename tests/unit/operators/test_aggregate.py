@@ -97,13 +97,19 @@ def test_equal_values_are_counted_once() -> None:
     [
         (pa.int64(), [2**62] * 3),
         (pa.int64(), [-(2**63), -1]),
+        (pa.int64(), [-(2**63)] * 5),
+        (pa.int64(), [-1, -1]),
         (pa.uint64(), [2**63 + 5, 2**63]),
-        (pa.uint64(), [2**63]),
-        (pa.decimal128(38, 0), [Decimal(9) * 10**37] * 2),
+        (pa.uint64(), [2**64 - 1] * 3),
+        (pa.int32(), [2**31 - 1] * 9),
     ],
 )
-def test_a_sum_that_does_not_fit_is_null(kind: pa.DataType, values: list[Any]) -> None:
-    assert over("sum", pa.array(values, kind), [0] * len(values), 1) == [None]
+def test_a_sum_of_integers_always_fits(kind: pa.DataType, values: list[Any]) -> None:
+    assert over("sum", pa.array(values, kind), [0] * len(values), 1) == [sum(values)]
+
+
+def test_a_sum_of_decimals_that_does_not_fit_is_null() -> None:
+    assert over("sum", pa.array([Decimal(9) * 10**37] * 2, pa.decimal128(38, 0)), [0, 0], 1) == [None]
 
 
 @pytest.mark.parametrize("values", [[2**63 - 1, 1, -1], [-(2**63), 5], [2**62, 2**62 - 1], [2**62, 2**62, -(2**62)]])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -54,7 +54,7 @@ class AddQuery(StepCommand):
         name, manifest = self.query, draft.manifest
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
-        entry = self._entry(manifest)
+        entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects)
         alone = self.operator is not None or entry.nodes is not None
         if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):
             draft.manifest = enrol(manifest, name, entry, history=self.history)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
+from midstream.language.parse import parsed
 from midstream.model.events import Event, QueryChanged
 from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import change
@@ -27,9 +28,10 @@ class ChangeQuery(StepCommand):
         before = draft.entry(self.query).sql
         withdraw(draft, self.query, f"query {self.query} was changed")
         draft.manifest = reworded(change(draft.manifest, self.query, self.sql), self.query, before)
+        entry = replace(draft.entry(self.query), rejects=parsed(draft.manifest, self.sql).rejects)
+        draft.manifest = draft.manifest.with_query(self.query, entry)
         check_parts(draft.manifest, self.query)
         draft.changed = draft.reworded = True
-        entry = draft.manifest.queries[self.query]
         draft.events.append(QueryChanged(draft.manifest.step, self.query, self.sql, entry.sees, entry.exact_from))
 
     @override
