@@ -63,6 +63,17 @@ def test_samples_are_the_rows_that_did_not_enter(engine: ms.Engine, tmp_path: Pa
     assert late["late_by"] == [7 * SECOND, 2 * SECOND]  # The watermark was at 20 - 1 seconds.
 
 
+def test_dead_letters_of_a_query_are_shown_with_their_reasons(engine: ms.Engine, tmp_path: Path) -> None:
+    engine.add_query("numbers", "SELECT CAST(A.note AS INT) AS n FROM A")
+    engine.push({"A": stream([9, 10], [24, 25], ["7", HOSTILE])})
+    found = view(tmp_path / "ckpt", "rows")
+    one = found["samples"][0]
+    assert (one["stream"], one["kind"], one["steps"]) == ("numbers", "rejected", [6])
+    assert one["rows"][0][one["columns"].index("A.note")] == HOSTILE
+    assert one["reasons"] == ["cast(A.note) cannot be evaluated"]
+    assert found["lines"]["rejected"][-1] == 1
+
+
 def test_of_a_step_of_the_past_nothing_later_is_shown(engine: ms.Engine, tmp_path: Path) -> None:
     found = view(tmp_path / "ckpt", "rows", step="3")
     assert [one["steps"] for one in found["samples"]] == [[3, 3], [1]]

@@ -39,7 +39,7 @@ ROWS = table(
     raw=[b"\x00\xff", None, b"", b"x"],
     ts=[0, 1, 2, 3],
 )
-EVERYTHING = "SELECT k, s, f, raw, CAST(f AS DECIMAL(10, 2)) AS d, ts, _ts FROM A"
+EVERYTHING = "SELECT k, s, f, raw, TRY_CAST(f AS DECIMAL(10, 2)) AS d, ts, _ts FROM A"
 
 
 def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
@@ -147,6 +147,29 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
     ]
     found_text = {(e.kind, e.stream): e.rows for e in run.events if e.kind.startswith("rows_")}  # type: ignore[attr-defined]
     assert found_text == {("rows_late", "A"): 2, ("rows_rejected", "A"): 1, ("rows_rejected", "B"): 2}
+
+
+def test_what_a_query_cannot_evaluate_is_a_dead_letter_of_it(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    a, b = stream("A", ("k", pa.int64()), ("s", pa.string())), stream("B", ("k", pa.int64()))
+    place.feed("A", 0, table(a, k=[1, 2, 3], s=["7", "x", "9"], ts=[0, 1, 2]))
+    place.feed("B", 0, table(b, k=[1, 2, 3], ts=[0, 1, 2]))
+    place.feed("A", 1, table(a, k=[4, 5], s=["y", "8"], ts=[3, 4]))
+    place.feed("B", 1, table(b, k=[4, 4, 5], ts=[3, 4, 5]))
+    declared = {
+        "output": "SELECT A.k, CAST(A.s AS INT) AS n FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS",
+        "row": "SELECT A.k FROM A, B WHERE A.k = B.k AND CAST(A.s AS INT) > 7 AND A.k <> 2 WINDOW 20 SECONDS",
+    }
+    run = finish(job(spark, place, [a, b], declared, lanes=2))
+    assert sorted(read_all(place.answers("output"))["n"].to_pylist()) == [7, 8, 9]
+    assert sorted(read_all(place.answers("row"))["k"].to_pylist()) == [3, 5]
+    letters = {name: read_all(place.checkpoint / "rejected" / name) for name in declared}
+    assert sorted(letters["output"]["A.s"].to_pylist()) == ["x", "y", "y"]
+    assert letters["row"]["A.s"].to_pylist() == ["y"] and letters["row"]["B.k"].to_pylist() == [None]
+    assert {r for t in letters.values() for r in t["_reason"].to_pylist()} == {
+        "cast(A.s) cannot be evaluated", "cast(A.s) > 7 cannot be evaluated",
+    }  # fmt: skip
+    assert {n: q["rejected"] for n, q in run.status()["queries"].items()} == {"output": 3, "row": 1}
 
 
 @pytest.mark.parametrize(

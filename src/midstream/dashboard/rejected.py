@@ -1,4 +1,4 @@
-"""Samples of the rows that did not enter a job: those that came too late, and those that could not be read."""
+"""Samples of what is in no answer: rows that came too late or could not be read, and what of a query is rejected."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
 from midstream.step.admission.outputs import REASON, WATERMARK
 
-LATE, DEAD_LETTERS = "late", "dead_letters"
-EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected"}
+LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
+EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""
 
 ROWS_SHOWN = 20
@@ -40,7 +40,7 @@ LARGEST = 1 << 25
 
 
 def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
-    """The newest rows of a stream that are of a kind, and why, as JSON values.
+    """The newest rows of a stream, or what of a query is rejected, that are of a kind, and why, as JSON values.
 
     `columns`; `rows`: lists of texts, None for NULL; beside each row its step in `steps`, its `reasons` (of dead
     letters), and in `late_by` the microseconds by which it came too late, None where its time is no timestamp. `read`:
@@ -48,7 +48,7 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
     place just after its manifest: of the newest one they may be missing.
     """
     found, common, read = list[dict[str, Any]](), Counter[str](), 0
-    timestamp = reading.manifest.streams[stream].timestamp
+    timestamp = "" if kind == REJECTED else reading.manifest.streams[stream].timestamp
     for step, table in _tables(reading, kind, stream):
         read += table.num_rows
         if REASON in table.column_names:
@@ -76,7 +76,11 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
 
 def steps_with(reading: JobReading, kind: str, stream: str) -> list[int]:
     """The steps that rows of a kind came in, the newest first, as far as events are remembered."""
-    told = (event for event in reversed(reading.events_of(EVENT_OF[kind])) if event["stream"] == stream)
+    told = (
+        event
+        for event in reversed(reading.events_of(EVENT_OF[kind]))
+        if event.get("stream", event.get("query")) == stream
+    )
     return list(dict.fromkeys(event["step"] for event in told))
 
 

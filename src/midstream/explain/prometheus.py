@@ -93,6 +93,13 @@ METRICS = (
         "midstream_results_total", COUNTER, "Results of a query.", ("query",), _queries(lambda q: q.counters.rows_out)
     ),
     Metric(
+        "midstream_rejected_results_total",
+        COUNTER,
+        "Rows and results of a query for which something could not be evaluated.",
+        ("query",),
+        _queries(lambda q: q.rejected),
+    ),
+    Metric(
         "midstream_comparisons_total",
         COUNTER,
         "Candidate pairs of joins.",

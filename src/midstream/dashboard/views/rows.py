@@ -1,4 +1,4 @@
-"""Rows that did not enter: late ones and dead letters of each stream, how many and when, with samples and reasons."""
+"""Rows that did not enter: late ones and dead letters of each stream and query, how many and when, samples, reasons."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.rejected import DEAD_LETTERS, EVENT_OF, LATE, in_place, sample, steps_with
+from midstream.dashboard.rejected import DEAD_LETTERS, EVENT_OF, LATE, REJECTED, in_place, sample, steps_with
 from midstream.dashboard.view import DashboardView
 
 STEPS_SHOWN = 200
@@ -42,6 +42,7 @@ def _told(reading: JobReading) -> list[tuple[str, str]]:
         for kind, field in counted.items()
         if getattr(one, field)
     ]
+    found += [(REJECTED, name) for name, one in reading.report.queries.items() if one.rejected]
     return sorted(found, key=lambda one: (-max(steps_with(reading, *one), default=-1), one))
 
 
@@ -52,7 +53,8 @@ def _lines(reading: JobReading) -> dict[str, list[int]]:
         for event in reading.events_of(name):
             if event["step"] in counts[kind]:
                 counts[kind][event["step"]] += event["rows"]
-    return {"steps": steps, "late": list(counts[LATE].values()), "rejected": list(counts[DEAD_LETTERS].values())}
+    rejected = [sum(both) for both in zip(counts[DEAD_LETTERS].values(), counts[REJECTED].values(), strict=True)]
+    return {"steps": steps, "late": list(counts[LATE].values()), "rejected": rejected}
 
 
 def _files(reading: JobReading) -> str:

@@ -2,7 +2,7 @@
 
 import { chart, compact, count, duration, h, number, redraw, table, time } from "../lib.js";
 
-const WORDS = { late: "Late rows", dead_letters: "Dead letters" };
+const WORDS = { late: "Late rows of", dead_letters: "Dead letters of", rejected: "Dead letters of query" };
 
 export function render(element, data, context) {
   const charts = h("div", { class: "charts" });
@@ -15,8 +15,8 @@ export function render(element, data, context) {
       { title: "lateness allowed", number: true, value: (one) => duration(one.lateness) },
     ], data.streams, { caption: "Streams", empty: "This job reads no stream yet." }),
     charts,
-    data.samples.length ? data.samples.map(sample) : h("p", { class: "empty" }, "Every row has entered: none was late, and all could be read."),
-    data.left_out ? h("p", { class: "empty" }, `${number(data.left_out)} more streams have such rows.`) : null,
+    data.samples.length ? data.samples.map(sample) : h("p", { class: "empty" }, "Every row has entered: none was late, all could be read, and everything could be evaluated."),
+    data.left_out ? h("p", { class: "empty" }, `${number(data.left_out)} more streams or queries have such rows.`) : null,
   ], String(context.index));
   const { steps, late, rejected } = data.lines;
   if (steps.length > 1 && data.samples.length) {
@@ -28,7 +28,7 @@ export function render(element, data, context) {
 const why = (one, at) => (one.kind === "late" ? (one.late_by[at] === null ? "the watermark had passed it" : `${duration(one.late_by[at])} behind the watermark`) : one.reasons[at]);
 
 function sample(one) {
-  const title = `${WORDS[one.kind]} of ${one.stream}`;
+  const title = `${WORDS[one.kind]} ${one.stream}`;
   if (!one.rows.length) return h("section", {}, h("h3", {}, title), h("p", { class: "empty" }, "Their files are not in place, or hold more than is looked into here."));
   return h("section", {}, h("h3", {}, title),
     one.common.length ? h("ul", { class: "reasons" }, one.common.map((each) => h("li", {}, `${count(each.count, "row")}: ${each.reason}`))) : null,
