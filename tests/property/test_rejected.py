@@ -154,10 +154,14 @@ def test_dead_letters_and_answers_are_those_of_duckdb(
     if data.draw(st.booleans(), label="checkpoint"):
         path = tmp_path_factory.mktemp("rejected") / "ckpt"
     engine = made(path, data.draw(st.sampled_from([1, 3]), label="lanes"))
-    engine.add_query("q", query.sql, plan=data.draw(st.sampled_from(PLANS), label="plan"))
+    spread = data.draw(st.sampled_from([None, None, None, "psp_d", "hash_hops"]), label="spread")
+    if spread is None:
+        engine.add_query("q", query.sql, plan=data.draw(st.sampled_from(PLANS), label="plan"))
+    else:
+        engine.add_query("q", query.sql, spread=spread, nodes=3)
     answers = []
     for batch in batches(data, whole):
-        if data.draw(st.booleans(), label="moves"):
+        if spread is None and data.draw(st.booleans(), label="moves"):
             strategy = data.draw(st.sampled_from([s for s in ms.strategies() if s in MOVES]), label="strategy")
             with suppress(MidstreamError):  # Some do not begin while another one is under way.
                 engine.migrate("q", plan=data.draw(st.sampled_from(PLANS), label="new plan"), strategy=strategy)

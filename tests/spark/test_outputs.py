@@ -160,7 +160,12 @@ def test_what_a_query_cannot_evaluate_is_a_dead_letter_of_it(spark: SparkSession
         "output": "SELECT A.k, CAST(A.s AS INT) AS n FROM A, B WHERE A.k = B.k WINDOW 20 SECONDS",
         "row": "SELECT A.k FROM A, B WHERE A.k = B.k AND CAST(A.s AS INT) > 7 AND A.k <> 2 WINDOW 20 SECONDS",
     }
-    run = finish(job(spark, place, [a, b], declared, lanes=2))
+    asked = job(spark, place, [a, b], declared, lanes=2)
+    both = f"{declared['row']}".replace("A.k = B.k AND", "A.k = B.k AND CAST(A.s || '1' AS INT) > 0 AND")
+    asked.query("nodes", both.replace("SELECT A.k", "SELECT CAST(A.s AS INT) AS n"), spread="psp_d", nodes=2)
+    run = finish(asked)
+    assert sorted(read_all(place.checkpoint / "results" / "nodes")["n"].to_pylist()) == [8, 9]
+    assert read_all(place.checkpoint / "rejected" / "nodes")["A.s"].to_pylist() == ["y"]
     assert sorted(read_all(place.answers("output"))["n"].to_pylist()) == [7, 8, 9]
     assert sorted(read_all(place.answers("row"))["k"].to_pylist()) == [3, 5]
     letters = {name: read_all(place.checkpoint / "rejected" / name) for name in declared}
@@ -169,7 +174,7 @@ def test_what_a_query_cannot_evaluate_is_a_dead_letter_of_it(spark: SparkSession
     assert {r for t in letters.values() for r in t["_reason"].to_pylist()} == {
         "cast(A.s) cannot be evaluated", "cast(A.s) > 7 cannot be evaluated",
     }  # fmt: skip
-    assert {n: q["rejected"] for n, q in run.status()["queries"].items()} == {"output": 3, "row": 1}
+    assert {n: q["rejected"] for n, q in run.status()["queries"].items()} == {"output": 3, "row": 1, "nodes": 1}
 
 
 @pytest.mark.parametrize(

@@ -286,9 +286,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
-        """Per stream the rows that could not be read, and per query those and results for which something could not be
-        evaluated, with the `_reason`; as many as of `late`.
-        """
+        """Per stream what could not be read, per query what could not be evaluated, with the `_reason`."""
         return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -366,8 +364,8 @@ class Engine(Controls[None], Reported, DashboardBeside):
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
             late = appended(self._late, result.late, ROWS_KEPT)
-            dead = appended(appended(self._dead, result.dead_letters, ROWS_KEPT), result.rejected, ROWS_KEPT)
-            self._manifest, self._late, self._dead = result.manifest, late, dead
+            dead = appended(self._dead, result.dead_letters, ROWS_KEPT)
+            self._manifest, self._late, self._dead = result.manifest, late, appended(dead, result.rejected, ROWS_KEPT)
         else:
             self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, watch, read)
         self._ahead, self._refusals = None, []

@@ -57,13 +57,9 @@ class DifferenceOperator(ResultOperator):
         changed = Combinations({label: refs}, {}, {})
         read = with_time(lane.reader(self.rows, changed), times)
         operations = pa.array(np.where(entering, "+", "-"), pa.string())
-        if self.dead_letters is not None:
-            kept, dead = self.dead_letters.sorted_out(read, self.stored, times)
-            found = self.answer([*self.values(read, len(refs)), operations], times)
-            if kept is None:
-                return found
-            return Answer(found.table.filter(pa.array(kept)), times[kept], dead)
-        return self.answer([*self.values(read, len(refs)), operations], times)
+        found = self.answer([*self.values(read, len(refs)), operations], times)
+        kept, dead = self.judged(read, times)
+        return found if kept is None else Answer(found.table.filter(pa.array(kept)), times[kept], dead)
 
 
 Lifetimes = tuple[Words, Words, Words]

@@ -16,7 +16,7 @@ from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.query import Query
 from midstream.model.ids import StateId
 from midstream.model.window import EVENT_TIME, FOREVER
-from midstream.runtime.dead_letters import DeadLetters, together
+from midstream.runtime.dead_letters import DeadLetters, Mask, together
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words
 from midstream.state.specs import RowsSpec, StateSpec
@@ -82,19 +82,23 @@ class ResultOperator(ABC):
 
     def sorted_out(self, lane: Lane, results: Combinations) -> tuple[Combinations, pa.Table | None]:
         """The combinations for which everything can be evaluated, and the dead letters of the others."""
-        letters = self.dead_letters
-        if letters is None or not letters.result_checks or not len(results):
-            return results, None
         times = results.valid_from[EVENT_TIME]
-        kept, dead = letters.sorted_out(with_time(lane.reader(self.rows, results), times), self.stored, times)
+        kept, dead = self.judged(with_time(lane.reader(self.rows, results), times), times)
         return (results if kept is None else results.take(np.flatnonzero(kept))), dead
 
-    def rejected_rows(self, lane: Lane) -> pa.Table | None:
-        """The step's rows that are dead letters of the query by themselves."""
+    def judged(self, read: Callable[[Column], pa.Array], times: Words) -> tuple[Mask | None, pa.Table | None]:
+        """Of results that `read` gives, which remain, and the dead letters of the others; None where all remain."""
+        letters = self.dead_letters
+        if letters is None or not letters.result_checks or not len(times):
+            return None, None
+        return letters.sorted_out(read, self.stored, times)
+
+    def rejected_rows(self, inputs: Callable[[str], pa.RecordBatch]) -> pa.Table | None:
+        """The step's rows that are dead letters of the query by themselves; `inputs` gives each input's rows."""
         letters = self.dead_letters
         if letters is None:
             return None
-        arrived = ((label, lane.input(self.rows[label].input)) for label in letters.row_checks)
+        arrived = ((label, inputs(self.rows[label].input)) for label in letters.row_checks)
         return together(*(letters.of_rows(label, batch) for label, batch in arrived if batch.num_rows))
 
     def span(self, lane: Lane) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from midstream.job.outputs import RESULTS, JobOutput
+from midstream.job.outputs import REJECTED, RESULTS, JobOutput
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.ring.columns import Visits
@@ -147,7 +147,7 @@ class _Work:
             joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
         done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
         if FIRST_HOP + hop == part.last:
-            done += NodesDone(rows_out=self._answer(part, deployed, partition, list(joined_by.values())))
+            done += self._answer(part, deployed, partition, list(joined_by.values()))
             going: list[Parcel] = []
         else:
             going = [parcel.later(FIRST_HOP + hop + 1) for parcel in parcels if _goes_on(parcel, deployed, hop + 1)]
@@ -174,20 +174,24 @@ class _Work:
 
     def _answer(
         self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]
-    ) -> dict[str, int]:
+    ) -> NodesDone:
         """Write the results of the partition's nodes, and with the first node what was held back; how many of each
-        query.
+        query, and how many dead letters.
         """
         step, unit = self._step, deployed.unit
         held = [step.writes.store.get(ref) for ref in part.held] if 0 in partition.numbers else []
         if not results and not held:
-            return {}
+            return NodesDone()
         empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
         joined = concatenated(results) if results else nothing_joined(empty)
         answers = answers_of(unit, joined, held)
         for name, answer in answers.items():
-            self._files.put(JobOutput(RESULTS, name), str(deployed.lane(partition.numbers[0])), answer.table)
-        return {name: len(answer.times) for name, answer in answers.items()}
+            lane = str(deployed.lane(partition.numbers[0]))
+            self._files.put(JobOutput(RESULTS, name), lane, answer.table)
+            if answer.dead is not None:
+                self._files.put(JobOutput(REJECTED, name), lane, answer.dead)
+        rejected = {name: answer.dead.num_rows for name, answer in answers.items() if answer.dead is not None}
+        return NodesDone(rows_out={name: len(answer.times) for name, answer in answers.items()}, rejected=rejected)
 
 
 def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:

@@ -142,6 +142,9 @@ class StepTask:
         batches = self._inputs(self.groups[part.group], own, slotted=False)
         arrivals, sent = part.arrived(self.plan, self.clock, batches, partition, self.partitions)
         done = NodesDone(counters=arrivals.counters, newest=arrivals.newest)
+        if arrivals.rejected is not None:
+            report.staged.put(JobOutput(REJECTED, part.name), f"rows{partition}", arrivals.rejected)
+            done = replace(done, rejected={part.name: arrivals.rejected.num_rows})
         report.nodes[part.name] = report.nodes.get(part.name, NodesDone()) + done
         return sent
 

@@ -84,7 +84,7 @@ class QueryUnit(Unit):
 
     @override
     def rejected_rows(self, lane: Lane) -> dict[str, pa.Table | None]:
-        found = self.result_operator.rejected_rows(lane)
+        found = self.result_operator.rejected_rows(lane.input)
         return {} if found is None else {self.name: found}
 
     @override

@@ -29,7 +29,7 @@ W = "WINDOW 5 SECONDS"
         (f"SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.j = C.j {W}", None),
         (f"SELECT A.k FROM A, B WHERE A.v < B.v {W}", None),
         (f"SELECT A.k FROM A, B WHERE A.k = B.k OR A.j = B.j {W}", None),
-        (f"SELECT A.k FROM A, B WHERE A.k + 1 = B.k {W}", {"A": "add(A.k, 1::int64)", "B": "B.k"}),
+        (f"SELECT A.k FROM A, B WHERE A.k + 1 = B.k {W}", {"A": "try_cast(add(A.k, 1::int64))::int64", "B": "B.k"}),
         (f"SELECT x.k FROM A x, A y WHERE x.k = y.k {W}", {"A": "A.k"}),
         (f"SELECT x.k FROM A x, A y WHERE x.k = y.j {W}", None),
         ("SELECT A.k FROM A", None),

@@ -26,10 +26,11 @@ from midstream.step.ring_unit import RingUnit
 
 @dataclass(frozen=True)
 class StepArrivals:
-    """Rows by source, with the columns that are kept, and what selecting them counts."""
+    """Rows by source, with the columns that are kept, what selecting them counts, and the dead letters among them."""
 
     rows: Mapping[str, pa.RecordBatch]
     counters: Mapping[OperatorId, Counters]
+    rejected: pa.Table | None = None
 
     @staticmethod
     def selected(unit: QueryUnit, rows: Mapping[str, pa.RecordBatch], step: int) -> StepArrivals:
@@ -56,7 +57,7 @@ class StepArrivals:
             counted[source.id] = Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=chosen.num_rows)
             found.setdefault(source.spec.label, chosen.select(kept_names(source.spec)))
         counted[join.id] = Counters(rows_in=sum(batch.num_rows for batch in found.values()))
-        return StepArrivals(found, counted)
+        return StepArrivals(found, counted, unit.result_operator.rejected_rows(rows.__getitem__))
 
     @property
     def times(self) -> dict[str, Words]:

@@ -137,11 +137,6 @@ def check_spreadable(query: Query, place: str) -> None:
         )  # fmt: skip
     if len(query.sources) < 2:
         raise QueryError("a query over one stream has no join to spread", place=place, remedy=remedy)
-    if query.rejects:
-        raise QueryError(
-            "something in the query may fail to be evaluated, and no node tells of what it rejects",
-            place=place, remedy=f"write TRY_CAST, which gives NULL where CAST fails, or {remedy}",
-        )  # fmt: skip
     counted = [s.alias for s in query.sources if s.window is not None and s.window.kind == "rows"]
     if counted:
         raise QueryError(

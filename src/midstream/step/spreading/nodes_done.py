@@ -45,8 +45,8 @@ class NodesDone:
 
     `counters` are those that belong to no node, `arrived` counts by source the step's rows at all nodes, copies
     included, `sent` the visits of each hop and `bytes` the size of what visits, `moved` the rows that are at home at
-    another node than before, `rows_out` the results of each query. `spread` is how the query is spread from then on,
-    where it is known, `newest` the greatest event time.
+    another node than before, `rows_out` the results of each query, `rejected` its dead letters. `spread` is how the
+    query is spread from then on, where it is known, `newest` the greatest event time.
     """
 
     nodes: tuple[NodeDone, ...] = ()
@@ -57,6 +57,7 @@ class NodesDone:
     bytes: tuple[int, ...] = ()
     moved: int = 0
     rows_out: Mapping[str, int] = field(default_factory=dict)
+    rejected: Mapping[str, int] = field(default_factory=dict)
     spread: NodeSpread | None = None
     newest: int | None = None
 
@@ -78,6 +79,7 @@ class NodesDone:
             _by_hop(self.bytes, other.bytes),
             self.moved + other.moved,
             _added(self.rows_out, other.rows_out),
+            _added(self.rejected, other.rejected),
             self.spread or other.spread,
             max((one for one in (self.newest, other.newest) if one is not None), default=None),
         )  # fmt: skip
@@ -111,7 +113,7 @@ def spread_output(manifest: Manifest, unit: QueryUnit, spread: NodeSpread, done:
     own = {root.id: Counters(), **done.counters, **_state_counters(manifest, unit, done, lanes.values())}
     own[root.id] += by_node.get(0, NodeDone(0)).counters
     first = LaneId(unit.group, 0)
-    lanes[first] = replace(lanes[first], counters=own, rows_out=done.rows_out)
+    lanes[first] = replace(lanes[first], counters=own, rows_out=done.rows_out, rejected=done.rejected)
     return SpreadOutput(lanes, _worked(spread, by_node, done))
 
 

@@ -139,6 +139,9 @@ def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words) -> A
     """What a query shows of the results at these places; columns that it does not show are not copied."""
     newest, places = results.newest[at], pa.array(at)
     read = with_time(lambda column: results.read(column).take(places), newest)
+    kept, dead = result_operator.judged(read, newest)
+    if kept is not None:
+        return replace(_shown(result_operator, results, at[kept]), dead=dead)
     return result_operator.answer(result_operator.values(read, len(at)), newest)
 
 

@@ -12,6 +12,7 @@ from midstream.model.ids import LaneId
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.ring_course import RingCourse
+from midstream.runtime.dead_letters import together
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.plan_step import StepPlan
@@ -84,12 +85,16 @@ def _spread_step(
     )  # fmt: skip
     results = course.run({label: deployed.started(label, batch) for label, batch in arrivals.rows.items()})
     answers = answers_of(unit, results, [] if left is None else [table for _, table in left.held])
+    if arrivals.rejected is not None:
+        (name,) = unit.queries
+        answers[name] = replace(answers[name], dead=together(arrivals.rejected, answers[name].dead))
     done = partition.kept(store, clock.step, moment_before(deployed, spread, clock.step)) + NodesDone(
         tuple(visited(node) for node in nodes.values()),
         counters=arrivals.counters,
         sent=tuple(course.sent),
         bytes=tuple(course.bytes),
-        rows_out={name: len(answer.times) for name, answer in answers.items()},
+        rows_out={query: len(answer.times) for query, answer in answers.items()},
+        rejected={query: answer.dead.num_rows for query, answer in answers.items() if answer.dead is not None},
         spread=how.spread,
     )
     output = spread_output(manifest, unit, spread, done)
