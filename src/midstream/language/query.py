@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from midstream.language.expression import Expression
 from midstream.model.window import Window
@@ -120,7 +121,7 @@ class Query:
         """The source of an alias."""
         return next(s for s in self.sources if s.alias == alias)
 
-    @property
+    @cached_property
     def aliases(self) -> tuple[str, ...]:
         """The aliases in FROM order."""
         return tuple(s.alias for s in self.sources)

@@ -55,14 +55,32 @@ class SourceOperator(Operator):
     @override
     def advance(self, lane: Lane) -> Combinations:
         arrived = lane.input(self.spec.input)
-        lineage = self.spec.lineage
-        chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, lane.clock.step)
-        # In the order of chunks made of others, so that these are put together as they are.
-        names = sorted(n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns)
-        delta = lane.base(self.spec).append(chosen.select(names))
+        if not arrived.num_rows:
+            lane.count(self.id, Counters())
+            return lane.base(self.spec).append_nothing(self._kept_of_nothing(arrived))
+        delta = lane.base(self.spec).append(self._kept(arrived, lane.clock.step))
         tested = arrived.num_rows * self.filters
         lane.count(self.id, Counters(rows_in=arrived.num_rows, predicates=tested, rows_out=len(delta)))
         return delta
+
+    def _kept(self, arrived: pa.RecordBatch, step: int) -> pa.RecordBatch:
+        """What is kept of rows that arrived."""
+        lineage = self.spec.lineage
+        chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, step)
+        # In the order of chunks made of others, so that these are put together as they are.
+        names = sorted(n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns)
+        return chosen.select(names)
+
+    def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
+        """The same where no row arrived, made once for each schema."""
+        known = self._nothing.get(arrived.schema)
+        if known is None:
+            known = self._nothing[arrived.schema] = self._kept(arrived, 0)
+        return known
+
+    @cached_property
+    def _nothing(self) -> dict[pa.Schema, pa.RecordBatch]:
+        return {}
 
     @override
     def content(self, lane: Lane) -> Combinations:

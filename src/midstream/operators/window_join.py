@@ -70,6 +70,13 @@ class WindowJoin(Operator):
         arrived = (self.left.delta(lane), self.right.delta(lane))
         new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
+        if not len(new_left) and not len(new_right):
+            left.insert(new_left)
+            right.insert(new_right)
+            lane.count(self.id, Counters())
+            if self.sliced:
+                lane.note(self.id, [])
+            return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)
         pairs = [(new_left, run) for run in right.old if len(new_left)]
         pairs += [(run, new_right) for run in left.old if len(new_right)]
         pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]

@@ -84,6 +84,8 @@ def slots(expression: Expression, batch: pa.RecordBatch, *, spread_nulls: bool =
     Rows with a NULL key join nothing and are spread by their position; but with one stream NULL may be a group: then
     they stay together.
     """
+    if not batch.num_rows:
+        return np.zeros(0, np.int16)
     codes, valid = key_codes([evaluate(expression, lambda c: batch.column(c.name), batch.num_rows)])
     words = codes.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     hashed = (words >> np.uint64(52)).astype(np.int16)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from midstream.language.evaluate import all_hold
 from midstream.model.manifest import ChunkRef, StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.state.combinations import Combinations, Words
+from midstream.state.combinations import Combinations, Words, empty
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -93,6 +93,11 @@ class BaseState:
         arrived = self.combinations(batch, self.next_row)
         self.rows = BaseRows(self.old, RowRun(self.next_row, batch, lifetimes=arrived.lifetimes()))
         return arrived
+
+    def append_nothing(self, batch: pa.RecordBatch) -> Combinations:
+        """The same for a step without rows, of which only the columns are given."""
+        self.rows = BaseRows(self.old, RowRun(self.next_row, batch))
+        return empty((self.spec.label,), self.spec.clocks)
 
     def nothing(self) -> RowRun:
         """A run of no rows, of the shape of the old ones, at the next number."""

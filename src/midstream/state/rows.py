@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -119,13 +120,30 @@ class BaseRows:
 
     def __init__(self, old: Sequence[RowRun], new: RowRun) -> None:
         self.old, self.new = tuple(old), new
-        self._runs = [s for s in (*old, new) if s.batch.num_rows]
-        self._starts = np.array([s.first for s in self._runs], np.int64)
-        self._sizes = np.array([s.batch.num_rows for s in self._runs], np.int64)
-        self._places = np.cumsum(self._sizes) - self._sizes
         self._whole: dict[str, pa.Array] = {}
+
+    # Of many sources a small step reads few: what reading takes is made when it is asked for.
+
+    @cached_property
+    def _runs(self) -> list[RowRun]:
+        return [s for s in (*self.old, self.new) if s.batch.num_rows]
+
+    @cached_property
+    def _starts(self) -> Words:
+        return np.array([s.first for s in self._runs], np.int64)
+
+    @cached_property
+    def _sizes(self) -> Words:
+        return np.array([s.batch.num_rows for s in self._runs], np.int64)
+
+    @cached_property
+    def _places(self) -> Words:
+        return np.asarray(np.cumsum(self._sizes) - self._sizes)
+
+    @cached_property
+    def _numbers(self) -> Words | None:
         sparse = any(s.is_numbered for s in self._runs)
-        self._numbers = np.concatenate([s.numbers for s in self._runs]) if sparse else None
+        return np.concatenate([s.numbers for s in self._runs]) if sparse else None
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""

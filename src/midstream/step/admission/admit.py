@@ -68,6 +68,8 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> 
     in its original form. A missing column is an `InputError`, other columns are ignored.
     """
     check_columns(schema, table.column_names)
+    if not table.num_rows:
+        return _nothing(schema)
     names = schema.columns.names
     reading = read_rows(schema, _one_batch(table if table.column_names == names else table.select(names)))
     judged = judge(reading.times, watermark)
