@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import difflib
 from collections.abc import Callable
 from datetime import timedelta
 from typing import ClassVar
@@ -12,9 +13,10 @@ from sqlglot import exp
 from midstream.language.coerce import cast, literal, name, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Expression, Literal
-from midstream.language.functions import CATALOGUE, call
+from midstream.language.function_nodes import HANDLERS, NODES, other_name
+from midstream.language.functions import CATALOGUE, INTERNAL, call
 from midstream.language.kernels.cast import PARTS
-from midstream.language.place import place_of
+from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
 from midstream.language.types import BOOLEAN, DURATION, family, from_sql
 from midstream.language.user_predicates import registering, user_predicate
@@ -58,12 +60,15 @@ _PLAIN: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
     exp.Least: ("least", ("this", "expressions")),
     exp.Concat: ("concat", ("expressions",)),
 }
+_PLAIN |= NODES
 _REFUSED = {
     exp.Subquery: "a subquery",
     exp.Select: "a subquery",
     exp.Exists: "a subquery",
     exp.Window: "a window function",
 }
+_REFUSED |= dict.fromkeys((exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentTime), "the time of a clock")
+_REFUSED |= dict.fromkeys((exp.Rand, exp.Uuid), "a value that is another one each time")
 _REFUSED |= {
     exp.AggFunc: "an aggregate",
     exp.Filter: "FILTER",
@@ -107,9 +112,13 @@ class Binder:
         handler = self._HANDLERS.get(type(node))
         if handler is not None:
             return handler(self, node)
+        if (arranged := HANDLERS.get(type(node))) is not None:
+            return arranged(node, self.bind)
         entry = _PLAIN.get(type(node))
         if entry is None or node.args.get("symmetric") or node.args.get("query") or node.args.get("unnest"):
             what = next((w for kind, w in _REFUSED.items() if isinstance(node, kind)), None)
+            if what is None and isinstance(node, exp.Func):
+                raise self._unknown(word_at(self.text, node) or node.sql_name())
             what = what or ("a subquery" if node.args.get("query") else f"{node.sql('duckdb')[:60]!r}")
             raise LanguageError(f"{what} cannot stand here", remedy=f"the language has {_WORDS}")
         name, keys = entry
@@ -121,6 +130,16 @@ class Binder:
 
     def _call(self, name: str, *arguments: Expression) -> Expression:
         return checked_call(name, *arguments) if self.scope.checked else call(name, *arguments)
+
+    def _unknown(self, written: str) -> LanguageError:
+        """The error of a function that is not known by the name that the user wrote."""
+        near = difflib.get_close_matches(written.lower(), CATALOGUE.keys() - INTERNAL, 3)
+        perhaps = f"perhaps {' or '.join(one.upper() for one in near)}; " if near else ""
+        return LanguageError(
+            f"unknown function {written.upper()!r}",
+            remedy=f"{perhaps}docs/functions.md has a list; a predicate of your own must be registered before: "
+            f"{registering(written.lower())}",
+        )
 
     def _chain(self, node: exp.Expr) -> Expression:
         """A chain of AND or OR as a balanced tree, so that long ones do not nest deeply."""
@@ -235,12 +254,11 @@ class Binder:
 
     def _named(self, node: exp.Expr) -> Expression:
         name = node.name.lower()
+        if user_predicate(name) is None and (other := other_name(node)) is not None:
+            return self.bind(other)
         # No name of the catalogue stands for itself in a query, and none can be a user's.
         if name in CATALOGUE or (self.scope.registered and user_predicate(name) is None):
-            remedy = (
-                f"the language has {_WORDS}; a predicate of your own must be registered before: {registering(name)}"
-            )
-            raise LanguageError(f"unknown function {node.name.upper()!r}", remedy=remedy)
+            raise self._unknown(node.name)
         arguments = tuple(self.bind(argument) for argument in node.expressions)
         return call(name, *arguments) if self.scope.registered else Call(BOOLEAN, name, arguments)
 

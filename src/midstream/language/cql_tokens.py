@@ -124,6 +124,8 @@ class _Splitter:
                 self.found.windows.append(self.bracket())
         elif word == "EXCEPT" and follower is not None and follower.token_type == TokenType.ON:
             self.found.subtrahends.append(self.subtrahend())
+        elif word in _SET_OPERATIONS and self.ends_operand():
+            raise self.error(token, f"{word} is not part of the language", _SET_OPERATIONS[word])
         elif word in ("WINDOW", "EVERY") and self.ends_operand() and not self.names_something(follower):
             self.at += 1
             size = self.duration(word)
@@ -233,5 +235,12 @@ class _Splitter:
                 break
         return Subtrahend(tuple(columns), stream.text, alias, stream.start, window)
 
+
+_SET_OPERATIONS = {
+    "UNION": "ask each SELECT as a query of its own",
+    "INTERSECT": "join the streams by what they have in common",
+    "EXCEPT": "write FROM a EXCEPT ON (columns) b",
+}
+"""What puts two SELECTs together, and what to write instead."""
 
 _UNIT = {"RANGE": " SECONDS", "WINDOW": " SECONDS", "EVERY": " SECONDS"}

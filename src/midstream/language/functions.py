@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.compute as pc
@@ -11,8 +11,10 @@ import pyarrow.compute as pc
 from midstream.language import failing, rules
 from midstream.language.coerce import scalar
 from midstream.language.expression import Call, Expression, Literal
+from midstream.language.function import Function, fixed
 from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
+from midstream.language.more_functions import MORE
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
 from midstream.language.user_predicates import needed
@@ -26,33 +28,16 @@ SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv"
 """How messages name the operators."""
 
 
-@dataclass(frozen=True)
-class Function:
-    """How a function is typed and computed; the kernel takes the result type and the arguments.
-
-    `fails` says of a call whether it may fail to be evaluated: then its kernel gives NULL where it does, and nowhere
-    else but where an argument is NULL.
-    """
-
-    rule: Rule
-    kernel: Callable[..., Datum]
-    fails: Callable[[Call], bool] | None = None
-
-
-def _fixed(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
-    return Function(counted(count, count, rule), kernel)
-
-
 def _real(function: Callable[..., Values], domain: Callable[..., Values] | None = None) -> Function:
-    return _fixed(1, rules.reals, number.real(function, domain))
+    return fixed(1, rules.reals, number.real(function, domain))
 
 
 def _exact(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
-    return replace(_fixed(count, rule, kernel), fails=failing.overflows)
+    return replace(fixed(count, rule, kernel), fails=failing.overflows)
 
 
 def _whole(rule: Rule, kernel: Callable[..., Datum]) -> Function:
-    return replace(_fixed(2, rule, kernel), fails=failing.divides_by_zero)
+    return replace(fixed(2, rule, kernel), fails=failing.divides_by_zero)
 
 
 _LOGARITHMS: dict[str, Callable[..., Values]] = {"ln": np.log, "log2": np.log2, "log10": np.log10}
@@ -63,51 +48,52 @@ def _positive(numbers: Values) -> Values:
 
 
 CATALOGUE: dict[str, Function] = {
-    **{name: _fixed(2, rules.compares, logic.comparison(name)) for name in sorted(logic.COMPARISONS)},
-    "between": _fixed(3, rules.compares, logic.between),
+    **{name: fixed(2, rules.compares, logic.comparison(name)) for name in sorted(logic.COMPARISONS)},
+    "between": fixed(3, rules.compares, logic.between),
     "in": Function(counted(2, MANY, rules.compares), logic.is_in),
-    "distinct": _fixed(2, rules.compares, logic.distinct),
-    "and": _fixed(2, rules.logical, lambda _, a, b: pc.and_kleene(a, b)),
-    "or": _fixed(2, rules.logical, lambda _, a, b: pc.or_kleene(a, b)),
-    "not": _fixed(1, rules.logical, lambda _, a: pc.invert(a)),
-    "is_null": _fixed(1, rules.anything, lambda _, a: pc.is_null(a)),
+    "distinct": fixed(2, rules.compares, logic.distinct),
+    "and": fixed(2, rules.logical, lambda _, a, b: pc.and_kleene(a, b)),
+    "or": fixed(2, rules.logical, lambda _, a, b: pc.or_kleene(a, b)),
+    "not": fixed(1, rules.logical, lambda _, a: pc.invert(a)),
+    "is_null": fixed(1, rules.anything, lambda _, a: pc.is_null(a)),
     "case": Function(counted(3, MANY, rules.branches), logic.case),
     "coalesce": Function(counted(1, MANY, rules.same), lambda _, *items: pc.coalesce(*items)),
-    "nullif": _fixed(2, rules.null_if, logic.nullif),
+    "nullif": fixed(2, rules.null_if, logic.nullif),
     "greatest": Function(counted(1, MANY, rules.ordered), logic.greatest),
     "least": Function(counted(1, MANY, rules.ordered), logic.least),
     "add": _exact(2, rules.sums("add"), number.arithmetic("add")),
     "sub": _exact(2, rules.sums("sub"), number.arithmetic("sub")),
     "mul": _exact(2, rules.products("mul"), number.arithmetic("mul")),
     "mod": _whole(rules.products("mod"), number.remainder),
-    "ieee_mod": _fixed(2, rules.reals, number.remainder_ieee),
-    "div": _fixed(2, rules.quotients, number.divide),
-    "ieee_div": _fixed(2, rules.quotients, number.divide_ieee),
+    "ieee_mod": fixed(2, rules.reals, number.remainder_ieee),
+    "div": fixed(2, rules.quotients, number.divide),
+    "ieee_div": fixed(2, rules.quotients, number.divide_ieee),
     "intdiv": _whole(rules.whole_quotients, number.divide_whole),
     "neg": _exact(1, rules.signed, number.arithmetic("neg")),
     "abs": _exact(1, rules.signed, number.arithmetic("abs")),
     "round": Function(counted(1, 2, rules.rounds), number.round_to, failing.rounds_over),
-    "floor": _fixed(1, rules.wholes, number.whole(pc.floor)),
-    "ceil": _fixed(1, rules.wholes, number.whole(pc.ceil)),
+    "floor": fixed(1, rules.wholes, number.whole(pc.floor)),
+    "ceil": fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
     "ieee_sqrt": _real(np.sqrt),
     "exp": _real(np.exp),
     **{name: _real(function, _positive) for name, function in _LOGARITHMS.items()},
     **{f"ieee_{name}": _real(function) for name, function in _LOGARITHMS.items()},
-    "power": _fixed(2, rules.reals, number.power),
-    "ieee_power": _fixed(2, rules.reals, number.power_ieee),
+    "power": fixed(2, rules.reals, number.power),
+    "ieee_power": fixed(2, rules.reals, number.power_ieee),
     "like": Function(counted(2, 3, rules.patterns), text.like(ignore_case=False)),
     "ilike": Function(counted(2, 3, rules.patterns), text.like(ignore_case=True)),
-    "lower": _fixed(1, rules.texts(), lambda _, a: pc.utf8_lower(a)),
-    "upper": _fixed(1, rules.texts(), lambda _, a: pc.utf8_upper(a)),
-    "length": _fixed(1, rules.measured, text.length),
+    "lower": fixed(1, rules.texts(), lambda _, a: pc.utf8_lower(a)),
+    "upper": fixed(1, rules.texts(), lambda _, a: pc.utf8_upper(a)),
+    "length": fixed(1, rules.measured, text.length),
     "trim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_trim)),
     "ltrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_ltrim)),
     "rtrim": Function(counted(1, 2, rules.trims), text.trim(pc.utf8_rtrim)),
     "substring": Function(counted(2, 3, rules.positions), text.substring),
     "join": Function(counted(2, MANY, rules.joined), text.join),
     "concat": Function(counted(1, MANY, rules.joined), text.concat),
-    **{name: _fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},
+    **{name: fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},
+    **MORE,
     "cast": Function(rules.anything, cast.cast, failing.cast_fails),
     "try_cast": Function(rules.anything, cast.cast),
     EVALUABLE: Function(rules.anything, rules.without_kernel),
@@ -119,6 +105,13 @@ CATALOGUE: dict[str, Function] = {
 Those that begin with `ieee_` give infinities and NaN as IEEE 754 says, where the others, of jobs from before, give
 NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
 """
+
+
+INTERNAL = frozenset(
+    {"microseconds", EVALUABLE, UNLESS_FALSE, "cast", "try_cast", "position", "make_timestamp_ms", "join"}
+    | {name for name in CATALOGUE if name.startswith("ieee_")}
+)
+"""Names that nobody writes."""
 
 
 def function_of(name: str) -> Function:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 from sqlglot import exp
 
@@ -10,7 +12,7 @@ from midstream.language.coerce import name, plain
 from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import GroupWindow
-from midstream.language.place import place, place_of
+from midstream.language.place import place, place_of, word_at
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
@@ -48,6 +50,20 @@ def grouped(
     """
     group, having = tree.args.get("group"), tree.args.get("having")
     calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in _FUNCTIONS]
+    over = next((node for item in tree.expressions for node in item.find_all(exp.Window)), None)
+    if over is not None:
+        raise LanguageError(
+            f"{word_at(found.text, over).upper() or 'a window function'} ... OVER is not part of the language",
+            place=place_of(found.text, over),
+            remedy="GROUP BY and EVERY, or GROUP BY TUMBLE(...), compute over windows of time",
+        )
+    unknown = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) not in _FUNCTIONS]
+    if unknown:
+        raise LanguageError(
+            f"unknown aggregate {(word_at(found.text, unknown[0]) or unknown[0].sql_name()).upper()!r}",
+            place=place_of(found.text, unknown[0]),
+            remedy=f"use {KNOWN}",
+        )
     if window is not None:
         return _Grouping(found, tree, scope).run(window.slide, window.offset)
     first = group or next(iter(calls), None) or having
@@ -72,9 +88,7 @@ def grouped(
 class _Grouping:
     def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
         self.text, self.tree, self.scope = found.text, tree, scope
-        self.inner = Binder(
-            found.text, Scope(scope.sources, registered=scope.registered, checked=scope.checked), self.nested
-        )
+        self.inner = Binder(found.text, replace(scope, time=False), self.nested)
         self.outer = Binder(found.text, scope, self.aggregate)
         self.calls: list[AggregateCall] = []
         self.types: list[pa.DataType] = []

@@ -19,7 +19,7 @@ from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of, select_of
-from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of
+from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of, used_names
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest
@@ -86,7 +86,12 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, che
     found = split_cql(text)
     tree = select_of(found)
     sources, nodes, offsets = sources_of(found, tree, streams)
-    scope = Scope(tuple((s.alias, streams[s.stream].columns) for s in sources), registered=registered, checked=checked)
+    scope = Scope(
+        tuple((s.alias, streams[s.stream].columns) for s in sources),
+        registered=registered,
+        checked=checked,
+        used=used_names(tree),
+    )
     binder = Binder(text, scope)
     tree, sources, window = group_window(found, tree, binder, sources, streams)
     where = tree.args.get("where")
@@ -98,7 +103,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, che
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, offsets)
     visible = scope.sources if difference is None else scope.sources[:1]
-    selected = Scope(visible, time=True, registered=registered, checked=checked)
+    selected = replace(scope, sources=visible, time=True)
     if checked:
         selections, predicates = with_checks(selections, predicates)
     aggregated = grouped(found, tree, selected, window)

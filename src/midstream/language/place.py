@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 
@@ -19,6 +21,19 @@ def offset_of(node: exp.Expr) -> int | None:
     """The offset at which the text of a sqlglot node begins, as far as sqlglot remembers it."""
     starts = [part.meta["start"] for part in node.walk() if "start" in part.meta]
     return min(starts) if starts else None
+
+
+def word_at(text: str, node: exp.Expr) -> str:
+    """The name that the user wrote where a node stands, as of a function; '' where there is none.
+
+    >>> import sqlglot
+    >>> text = "SELECT NVL(a, 1)"
+    >>> word_at(text, sqlglot.parse_one(text).expressions[0])
+    'NVL'
+    """
+    offset = offset_of(node)
+    found = re.match(r"[A-Za-z_]\w*", text[offset:]) if offset is not None else None
+    return found[0] if found else ""
 
 
 def place_of(text: str, node: exp.Expr) -> str:

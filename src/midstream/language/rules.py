@@ -160,13 +160,13 @@ def quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def whole_quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Division of whole numbers."""
-    given = tuple(_whole_number(a, "whole division") for a in arguments)
+    given = tuple(whole_number(a, "whole division") for a in arguments)
     if any(family(a.type) == "decimal" for a in given):
         return WIDEST, tuple(cast(a, WIDEST) for a in given)
     return _numbers("mul", given)
 
 
-def _whole_number(argument: Expression, what: str) -> Expression:
+def whole_number(argument: Expression, what: str) -> Expression:
     """An argument that has no digits behind the point, in whatever type; a decimal is one if it says so."""
     if family(argument.type) == "decimal" and argument.type.scale == 0:
         return plain(argument)
@@ -243,7 +243,7 @@ def trims(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 def positions(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Positions in a text."""
     (text,) = texts()(arguments[:1])[1]
-    return text.type, (text, *(cast(_whole_number(a, "a position"), INT64) for a in arguments[1:]))
+    return text.type, (text, *(cast(whole_number(a, "a position"), INT64) for a in arguments[1:]))
 
 
 def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

@@ -28,13 +28,15 @@ class Scope:
     """The sources of a query in FROM order: alias and columns.
 
     `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program,
-    `checked` whether arithmetic widens, and what cannot be evaluated is told apart from NULL.
+    `checked` whether arithmetic widens, and what cannot be evaluated is told apart from NULL. Columns `used` by USING,
+    in lower case, are the first source's where no source is named.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: bool = False
     registered: bool = True
     checked: bool = True
+    used: frozenset[str] = frozenset()
 
     def alias(self, name: str) -> str:
         """The alias a name means; raises LanguageError, without a place."""
@@ -62,6 +64,8 @@ class Scope:
         if source:
             columns = list(self.columns(self.alias(source)))
         found = [c for c in columns if c.name == name] or [c for c in columns if c.name.lower() == name.lower()]
+        if len(found) > 1 and name.lower() in self.used:
+            found = found[:1]
         if len(found) > 1:
             choices = ", ".join(f"{c.alias}.{c.name}" for c in found)
             raise LanguageError(f"column {name!r} is ambiguous", remedy=f"write one of: {choices}")

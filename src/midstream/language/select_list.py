@@ -83,7 +83,11 @@ def star(binder: Binder, node: exp.Expr) -> tuple[Column, ...] | None:
         if any(inner.args.values()):
             raise LanguageError("* with EXCLUDE, REPLACE or RENAME", remedy="list the columns")
         names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
-        return tuple(column for alias in names for column in scope.columns(alias))
+        columns = [column for alias in names for column in scope.columns(alias)]
+        if isinstance(node, exp.Column):
+            return tuple(columns)
+        first = {c.name.lower(): c for c in reversed(columns)}
+        return tuple(c for c in columns if c.name.lower() not in scope.used or first[c.name.lower()] is c)
     except LanguageError as error:
         raise LanguageError(error.message, place=place_of(binder.text, node), remedy=error.remedy) from error
 

@@ -32,11 +32,13 @@ def sources_of(
     text = found.text
     tables: list[exp.Expr] = [tree.args["from_"].this]
     conditions: list[exp.Expr] = []
+    used: list[tuple[int, exp.Expr]] = []
     for join in tree.args.get("joins") or []:
         _check_join(text, join)
         tables.append(join.this)
         if join.args.get("on") is not None:
             conditions.append(join.args["on"])
+        used += [(len(tables) - 1, name) for name in join.args.get("using") or []]
     named = [_table(text, table) for table in tables]
     windows = _windows(found, [offset for _, _, offset in named])
     everyone = [(s, a, o, w) for (s, a, o), w in zip(named, windows, strict=True)]
@@ -54,7 +56,31 @@ def sources_of(
         if window is None:
             window = found.window
         sources.append(Source(alias, known[0], window.window if window else None))
+    for at, name in used:
+        conditions.append(_used(text, name, sources[:at], sources[at], streams))
     return tuple(sources), conditions, tuple(offset for _, _, offset, _ in everyone)
+
+
+def _used(
+    text: str, name: exp.Expr, before: list[Source], joined: Source, streams: Mapping[str, StreamSchema]
+) -> exp.Expr:
+    """The equality that a column of USING says: with the first source before that has it."""
+    columns = {source.alias: streams[source.stream].columns.names for source in (*before, joined)}
+    other = next((source for source in before if find_name(name.name, columns[source.alias])), None)
+    if other is None or not find_name(name.name, columns[joined.alias]):
+        where = joined.alias if other is not None else "the sources before"
+        raise LanguageError(
+            f"USING names column {name.name!r}, which {where} lacks", place=place_of(text, name), remedy="write ON"
+        )
+    sides = [exp.column(exp.to_identifier(name.name), one.alias, quoted=True) for one in (other, joined)]
+    return exp.EQ(this=sides[0], expression=sides[1])
+
+
+def used_names(tree: exp.Select) -> frozenset[str]:
+    """The columns, in lower case, that USING makes one."""
+    return frozenset(
+        name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or []
+    )
 
 
 def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[int, ...]) -> None:
@@ -70,8 +96,6 @@ def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[in
 def _check_join(text: str, join: exp.Expr) -> None:
     words = [str(join.args.get(key) or "") for key in ("method", "side", "kind")]
     extra = [word.upper() for word in words if word and word.upper() not in ("INNER", "CROSS")]
-    if join.args.get("using"):
-        extra.append("USING")
     if extra:
         raise LanguageError(
             f"{' '.join(extra)} JOIN is not part of the language",

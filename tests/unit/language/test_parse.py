@@ -84,6 +84,19 @@ def test_stars() -> None:
     assert query.outputs[-1].expression.type == pa.timestamp("us", "UTC")
 
 
+def test_using_is_an_equality_and_its_column_one() -> None:
+    query = parsed("SELECT k, b.k AS other FROM A [ROWS 1] a JOIN A [ROWS 1] b USING (k) JOIN B [ROWS 1] c USING (k)")
+    assert outputs(query) == [("k", "a.k"), ("other", "b.k")]
+    assert [p.expression.text() for p in query.predicates] == ["eq(a.k, b.k)", "eq(a.k, c.k)"]
+    names = [text for _, text in outputs(parsed("SELECT * FROM A [ROWS 1] a JOIN A [ROWS 1] b USING (k, ts)"))]
+    assert "a.k" in names and "b.k" not in names and "b.ts" not in names and "b.v" in names
+
+
+def test_a_text_beside_a_timestamp_with_a_zone_is_read_in_utc() -> None:
+    query = parsed("SELECT CAST(ts AS TIMESTAMPTZ) < '2020-01-01' AS x FROM A [ROWS 1]")
+    assert "2020" in outputs(query)[0][1]
+
+
 def test_conjuncts_by_number_of_sources() -> None:
     query = parsed(
         "SELECT A.k FROM A [ROWS 1], B [ROWS 1] WHERE 1 > 2 AND (A.k = 1 OR A.v > 2) AND TRUE AND A.k + B.k = 3"

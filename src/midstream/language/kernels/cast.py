@@ -93,6 +93,8 @@ def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
     try:
         return _strict(type, value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        if source == "text" and target == "timestamp" and type.tz is not None:
+            return restore(storage(_one(pa.timestamp(type.unit), value)), type)  # Without an offset, as UTC.
         if source == "text" and target == "time":
             return by_row(datetime.time.fromisoformat, type, value)
         return pa.scalar(None, type)

@@ -1,0 +1,135 @@
+"""Functions of texts and their parts: by Arrow where what stands beside the text is a constant, else row by row."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.language.kernels.datum import Datum, by_row, is_scalar
+
+Kernel = Callable[..., Datum]
+
+
+def constants(*data: Datum) -> list[Any] | None:
+    """The values of data that stand for every row and are not NULL; None where one is no such."""
+    if all(is_scalar(datum) and datum.is_valid for datum in data):
+        return [datum.as_py() for datum in data]
+    return None
+
+
+def by_arrow(fast: Callable[..., Datum | None], slow: Callable[..., Any]) -> Kernel:
+    """A kernel that asks `fast` where all but the first argument are constants, and `slow` row by row otherwise, or
+    where `fast` gives None.
+    """
+
+    def kernel(type: pa.DataType, text: Datum, *others: Datum) -> Datum:
+        known = constants(*others)
+        found = None if known is None else fast(text, *known)
+        return by_row(slow, type, text, *others) if found is None else found.cast(type)
+
+    return kernel
+
+
+def rows_of(function: Callable[..., Any]) -> Kernel:
+    """A kernel that asks a Python function about each row."""
+    return lambda type, *data: by_row(function, type, *data)
+
+
+def each_different(function: Callable[[str], Any]) -> Kernel:
+    """A kernel that asks a Python function about each different text."""
+
+    def kernel(type: pa.DataType, text: Datum) -> Datum:
+        if is_scalar(text):
+            return by_row(function, type, text)
+        codes = pc.dictionary_encode(text)
+        found = pa.array([function(value) for value in codes.dictionary.to_pylist()], type)
+        return found.take(codes.indices)
+
+    return kernel
+
+
+replace = by_arrow(
+    lambda text, old, new: pc.replace_substring(text, old, new) if old else text,
+    lambda text, old, new: text.replace(old, new) if old else text,
+)
+starts_with = by_arrow(lambda text, part: pc.starts_with(text, part), str.startswith)
+ends_with = by_arrow(lambda text, part: pc.ends_with(text, part), str.endswith)
+contains = by_arrow(lambda text, part: pc.match_substring(text, part), lambda text, part: part in text)
+
+
+def _left(text: str, count: int) -> str:
+    return text[:count]
+
+
+def _right(text: str, count: int) -> str:
+    if count >= 0:
+        return text[len(text) - count :] if count < len(text) else text
+    return text[-count:]
+
+
+left = by_arrow(lambda text, count: pc.utf8_slice_codeunits(text, 0, count) if count >= 0 else None, _left)
+right = by_arrow(lambda text, count: pc.utf8_slice_codeunits(text, -count, None) if count > 0 else None, _right)
+repeat = by_arrow(lambda text, count: pc.binary_repeat(text, max(count, 0)), lambda text, count: text * max(count, 0))
+
+
+def padded(at_front: bool) -> Kernel:
+    """The kernel of LPAD or RPAD: texts that are longer are cut off at their end."""
+
+    def one(text: str, width: int, fill: str) -> str | None:
+        missing = max(width, 0) - len(text)
+        if missing <= 0:
+            return text[: max(width, 0)]
+        if not fill:
+            return None
+        filling = (fill * missing)[:missing]
+        return filling + text if at_front else text + filling
+
+    return rows_of(one)
+
+
+def split_part(text: str, separator: str, number: int) -> str:
+    """A part of a text between separators, from 1 on; from the end where the number is negative.
+
+    >>> split_part("a,b,c", ",", 2), split_part("a,b,c", ",", -1), split_part("a,b,c", ",", 9)
+    ('b', 'c', '')
+    """
+    parts = text.split(separator) if separator else list(text)
+    at = number - 1 if number > 0 else len(parts) + number
+    return parts[at] if number and 0 <= at < len(parts) else ""
+
+
+def translate(text: str, old: str, new: str) -> str:
+    """Characters of `old` replaced by those at the same places of `new`, or taken out where there is none.
+
+    >>> translate("abcab", "ab", "x")
+    'xcx'
+    """
+    table: dict[int, str | None] = {}
+    for at, character in enumerate(old):
+        table.setdefault(ord(character), new[at] if at < len(new) else None)
+    return text.translate(table)
+
+
+def concat_ws(_: pa.DataType, separator: Datum, *parts: Datum) -> Datum:
+    """The parts that are not NULL with the separator between them; NULL where that is NULL."""
+    joined = pc.binary_join_element_wise(*parts, separator.cast(parts[0].type), null_handling="skip")
+    there = pc.is_valid(separator)
+    return pc.if_else(there, joined, pa.scalar(None, joined.type))
+
+
+def reverse(_: pa.DataType, text: Datum) -> Datum:
+    """A text from its end to its beginning."""
+    return pc.utf8_reverse(text)
+
+
+position = rows_of(lambda text, part: text.find(part) + 1)
+code_of = rows_of(lambda text: ord(text[0]) if text else 0)
+character = rows_of(chr)
+md5 = each_different(
+    lambda text: None if text is None else hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+)
+sha256 = each_different(lambda text: None if text is None else hashlib.sha256(text.encode()).hexdigest())

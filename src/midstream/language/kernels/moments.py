@@ -1,0 +1,101 @@
+"""Functions of dates and times over columns; a timestamp with a zone is read in UTC."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as is_
+
+from midstream.language.kernels.cast import cast
+from midstream.language.kernels.datum import Datum, by_row, lift, restore, storage
+
+UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
+"""What DATE_TRUNC cuts to."""
+
+_SECOND = 1_000_000
+
+
+def _plain(moment: Datum) -> Datum:
+    """A timestamp without its zone, in microseconds."""
+    moment = cast(pa.timestamp("us", moment.type.tz), moment) if is_.is_timestamp(moment.type) else moment
+    return restore(storage(moment), pa.timestamp("us")) if is_.is_timestamp(moment.type) else moment
+
+
+def truncated(type: pa.DataType, unit: Datum, moment: Datum) -> Datum:
+    """The beginning of the year, ..., that a moment is in; weeks begin on Monday."""
+    found = pc.floor_temporal(_plain(moment), unit=unit.as_py(), week_starts_monday=True)
+    return restore(storage(found), type)
+
+
+_MONTHS = {"year": 12, "quarter": 3, "month": 1}
+"""By unit how many months it has."""
+
+
+def _counted(moment: Datum, unit: str) -> Datum:
+    """How many of the unit have begun since the year 0."""
+    months = pc.add(pc.multiply(pc.year(moment), 12), pc.subtract(pc.month(moment), 1))
+    return lift(lambda m: np.floor_divide(m, _MONTHS[unit]), pa.int64(), months)
+
+
+def difference(_: pa.DataType, unit: Datum, begin: Datum, end: Datum) -> Datum:
+    """How many years, ..., begin after one moment and not after another."""
+    one, other, name = _plain(begin), _plain(end), unit.as_py()
+    if name in _MONTHS:
+        first, last = (_counted(moment, name) for moment in (one, other))
+        return pc.subtract(last, first)
+    size = {"day": 86_400 * _SECOND, "hour": 3_600 * _SECOND, "minute": 60 * _SECOND, "second": _SECOND,
+            "millisecond": 1_000, "microsecond": 1}[name]  # fmt: skip
+    return lift(lambda a, b: np.floor_divide(b, size) - np.floor_divide(a, size), pa.int64(), one, other)
+
+
+COUNTED = tuple(unit for unit in UNITS if unit != "week")
+"""What DATE_DIFF counts."""
+
+
+def formatted(type: pa.DataType, moment: Datum, pattern: Datum) -> Datum:
+    """A moment as text, by a pattern of `strftime`."""
+    seconds = pc.floor_temporal(_plain(moment), unit="second").cast(pa.timestamp("s"))
+    return pc.strftime(seconds, format=pattern.as_py(), locale="C").cast(type)
+
+
+def epoch(type: pa.DataType, moment: Datum) -> Datum:
+    """Seconds since 1970."""
+    return lift(lambda a: a / _SECOND, type, _plain(moment))
+
+
+def epoch_ms(type: pa.DataType, moment: Datum) -> Datum:
+    """Milliseconds since 1970, rounded."""
+    return lift(lambda a: np.floor_divide(a + 500, 1_000), type, _plain(moment))
+
+
+def from_seconds(type: pa.DataType, seconds: Datum) -> Datum:
+    """A moment so many seconds after 1970."""
+    return by_row(lambda s: round(s * _SECOND), pa.int64(), seconds).cast(pa.timestamp("us")).cast(type)
+
+
+def from_ms(type: pa.DataType, milliseconds: Datum) -> Datum:
+    """A moment so many milliseconds after 1970."""
+    limit = (2**63 - 1) // 1_000
+    numbers = cast(pa.int64(), milliseconds)
+    inside = pc.and_(pc.less_equal(numbers, limit), pc.greater_equal(numbers, -limit))
+    return restore(pc.multiply(pc.if_else(inside, numbers, pa.scalar(None, pa.int64())), 1_000), type)
+
+
+def date_of(type: pa.DataType, year: Datum, month: Datum, day: Datum) -> Datum:
+    """The date of a year, a month and a day; NULL where there is none."""
+    return by_row(datetime.date, type, year, month, day)
+
+
+def last_day(type: pa.DataType, moment: Datum) -> Datum:
+    """The last day of the month of a moment."""
+    next_month = pc.ceil_temporal(_plain(moment), unit="month", ceil_is_strictly_greater=True)
+    return cast(type, lift(lambda a: a - 1, pa.timestamp("us"), next_month))
+
+
+def name_of(pattern: str) -> Callable[..., Datum]:
+    """The kernel of DAYNAME or MONTHNAME."""
+    return lambda type, moment: formatted(type, moment, pa.scalar(pattern))

@@ -1,0 +1,89 @@
+"""Functions of texts, patterns, times and bits, by the names that the binder calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from midstream.language import rules
+from midstream.language.function import Function, fixed
+from midstream.language.kernels import bits, letters, moments, number, pattern
+from midstream.language.kernels.datum import Datum, lift
+from midstream.language.rules import Rule, counted
+from midstream.language.shaped_rules import bits as of_bits
+from midstream.language.shaped_rules import cut_to, groups, separated, shaped, signs, tests
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, RESULT_TIME, TEXT, TIMESTAMP
+
+MANY = 10_000
+
+_REALS = {
+    "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
+    "degrees": np.degrees, "radians": np.radians, "cbrt": np.cbrt,
+}  # fmt: skip
+_TESTS = {"isnan": pc.is_nan, "isinf": pc.is_inf}
+
+
+def _failing(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
+    """A function that has no value for some arguments, unless all are constants for which it has one."""
+    return Function(counted(count, count, rule), kernel, lambda call: True)
+
+
+_TEXTS: dict[str, Function] = {
+    "replace": fixed(3, shaped(TEXT, "text", "text", "text"), letters.replace),
+    "starts_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.starts_with),
+    "ends_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.ends_with),
+    "contains": fixed(2, shaped(BOOLEAN, "text", "text"), letters.contains),
+    "left": fixed(2, shaped(TEXT, "text", "whole"), letters.left),
+    "right": fixed(2, shaped(TEXT, "text", "whole"), letters.right),
+    "repeat": fixed(2, shaped(TEXT, "text", "whole"), letters.repeat),
+    "lpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=True)),
+    "rpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=False)),
+    "split_part": fixed(3, shaped(TEXT, "text", "text", "whole"), letters.rows_of(letters.split_part)),
+    "translate": fixed(3, shaped(TEXT, "text", "text", "text"), letters.rows_of(letters.translate)),
+    "concat_ws": Function(counted(2, MANY, separated), letters.concat_ws),
+    "reverse": fixed(1, shaped(TEXT, "text"), letters.reverse),
+    "position": fixed(2, shaped(INT64, "text", "text"), letters.position),
+    "ascii": fixed(1, shaped(INT64, "text"), letters.code_of),
+    "chr": _failing(1, shaped(TEXT, "whole"), letters.character),
+    "md5": fixed(1, shaped(TEXT, "text"), letters.md5),
+    "sha256": fixed(1, shaped(TEXT, "text"), letters.sha256),
+    "regexp_like": fixed(2, shaped(BOOLEAN, "text", "pattern"), pattern.matches),
+    "regexp_replace": Function(counted(3, 4, shaped(TEXT, "text", "pattern", "word", "word")), pattern.replaced),
+    "regexp_extract": fixed(3, groups(shaped(TEXT, "text", "pattern", "whole")), pattern.extracted),
+}
+
+_TIMES: dict[str, Function] = {
+    "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
+    "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
+    "strftime": fixed(2, shaped(TEXT, "moment", "word"), moments.formatted),
+    "epoch": fixed(1, shaped(DOUBLE, "moment"), moments.epoch),
+    "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),
+    "to_timestamp": _failing(1, shaped(RESULT_TIME, "real"), moments.from_seconds),
+    "make_timestamp_ms": _failing(1, shaped(TIMESTAMP, "whole"), moments.from_ms),
+    "make_date": _failing(3, shaped(pa.date32(), "whole", "whole", "whole"), moments.date_of),
+    "last_day": fixed(1, shaped(pa.date32(), "moment"), moments.last_day),
+    "dayname": fixed(1, shaped(TEXT, "moment"), moments.name_of("%A")),
+    "monthname": fixed(1, shaped(TEXT, "moment"), moments.name_of("%B")),
+}
+
+
+def _sign(type: pa.DataType, value: Datum) -> Datum:
+    return pc.cast(pc.sign(value), type, safe=False)
+
+
+_NUMBERS: dict[str, Function] = {
+    **{name: fixed(1, rules.reals, number.real(function)) for name, function in _REALS.items()},
+    **{name: fixed(1, tests, lambda _, a, test=test: test(a)) for name, test in _TESTS.items()},
+    **{name: fixed(2, of_bits, lambda _, a, b, done=done: done(a, b)) for name, done in bits.BITWISE.items()},
+    "bit_not": fixed(1, of_bits, lambda _, a: pc.bit_wise_not(a)),
+    "shift_right": _failing(2, of_bits, bits.shift_right),
+    "atan2": fixed(2, rules.reals, lambda type, a, b: lift(np.arctan2, type, a, b)),
+    "sign": fixed(1, signs, _sign),
+    "trunc": fixed(1, rules.wholes, number.whole(pc.trunc)),
+}
+
+MORE: dict[str, Function] = {**_TEXTS, **_TIMES, **_NUMBERS}
+"""Each of them by name."""

@@ -1,0 +1,113 @@
+"""Typing rules of functions whose arguments are of kinds that differ from place to place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal as OneOf
+
+import pyarrow as pa
+
+from midstream.language.coerce import cast, plain, unify
+from midstream.language.expression import Expression, Literal
+from midstream.language.kernels import pattern
+from midstream.language.rules import Arguments, Rule, need, whole_number, wrong
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, family
+
+Kind = OneOf["text", "whole", "real", "moment", "word", "pattern"]
+"""What an argument is: a text, a whole number, a DOUBLE, a date or timestamp; or a constant text, or one that is a
+regular expression.
+"""
+
+
+def shaped(result: pa.DataType | None, *kinds: Kind) -> Rule:
+    """A rule that takes arguments of these kinds, the last of which may be left out where it is for several; the result
+    is of the type of the first one where no other is said.
+
+    >>> from midstream.language.coerce import literal
+    >>> shaped(None, "text", "whole")((literal("abc"), literal(2)))[1][1].type
+    DataType(int64)
+    """
+
+    def rule(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        fitted = tuple(_AS[kind](argument) for kind, argument in zip(kinds, arguments, strict=False))
+        return result or fitted[0].type, fitted
+
+    return rule
+
+
+def _text(argument: Expression) -> Expression:
+    return cast(need(argument, frozenset({"text"}), "a text function"), TEXT)
+
+
+def _word(argument: Expression) -> Expression:
+    if not isinstance(argument, Literal) or not isinstance(argument.value, str):
+        raise wrong("a text that is no constant", "write it as a text in quotes")
+    return argument
+
+
+def _pattern(argument: Expression) -> Expression:
+    pattern.check(str(getattr(_word(argument), "value", "")))
+    return argument
+
+
+def _moment(argument: Expression) -> Expression:
+    moment = need(argument, TIMES, "a function of times")
+    return cast(moment, TIMESTAMP) if family(moment.type) in ("date", "null") else moment
+
+
+_AS: dict[str, Callable[[Expression], Expression]] = {
+    "text": _text,
+    "whole": lambda argument: cast(whole_number(argument, "a function of whole numbers"), INT64),
+    "real": lambda argument: cast(need(argument, frozenset({"integer", "decimal", "float"}), "a number"), DOUBLE),
+    "moment": _moment,
+    "word": _word,
+    "pattern": _pattern,
+}
+
+
+def groups(rule: Rule) -> Rule:
+    """The rule of a text, a pattern and the number of one of its groups, which is a constant, too."""
+
+    def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        type, (text, expression, group) = rule(arguments)
+        if not isinstance(group, Literal) or not isinstance(expression, Literal):
+            raise wrong("a group that is no constant", "write its number")
+        pattern.named(expression.value, group.value)
+        return type, (text, expression, group)
+
+    return checked
+
+
+def cut_to(units: tuple[str, ...]) -> Rule:
+    """A unit, which is one of these, and a date or timestamp; the result is a timestamp."""
+
+    def rule(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+        unit, *moments = arguments
+        if getattr(unit, "value", None) not in units:
+            raise wrong(f"unknown unit {getattr(unit, 'value', None)!r}", f"use one of: {', '.join(units)}")
+        fitted = tuple(_moment(moment) for moment in moments)
+        first = fitted[0].type
+        return INT64 if len(fitted) > 1 else pa.timestamp("us", first.tz), (unit, *fitted)
+
+    return rule
+
+
+def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Integers of one type, which is also the result's."""
+    unified = unify(tuple(need(a, frozenset({"integer"}), "bits") for a in arguments))
+    return unified[0].type, unified
+
+
+def signs(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A number; the result is -1, 0 or 1."""
+    return pa.int8(), (plain(need(arguments[0], frozenset({"integer", "decimal", "float"}), "a sign")),)
+
+
+def tests(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A DOUBLE; the result is a condition."""
+    return BOOLEAN, shaped(DOUBLE, "real")(arguments)[1]
+
+
+def separated(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A separator and values of any plain type as texts."""
+    return TEXT, tuple(_text(a) if family(a.type) in ("text", "null") else cast(plain(a), TEXT) for a in arguments)

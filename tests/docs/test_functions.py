@@ -1,0 +1,110 @@
+"""Every function of docs/functions.md gives what DuckDB gives, over columns with NULLs and odd values."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from midstream.language.evaluate import evaluate
+from midstream.language.more_functions import MORE
+from midstream.language.parse import parse_query
+from midstream.model.schema import StreamSchema
+
+PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
+NAN, INF = float("nan"), float("inf")
+TABLE = pa.table(
+    {
+        "s": ["abc", "ab", "", None, "aab,b,c", " A b ", "日本語ab", "b%a_"],
+        "t": ["x", None, "", "y", "ab", "日", "%", "b"],
+        "n": pa.array([0, 3, -7, None, 6, 2, 5, 1], pa.int32()),
+        "b": pa.array([0, 1_577_836_800_123, -1, None, 5, 10**12, 7, 2**40], pa.int64()),
+        "d": pa.array([0.5, -0.25, NAN, None, INF, -2.75, 0.0, 8.0], pa.float64()),
+        "m": pa.array([*map(Decimal, ("1.25", "-2.50", "0.00", "99999.99", "-0.01", "5.00", "7.77")), None]).cast(
+            pa.decimal128(9, 2)
+        ),
+        "ts": pa.array([0, 1, None, 10**15, -5, 1_582_934_399_999_999, -86_400_000_000, 10**9], pa.timestamp("us")),
+        "u": pa.array([1, 10**15, 5, None, 2 * 10**15, 1_582_934_400_000_000, 0, -1], pa.timestamp("us")),
+        "da": pa.array([0, 18_320, None, 11574, -1, 18_321, 1, -400], pa.date32()),
+    }
+)
+STREAM = StreamSchema("A", TABLE.schema, "ts")
+
+
+def cells() -> list[list[str]]:
+    """The cells of the page's tables, row by row; `\\|` is a bar."""
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    split = [re.split(r"(?<!\\)\|", row.strip().strip("|")) for row in rows]
+    return [[cell.replace("\\|", "|").strip() for cell in row] for row in split]
+
+
+EXAMPLES = [
+    (text, text) for first, second in cells() if not second.startswith("`") for text in re.findall("`([^`]+)`", first)
+]
+EXAMPLES += [(first.strip("`"), second.strip("`")) for first, second in cells() if second.startswith("`")]
+
+
+def agree(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    if isinstance(one, float) or isinstance(other, float):
+        a, b = float(one), float(other)
+        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
+    if isinstance(one, datetime.date) and isinstance(other, datetime.date):
+        return _moment(one) == _moment(other)
+    return bool(one == other)
+
+
+def _moment(value: datetime.date) -> datetime.datetime:
+    return value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
+
+
+@pytest.fixture(scope="module")
+def oracle() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.register("A", TABLE)
+    return connection
+
+
+@pytest.mark.parametrize(("ours", "theirs"), EXAMPLES, ids=[ours for ours, _ in EXAMPLES])
+def test_an_example_gives_what_duckdb_gives(oracle: duckdb.DuckDBPyConnection, ours: str, theirs: str) -> None:
+    expected = [row[0] for row in oracle.execute(f"SELECT TRY({theirs}) FROM A").fetchall()]
+    bound = parse_query(f"SELECT {ours} AS x FROM A", {"A": STREAM}).outputs[0].expression
+    found = evaluate(bound, lambda c: TABLE[c.name].combine_chunks(), TABLE.num_rows)
+    found.validate(full=True)
+    rows = zip(TABLE.to_pylist(), found.to_pylist(), expected, strict=True)
+    wrong = [(given, mine, right) for given, mine, right in rows if not agree(mine, right)]
+    assert not wrong, wrong
+
+
+def test_every_function_has_an_example() -> None:
+    named = {part.function for ours, _ in EXAMPLES for part in _bound(ours).walk() if hasattr(part, "function")}
+    assert not MORE.keys() - named - {"to_timestamp"}, "write an example into docs/functions.md"
+
+
+def _bound(text: str) -> Any:
+    return parse_query(f"SELECT {text} AS x FROM A", {"A": STREAM}).outputs[0].expression
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("regexp_matches(s, '(')", "no regular expression"),
+        ("regexp_matches(s, t)", "no constant"),
+        ("regexp_extract(s, 'a', 3)", "has no group 3"),
+        ("date_trunc('fortnight', ts)", "unknown unit 'fortnight'"),
+        ("date_diff('week', ts, u)", "unknown unit 'week'"),
+        ("left(n, 2)", "of a INTEGER"),
+        ("foo(s)", "unknown function 'FOO'"),
+    ],
+)
+def test_what_cannot_be_said_is_told(text: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
+        _bound(text)
