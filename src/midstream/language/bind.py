@@ -159,7 +159,7 @@ class Binder:
     def _column(self, node: exp.Expr) -> Expression:
         if node.args.get("db") or not isinstance(node.this, exp.Identifier):
             raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
-        return self.scope.column(node.name, node.text("table"))
+        return self.scope.shown(self.scope.column(node.name, node.text("table")))
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = node.name

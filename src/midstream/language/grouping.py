@@ -99,7 +99,7 @@ class _Grouping:
         named: list[tuple[str, Expression]] = []
         for node in self.tree.expressions:
             starred = star(self.outer, node)
-            items = [(c.name, c) for c in starred] if starred is not None else [named_item(self.outer, node)]
+            items = starred if starred is not None else [named_item(self.outer, node)]
             named += [(title, self.over_groups(node, expression, places)) for title, expression in items]
         having = self.having(places)
         return unique(named), Aggregate(groups, tuple(self.calls), every, having, offset)

@@ -20,6 +20,7 @@ from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of, select_of
 from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of, used_names
+from midstream.language.subqueries import shown_of
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest
@@ -85,23 +86,35 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
     found = split_cql(text)
     tree = select_of(found)
-    sources, nodes, offsets = sources_of(found, tree, streams)
-    scope = Scope(
-        tuple((s.alias, streams[s.stream].columns) for s in sources),
-        registered=registered,
-        checked=checked,
+    clause = sources_of(found, tree, streams)
+    sources = clause.sources
+    bare = Scope((), registered=registered, checked=checked)
+    views = {
+        s.alias: shown_of(text, s.alias, streams[s.stream].columns, clause.selects[s.alias], bare)
+        for s in sources
+        if s.alias in clause.selects
+    }
+    scope = replace(
+        bare,
+        sources=tuple(
+            (s.alias, views[s.alias].schema if s.alias in views else streams[s.stream].columns) for s in sources
+        ),
         used=used_names(tree),
+        views={(alias, name): e for alias, view in views.items() for name, e in view.columns},
     )
     binder = Binder(text, scope)
     tree, sources, window = group_window(found, tree, binder, sources, streams)
     where = tree.args.get("where")
-    conditions = [binder.condition(node) for node in (*nodes, *([where.this] if where is not None else []))]
+    conditions = [condition for view in views.values() for condition in view.conditions]
+    conditions += [
+        binder.condition(node) for node in (*clause.conditions, *([where.this] if where is not None else []))
+    ]
     ties, difference = difference_of(found, scope)
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
-    check_windows(found, sources, offsets)
+    check_windows(found, sources, clause.offsets)
     visible = scope.sources if difference is None else scope.sources[:1]
     selected = replace(scope, sources=visible, time=True)
     if checked:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.expression import TIME_COLUMN, Column, Expression
 from midstream.language.types import RESULT_TIME
 from midstream.model.errors import LanguageError
 from midstream.model.words import suggest
@@ -29,7 +29,8 @@ class Scope:
 
     `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program,
     `checked` whether arithmetic widens, and what cannot be evaluated is told apart from NULL. Columns `used` by USING,
-    in lower case, are the first source's where no source is named.
+    in lower case, are the first source's where no source is named. A column that a subquery shows stands for
+    an expression: `views`, by alias and name.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
@@ -37,6 +38,7 @@ class Scope:
     registered: bool = True
     checked: bool = True
     used: frozenset[str] = frozenset()
+    views: Mapping[tuple[str, str], Expression] = field(default_factory=dict)
 
     def alias(self, name: str) -> str:
         """The alias a name means; raises LanguageError, without a place."""
@@ -50,6 +52,10 @@ class Scope:
         """Every column of a source."""
         schema = next(columns for a, columns in self.sources if a == alias)
         return tuple(Column(field.type, alias, field.name) for field in schema)
+
+    def shown(self, column: Column) -> Expression:
+        """What a column stands for: itself, or what a subquery has under its name."""
+        return self.views.get((column.alias, column.name), column)
 
     def column(self, name: str, source: str = "") -> Column:
         """The column a name means, of one source or of whichever has it; raises LanguageError, without a place."""

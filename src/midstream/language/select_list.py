@@ -15,7 +15,6 @@ from midstream.language.scope import Scope
 from midstream.model.errors import LanguageError
 
 _REFUSED = {
-    "with_": ("WITH", "write the query without common table expressions"),
     "distinct": ("DISTINCT", "use GROUP BY with EVERY"),
     "qualify": ("QUALIFY", "filter the results where they are written"),
     "order": ("ORDER BY", "leave it out: results come in the order of their time"),
@@ -26,7 +25,7 @@ _REFUSED = {
     "sample": ("SAMPLE", "filter with WHERE"),
     "laterals": ("LATERAL", "join streams by WHERE"),
 }
-_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having"})
+_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_"})
 SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
 
 
@@ -69,12 +68,12 @@ def outputs_of(binder: Binder, tree: exp.Select) -> tuple[Output, ...]:
     named: list[tuple[str, Expression]] = []
     for node in tree.expressions:
         starred = star(binder, node)
-        named += [(c.name, c) for c in starred] if starred is not None else [named_item(binder, node)]
+        named += starred if starred is not None else [named_item(binder, node)]
     return unique(named)
 
 
-def star(binder: Binder, node: exp.Expr) -> tuple[Column, ...] | None:
-    """The columns that `*` or `source.*` stands for; None if the node is no star."""
+def star(binder: Binder, node: exp.Expr) -> list[tuple[str, Expression]] | None:
+    """The columns that `*` or `source.*` stands for, with their names; None if the node is no star."""
     inner = node.this if isinstance(node, exp.Column) else node
     if not isinstance(inner, exp.Star):
         return None
@@ -85,9 +84,10 @@ def star(binder: Binder, node: exp.Expr) -> tuple[Column, ...] | None:
         names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
         columns = [column for alias in names for column in scope.columns(alias)]
         if isinstance(node, exp.Column):
-            return tuple(columns)
+            return [(c.name, scope.shown(c)) for c in columns]
         first = {c.name.lower(): c for c in reversed(columns)}
-        return tuple(c for c in columns if c.name.lower() not in scope.used or first[c.name.lower()] is c)
+        kept = (c for c in columns if c.name.lower() not in scope.used or first[c.name.lower()] is c)
+        return [(c.name, scope.shown(c)) for c in kept]
     except LanguageError as error:
         raise LanguageError(error.message, place=place_of(binder.text, node), remedy=error.remedy) from error
 
@@ -98,6 +98,8 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
     expression = binder.bind(inner)
     if isinstance(node, exp.Alias):
         return node.alias, expression
+    if isinstance(inner, exp.Column) and binder.hook is None:
+        return binder.scope.column(inner.name, inner.text("table")).name, expression
     if isinstance(inner, exp.Column) and isinstance(expression, Column):
         return expression.name, expression
     return inner.sql(DIALECT), expression

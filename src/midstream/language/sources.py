@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -12,6 +13,7 @@ from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
 from midstream.language.scope import Scope, find_name
+from midstream.language.subqueries import Selected, common_tables, selected
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
@@ -22,13 +24,20 @@ NO_WINDOW = (
 )
 
 
-def sources_of(
-    found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]
-) -> tuple[tuple[Source, ...], list[exp.Expr], tuple[int, ...]]:
-    """The sources of a query, subtrahends of EXCEPT last, the ON conditions of its joins, and where each source stands.
-
-    Raises LanguageError.
+@dataclass(frozen=True)
+class FromClause:
+    """The sources of a query, subtrahends of EXCEPT last, the ON conditions of its joins, where each source stands, and
+    by alias the SELECTs of a subquery, the innermost first.
     """
+
+    sources: tuple[Source, ...]
+    conditions: tuple[exp.Expr, ...]
+    offsets: tuple[int, ...]
+    selects: Mapping[str, tuple[exp.Select, ...]]
+
+
+def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]) -> FromClause:
+    """What a query reads; raises LanguageError."""
     text = found.text
     tables: list[exp.Expr] = [tree.args["from_"].this]
     conditions: list[exp.Expr] = []
@@ -39,7 +48,9 @@ def sources_of(
         if join.args.get("on") is not None:
             conditions.append(join.args["on"])
         used += [(len(tables) - 1, name) for name in join.args.get("using") or []]
-    named = [_table(text, table) for table in tables]
+    common = common_tables(text, tree)
+    unwrapped = [selected(text, table, common) for table in tables]
+    named = [_table(text, table, one) for table, one in zip(tables, unwrapped, strict=True)]
     windows = _windows(found, [offset for _, _, offset in named])
     everyone = [(s, a, o, w) for (s, a, o), w in zip(named, windows, strict=True)]
     everyone += [(s.stream, s.alias, s.offset, s.window) for s in found.subtrahends]
@@ -58,7 +69,14 @@ def sources_of(
         sources.append(Source(alias, known[0], window.window if window else None))
     for at, name in used:
         conditions.append(_used(text, name, sources[:at], sources[at], streams))
-    return tuple(sources), conditions, tuple(offset for _, _, offset, _ in everyone)
+    selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
+    for source in sources:
+        if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
+            raise LanguageError(
+                f"a ROWS window on the subquery {source.alias!r}", place=place_of(text, tree), remedy="use RANGE"
+            )
+    offsets = tuple(offset for _, _, offset, _ in everyone)
+    return FromClause(tuple(sources), tuple(conditions), offsets, selects)
 
 
 def _used(
@@ -104,8 +122,15 @@ def _check_join(text: str, join: exp.Expr) -> None:
         )
 
 
-def _table(text: str, node: exp.Expr) -> tuple[str, str, int]:
+def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, int]:
     """A table's stream, alias and offset."""
+    if unwrapped.selects:
+        if not given.alias_or_name:
+            remedy = "write (SELECT ...) AS x"
+            raise LanguageError("a subquery without a name", place=place_of(text, given), remedy=remedy)
+        stream, _, _ = _table(text, unwrapped.table, Selected(unwrapped.table, ()))
+        return stream, given.alias_or_name, offset_of(given) or 0
+    node = given
     extras = [k for k, v in node.args.items() if v and k not in ("this", "alias")]
     alias = node.args.get("alias")
     simple = isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not extras
@@ -148,7 +173,8 @@ def difference_of(found: CqlText, scope: Scope) -> tuple[list[Expression], Diffe
     for clause, other in zip(found.subtrahends, others, strict=True):
         for name, offset in clause.columns:
             try:
-                ties.append(call("eq", scope.column(name, minuend), scope.column(name, other)))
+                sides = (scope.shown(scope.column(name, alias)) for alias in (minuend, other))
+                ties.append(call("eq", *sides))
             except LanguageError as error:
                 raise LanguageError(error.message, place=place(found.text, offset), remedy=error.remedy) from error
     return ties, Difference(minuend, tuple(others))

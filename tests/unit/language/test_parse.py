@@ -84,6 +84,23 @@ def test_stars() -> None:
     assert query.outputs[-1].expression.type == pa.timestamp("us", "UTC")
 
 
+def test_what_a_subquery_selects_stands_in_the_place_of_its_columns() -> None:
+    query = parsed("SELECT w, x.k FROM (SELECT k, v * 2 AS w FROM A AS inner1 WHERE inner1.v > 0) AS x WHERE w < 9")
+    assert outputs(query) == [("w", "mul(x.v, 2.0::double)"), ("k", "x.k")]
+    assert [s.stream for s in query.sources] == ["A"] and {alias for alias, _ in query.selections} == {"x"}
+    assert len(query.selections) == 2
+
+
+def test_tables_of_with_stand_on_each_other_and_hide_streams() -> None:
+    query = parsed(
+        "WITH A AS (SELECT k, v FROM A WHERE k > 1), y AS (SELECT k AS kk FROM A WHERE v < 2) "
+        "SELECT y.kk, B.k FROM y, B WHERE y.kk = B.k WINDOW 5 SECONDS"
+    )
+    assert [(s.alias, s.stream) for s in query.sources] == [("y", "A"), ("B", "B")]
+    assert [p.expression.text() for p in query.predicates] == ["eq(y.k, B.k)"]
+    assert [e.columns() and next(iter(e.columns())).name for _, e in query.selections] == ["k", "v"]
+
+
 def test_using_is_an_equality_and_its_column_one() -> None:
     query = parsed("SELECT k, b.k AS other FROM A [ROWS 1] a JOIN A [ROWS 1] b USING (k) JOIN B [ROWS 1] c USING (k)")
     assert outputs(query) == [("k", "a.k"), ("other", "b.k")]

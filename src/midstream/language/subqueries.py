@@ -1,0 +1,114 @@
+"""Subqueries and common table expressions over one stream: what they select is put in the place of their columns.
+
+`FROM (SELECT k, v * 2 AS w FROM A WHERE v > 0) AS x` is the stream A under the alias x, of which `x.w` stands for
+`v * 2`, under the further condition `v > 0`. So it runs, migrates and shares as any stream with a filter does. Windows
+stand outside, after the alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.expression import Column, Expression
+from midstream.language.place import place_of
+from midstream.language.scope import Scope
+from midstream.language.select_list import named_item, star, unique
+from midstream.model.errors import LanguageError
+
+_KEPT = frozenset({"expressions", "from_", "where"})
+REMEDY = (
+    "a subquery selects and filters the rows of one stream, or of another such subquery: put joins and aggregates into "
+    "a query of their own, and read its results as a source"
+)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """A stream as FROM names it, and the SELECTs around it, the innermost first; none where it is named itself."""
+
+    table: exp.Expr
+    selects: tuple[exp.Select, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a subquery under an alias shows: by name the expressions over the stream's columns, and its conditions."""
+
+    columns: tuple[tuple[str, Expression], ...]
+    conditions: tuple[Expression, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns that it shows."""
+        return pa.schema([(name, expression.type) for name, expression in self.columns])
+
+
+def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
+    """The SELECTs of a WITH clause, by name in lower case; raises LanguageError for one that calls itself."""
+    clause = tree.args.get("with_")
+    if clause is None:
+        return {}
+    found: dict[str, exp.Select] = {}
+    for table in clause.expressions:
+        named = table.args.get("alias")
+        if clause.args.get("recursive") or (named is not None and named.args.get("columns")):
+            raise _error(text, table, "a recursive WITH, or one that names its columns", "name them in the SELECT")
+        if not isinstance(table.this, exp.Select):
+            raise _error(text, table, f"{table.this.key.upper()} in WITH", REMEDY)
+        for inner in table.this.find_all(exp.Table):
+            if (other := found.get(inner.name.lower())) is not None:
+                inner.replace(_as_subquery(other, inner))
+        found[table.alias.lower()] = table.this
+    return found
+
+
+def _as_subquery(select: exp.Select, table: exp.Table) -> exp.Subquery:
+    return exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name)))
+
+
+def selected(text: str, node: exp.Expr, tables: Mapping[str, exp.Select]) -> Selected:
+    """The stream that a source of FROM is over, and what is selected of it; raises LanguageError."""
+    select = node.this if isinstance(node, exp.Subquery) else tables.get(node.name.lower())
+    if not isinstance(select, exp.Select):
+        return Selected(node, ())
+    extra = next((key for key, value in select.args.items() if value and key not in _KEPT), None)
+    if extra is not None or select.args.get("from_") is None:
+        word = (extra or "no stream").upper().strip("_")
+        raise _error(text, select, f"{'JOIN' if word == 'JOINS' else word} in a subquery", REMEDY)
+    if any(select.find_all(exp.AggFunc)):
+        raise _error(text, select, "an aggregate in a subquery", REMEDY)
+    inner = selected(text, select.args["from_"].this, {})
+    return Selected(inner.table, (*inner.selects, select))
+
+
+def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select, ...], scope: Scope) -> Shown:
+    """What the SELECTs around a stream show under an alias; `scope` says how expressions are bound."""
+    columns: tuple[tuple[str, Expression], ...] = tuple((f.name, Column(f.type, alias, f.name)) for f in schema)
+    conditions: tuple[Expression, ...] = ()
+    for select in selects:
+        source = select.args["from_"].this.alias_or_name or alias
+        inside = replace(
+            scope,
+            sources=((source, pa.schema([(name, e.type) for name, e in columns])),),
+            views={(source, name): expression for name, expression in columns},
+            time=False,
+            used=frozenset(),
+        )
+        binder = Binder(text, inside)
+        where = select.args.get("where")
+        conditions += () if where is None else (binder.condition(where.this),)
+        named: list[tuple[str, Expression]] = []
+        for node in select.expressions:
+            starred = star(binder, node)
+            named += starred if starred is not None else [named_item(binder, node)]
+        columns = tuple((output.name, output.expression) for output in unique(named))
+    return Shown(columns, conditions)
+
+
+def _error(text: str, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    return LanguageError(f"{message} is not part of the language", place=place_of(text, node), remedy=remedy)
