@@ -1,8 +1,9 @@
-"""What the jobs run that are killed: a join that migrates and an aggregate, over rows that are out of order."""
+"""What the jobs run that are killed: a join that migrates, an aggregate, an outer join, over rows out of order."""
 
 from __future__ import annotations
 
 from tests.oracle.arrival import Lifetime
+from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
 from tests.property.rows import Shape, cut, draw_rows
@@ -20,9 +21,17 @@ GROUPED = QuerySpec(
     (Condition("A.n < B.n", ("A", "B")),),
     every=2 * SECOND,
 )
+MATCHED = OuterSpec(
+    (SourceSpec("A", "A"), SourceSpec("B", "B")),
+    (Item("A.u", "a"), Item("B.u", "b"), Item("_ts")),
+    (Condition("A.k = B.k", ("A", "B")), Condition("A.n > 0", ("A",))),
+    written="FULL JOIN",
+    windows=(2 * SECOND, 3 * SECOND),
+)
 STREAMS, ROWS = draw_rows(SHAPE)
 
 
 def crash_case(*cuts: int) -> Case:
     """The rows in steps, cut at these percentages of them."""
-    return Case(STREAMS, cut(STREAMS, ROWS, cuts), (Lifetime("chain", CHAIN), Lifetime("counts", GROUPED)))
+    queries = (Lifetime("chain", CHAIN), Lifetime("counts", GROUPED), Lifetime("matched", MATCHED))
+    return Case(STREAMS, cut(STREAMS, ROWS, cuts), queries)

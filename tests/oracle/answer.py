@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
+from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.spec import TIME, Item, SourceSpec, StreamSpec, Subtrahend, output_names
 
 FOREVER = 2**62
@@ -53,6 +54,8 @@ def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime)
     last = len(arrivals.watermarks) if query.until is None else query.until
     for number, source in enumerate(query.spec.all_sources):
         connection().register(f"source_{number}", arrivals.admitted[source.stream])
+    if isinstance(query.spec, OuterSpec):
+        return _outer(streams, arrivals, query, last)
     if query.spec.subtracted:
         return _difference(streams, arrivals, query, last)
     if query.spec.every is not None:
@@ -132,6 +135,28 @@ def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifet
     found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])}{having} ORDER BY t")
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer(items, found.append_column("step", steps))
+
+
+def _outer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """An outer, semi or anti join: a match at once, all else in the step in which the watermark passes its time."""
+    spec = query.spec
+    assert isinstance(spec, OuterSpec)
+    items = spec.items(streams)
+    seen = f"WHERE __step >= {query.since} AND __step < {last}"
+    told, joined = spec.sql(*(f"(SELECT * FROM source_{number} {seen})" for number in (0, 1)))
+    columns = ["NULL" if item.text == TIME else item.text for item in items]
+    texts = [f"{text} AS c{place}" for place, text in enumerate(columns)]
+    found = _fetch(f"SELECT {', '.join(texts)}, {told} {joined} ORDER BY t")
+    for place, item in enumerate(items):
+        found = found.set_column(place, f"c{place}", found["t"]) if item.text == TIME else found
+    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
+    passed = [(step, end) for step, end in enumerate(ends) if end is not None and step >= query.since]
+    steps = [
+        next((number for number, end in passed if t < end), None) if step is None else step
+        for t, step in zip(found["t"].to_pylist(), found["step"].to_pylist(), strict=True)
+    ]
+    known = found.set_column(found.column_names.index("step"), "step", pa.array(steps, pa.int64()))
+    return _answer(items, known.filter(known["step"].is_valid()))
 
 
 def _difference(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:

@@ -62,6 +62,7 @@ def output_checks(query: Query) -> tuple[Expression, ...]:
     if not query.checked:
         return ()
     over_rows = [o.expression for o in query.outputs] if query.aggregate is None else query.aggregate.read()
+    over_rows += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
     return tuple(e for e in over_rows if can_fail(e))
 
 

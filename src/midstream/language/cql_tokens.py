@@ -102,6 +102,8 @@ class _Splitter:
                 depth += 1 if token.token_type == TokenType.L_PAREN else -1
             elif depth == 0 and token.token_type == TokenType.FROM:
                 seen_from = True
+            elif depth and seen_from and self.begins_window():
+                self.found.windows.append(self.bracket())
             elif depth == 0 and seen_from:
                 self.clause(token)
             if self.at > start:
@@ -137,6 +139,12 @@ class _Splitter:
                 raise self.error(token, "EVERY 0 never comes to an end", "use a duration above zero")
             else:
                 self.found.every = (size, token.start)
+
+    def begins_window(self) -> bool:
+        """Whether a window of a stream in a subquery begins here, and no subscript."""
+        follower = self.peek(1)
+        opened = self.tokens[self.at].token_type == TokenType.L_BRACKET
+        return opened and follower is not None and follower.text.upper() in ("RANGE", "ROWS", "NOW")
 
     def ends_operand(self) -> bool:
         """Whether the token before ends an operand, so that an operand cannot begin here."""

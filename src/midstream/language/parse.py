@@ -9,11 +9,13 @@ from functools import lru_cache
 from midstream.language.bind import Binder
 from midstream.language.checks import may_reject, with_checks
 from midstream.language.cql_tokens import split_cql
+from midstream.language.existence import with_existence_joined
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
+from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
@@ -86,6 +88,7 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
     found = split_cql(text)
     tree = select_of(found)
+    tree = with_existence_joined(found, tree, streams)
     clause = sources_of(found, tree, streams)
     sources = clause.sources
     bare = Scope((), registered=registered, checked=checked)
@@ -106,23 +109,30 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, che
     tree, sources, window = group_window(found, tree, binder, sources, streams)
     where = tree.args.get("where")
     conditions = [condition for view in views.values() for condition in view.conditions]
-    conditions += [
-        binder.condition(node) for node in (*clause.conditions, *([where.this] if where is not None else []))
-    ]
+    outer = outer_join_of(found, tree, sources)
+    seen = scope if outer is None else scope_above(outer, scope, sources, streams)
+    joined = [binder.condition(node) for node in clause.conditions]
+    filters = [] if where is None else [Binder(text, seen).condition(where.this)]
+    if outer is not None:
+        joined, filters, outer = placed(outer, joined, filters, sources, streams)
+    conditions += [*joined, *filters]
     ties, difference = difference_of(found, scope)
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, clause.offsets)
-    visible = scope.sources if difference is None else scope.sources[:1]
-    selected = replace(scope, sources=visible, time=True)
+    visible = seen.sources if difference is None else scope.sources[:1]
+    selected = replace(seen, sources=visible, time=True)
     if checked:
         selections, predicates = with_checks(selections, predicates)
+    if outer is not None:
+        check_evaluable(found, tree, predicates)
     aggregated = grouped(found, tree, selected, window)
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
-        return _complete(Query(text, sources, outputs, selections, predicates, None, difference, checked))
+        query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer)
+        return _complete(query)
     if difference is not None:
         raise LanguageError(
             "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"

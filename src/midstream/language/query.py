@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 from midstream.language.expression import Expression
 from midstream.model.window import Window
@@ -96,6 +97,22 @@ class Difference:
     subtrahends: tuple[str, ...]
 
 
+OuterKind = Literal["outer", "semi", "anti"]
+
+
+@dataclass(frozen=True)
+class OuterJoin:
+    """A join of two sources that also answers, or only answers, by whether a row of a `preserved` source is matched.
+
+    `outer`: the join's results, and the rows that are in none of them, padded with NULL. `semi`: once each row that is
+    in some, `anti`: each that is in none. `condition` holds of the results, padded ones included.
+    """
+
+    kind: OuterKind
+    preserved: tuple[str, ...]
+    condition: Expression | None = None
+
+
 @dataclass(frozen=True)
 class Query:
     """A continuous query. `sources` are in FROM order, subtrahends of EXCEPT after them.
@@ -116,6 +133,12 @@ class Query:
     difference: Difference | None = None
     checked: bool = False
     rejects: bool = False
+    outer: OuterJoin | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Whether its answer is the results of its join, and nothing is made of them but the select list."""
+        return self.aggregate is None and self.difference is None and self.outer is None
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""
@@ -135,6 +158,7 @@ class Query:
         """All that is evaluated for the query."""
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
         parts += [e for _, e in self.selections]
+        parts += [] if self.outer is None or self.outer.condition is None else [self.outer.condition]
         if self.aggregate:
             parts += self.aggregate.read()
             parts += [] if self.aggregate.having is None else [self.aggregate.having]

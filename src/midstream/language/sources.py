@@ -18,6 +18,8 @@ from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
 
+_JOINS = ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
+
 NO_WINDOW = (
     f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams; or, in a join, say "
     "how far its timestamp may be from the others': A.ts BETWEEN B.ts - INTERVAL 1 HOUR AND B.ts"
@@ -113,12 +115,12 @@ def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[in
 
 def _check_join(text: str, join: exp.Expr) -> None:
     words = [str(join.args.get(key) or "") for key in ("method", "side", "kind")]
-    extra = [word.upper() for word in words if word and word.upper() not in ("INNER", "CROSS")]
+    extra = [word.upper() for word in words if word and word.upper() not in _JOINS]
     if extra:
         raise LanguageError(
             f"{' '.join(extra)} JOIN is not part of the language",
             place=place_of(text, join),
-            remedy="write an inner join: JOIN stream ON condition, or streams with commas and WHERE",
+            remedy="write JOIN stream ON condition, inner or LEFT, RIGHT, FULL, SEMI or ANTI; or commas and WHERE",
         )
 
 

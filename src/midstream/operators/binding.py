@@ -106,6 +106,7 @@ class Binding:
 def stored_columns(query: Query, label: str) -> tuple[str, ...]:
     """The payload columns of a source that are read after its selection."""
     parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
+    parts += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
     if query.aggregate:
         parts += query.aggregate.read()
     return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))

@@ -130,7 +130,7 @@ def canonical(query: Query) -> tuple[Query, dict[str, str]]:
 
 def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
     """The query with its aliases renamed throughout."""
-    aggregate, difference = query.aggregate, query.difference
+    aggregate, difference, outer = query.aggregate, query.difference, query.outer
     return replace(
         query,
         sources=tuple(replace(s, alias=names[s.alias]) for s in query.sources),
@@ -148,6 +148,12 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
             difference,
             minuend=names[difference.minuend],
             subtrahends=tuple(names[alias] for alias in difference.subtrahends),
+        ),
+        outer=outer
+        and replace(
+            outer,
+            preserved=tuple(names[alias] for alias in outer.preserved),
+            condition=outer.condition and relabel(outer.condition, names),
         ),
     )
 

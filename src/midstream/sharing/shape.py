@@ -53,8 +53,7 @@ class Shape:
 def can_share(query: Query) -> bool:
     """Whether a query can run in a chain: a join of windows whose results are its answer, and which surely has them."""
     return (
-        query.aggregate is None
-        and query.difference is None
+        query.plain
         and len(query.sources) > 1
         and not query.rejects
         and all(s.window is not None for s in query.sources)

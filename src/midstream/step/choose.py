@@ -42,7 +42,7 @@ def resolve(
     checked(objective)
     entry = manifest.queries[start.query]
     query, new = parsed(manifest, entry.sql), parse_plan(start.plan, parsed(manifest, entry.sql))
-    bare = query.aggregate is None and query.difference is None
+    bare = query.plain
     stateful = len(query.sources) > 1 or query.aggregate is not None
     move = MigrationRequest(start.query, entry.plan, new, stateful, {}, bare and entry.operator is None)
     refused = {name: reason for name, kind in discovered().items() if (reason := kind.refusal(move)) is not None}

@@ -20,9 +20,9 @@ from midstream.step.draft import MigrationStart
 
 def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> None:
     """Raise unless the operator can be made, and stand on this query."""
-    if query.aggregate is not None or query.difference is not None:
+    if not query.plain:
         raise QueryError(
-            "an operator is fed rows that hold for a time, not answers to an aggregate or a difference",
+            "an operator is fed rows that hold for a time, not answers to an aggregate, a difference or an outer join",
             place=place,
             remedy="leave it to the operator to group and to subtract, over a plain query",
         )

@@ -75,7 +75,7 @@ class StepPlan:
         """Whether a query is evaluated at instants or feeds an operator: lanes must know the watermarks after."""
         queries = [parsed(self.manifest, e.sql) for e in self.manifest.queries.values() if not e.shares]
         operated = any(e.operator is not None for e in self.manifest.queries.values())
-        return operated or any(q.aggregate is not None or q.difference is not None for q in queries)
+        return operated or not all(query.plain for query in queries)
 
 
 def lanes_of(group: str, lanes: int) -> int:

@@ -15,6 +15,7 @@ from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
 from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
+from midstream.operators.outer_join import OuterJoinOperator
 from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
@@ -172,6 +173,11 @@ def _result_operator(binding: Binding) -> ResultOperator:
             *(binding.state((minuend, other), "scan") for other in query.difference.subtrahends),
         )
         return DifferenceOperator(query, rows, kept, roots)
+    joined = (binding.state(query.aliases, "scan"),)
     if query.aggregate is not None:
-        return AggregateOperator(query, rows, (binding.state([s.alias for s in query.sources], "scan"),))
+        return AggregateOperator(query, rows, joined)
+    if query.outer is not None:
+        return OuterJoinOperator(
+            query, rows, joined, tuple(compile_source(binding, label) for label in query.outer.preserved)
+        )
     return ProjectOperator(query, rows, ())

@@ -135,7 +135,7 @@ def check_migration(manifest: Manifest, entry: QueryEntry, start: MigrationStart
     if wrong:
         raise StrategyError(f"{chosen.name}: {wrong}", place=place, remedy="correct the option")
     stateful = len(query.sources) > 1 or query.aggregate is not None
-    plain = query.aggregate is None and query.difference is None and entry.operator is None
+    plain = query.plain and entry.operator is None
     request = MigrationRequest(start.query, entry.plan, plan, stateful, start.options, plain)
     reason = chosen.refusal(request)
     if reason:

@@ -157,7 +157,7 @@ def _carried_by_none(query: str, bound: Query, running: Plan, others: Sequence[P
     forms = (f"[{' | '.join(_order(one, bound.aliases) for one in bound.aliases)}]", f"eddy({first} {' '.join(rest)})")
     to = others or [default_plan(bound), *(parse_plan(form, bound) for form in forms)]
     refusals = [
-        strategy(name).refusal(MigrationRequest(query, running.notation(), plan, True, {}, bound.aggregate is None))
+        strategy(name).refusal(MigrationRequest(query, running.notation(), plan, True, {}, bound.plain))
         for name in allowed
         for plan in to
     ]

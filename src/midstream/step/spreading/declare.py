@@ -130,6 +130,11 @@ def check_spreadable(query: Query, place: str) -> None:
     remedy = "leave the spread out: the query runs in one lane, or in lanes where one key ties all its streams"
     if query.difference is not None:
         raise QueryError("an EXCEPT cannot be spread over nodes", place=place, remedy=remedy)
+    if query.outer is not None:
+        raise QueryError(
+            "an outer, semi or anti join cannot be spread over nodes: none of them knows of all partners of a row",
+            place=place, remedy=remedy,
+        )  # fmt: skip
     if query.aggregate is not None:
         raise QueryError(
             "an aggregate cannot be spread over nodes: its groups would lie at several of them",

@@ -1,0 +1,105 @@
+"""EXISTS, NOT EXISTS, IN and NOT IN over a stream: rewritten to a semi or an anti join.
+
+`a NOT IN (SELECT b ...)` is true only where every `a = b` is false, and not where one is NULL: so it is an anti join on
+`a = b` or unknown, as SQL has it. No index serves that, other than NOT EXISTS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from midstream.language.cql_tokens import CqlText
+from midstream.language.place import place_of
+from midstream.language.scope import find_name
+from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
+
+_SHAPE = "write EXISTS (SELECT 1 FROM stream WHERE condition), or a IN (SELECT b FROM stream WHERE condition)"
+_KEPT = frozenset({"expressions", "from_", "where", "kind", "hint", "distinct"})
+
+
+def with_existence_joined(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:
+    """The query with a semi or anti join in the place of the conjunct of WHERE that asks for existence, if any does.
+
+    Raises LanguageError for a subquery that is not carried.
+    """
+    where = tree.args.get("where")
+    parts = [] if where is None else list(where.this.unnest().flatten()) if _is_and(where.this) else [where.this]
+    asked = [part for part in parts if _asked(part) is not None]
+    if not asked:
+        return tree
+    if len(asked) > 1:
+        raise _refused(found, asked[1], "a second subquery in WHERE", "ask for the existence of one stream's rows")
+    node, negated = _asked(asked[0]) or (asked[0], False)
+    rewritten = tree.copy()
+    rest = [part.copy() for part in parts if part is not asked[0]]
+    rewritten.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
+    join = exp.Join(kind="ANTI" if negated else "SEMI")
+    table, condition = _joined(found, node, negated, tree, streams)
+    join.set("this", table)
+    join.set("on", condition)
+    rewritten.append("joins", join)
+    return rewritten
+
+
+def _is_and(node: exp.Expr) -> bool:
+    return isinstance(node.unnest(), exp.And)
+
+
+def _asked(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """The EXISTS or IN that a conjunct is, and whether it is negated; None where it is neither."""
+    inner, negated = node.unnest(), False
+    while isinstance(inner, exp.Not):
+        inner, negated = inner.this.unnest(), not negated
+    return (inner, negated) if isinstance(inner, exp.Exists) or inner.args.get("query") is not None else None
+
+
+def _joined(
+    found: CqlText, node: exp.Expr, negated: bool, tree: exp.Select, streams: Mapping[str, StreamSchema]
+) -> tuple[exp.Expr, exp.Expr]:
+    """The stream that a subquery reads, and the condition on which its rows count."""
+    select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
+    extra = [key for key, value in select.args.items() if value and key not in _KEPT]
+    if not isinstance(select, exp.Select) or select.args.get("from_") is None or extra:
+        raise _refused(found, node, "a subquery that is more than SELECT ... FROM stream WHERE ...", _SHAPE)
+    table = select.args["from_"].this.copy()
+    inner, outer = (table.alias_or_name, table.name), _first(tree)
+    where = select.args.get("where")
+    conditions = [] if where is None else [_qualified(where.this, (inner, outer), streams)]
+    if isinstance(node, exp.In):
+        if len(select.expressions) != 1 or isinstance(select.expressions[0], exp.Star):
+            raise _refused(found, node, "IN (SELECT ...) of other than one column", _SHAPE)
+        own = _qualified(node.this, (outer,), streams)
+        other = _qualified(select.expressions[0].unalias(), (inner, outer), streams)
+        same: exp.Expr = exp.EQ(this=own, expression=other)
+        if negated:
+            same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
+        conditions.insert(0, same)
+    return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
+
+
+def _first(tree: exp.Select) -> tuple[str, str]:
+    table = tree.args["from_"].this
+    return table.alias_or_name, table.name
+
+
+def _qualified(node: exp.Expr, sources: tuple[tuple[str, str], ...], streams: Mapping[str, StreamSchema]) -> exp.Expr:
+    """The expression with bare columns given to the first of the sources that has them: the inner one goes first."""
+
+    def named(part: exp.Expr) -> exp.Expr:
+        if not isinstance(part, exp.Column) or part.table or not isinstance(part.this, exp.Identifier):
+            return part
+        for alias, stream in sources:
+            known = find_name(stream, streams)
+            if known and find_name(part.name, streams[known[0]].columns.names):
+                part.set("table", exp.to_identifier(alias, quoted=True))
+                return part
+        return part
+
+    return node.copy().transform(named, copy=False)
+
+
+def _refused(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    return LanguageError(f"{message} cannot stand here", place=place_of(found.text, node), remedy=remedy)
