@@ -59,7 +59,8 @@ class Job:
 
     Rows that arrive too late go to `late/<stream>` in the checkpoint, with the watermark they missed, and rows that
     cannot be read as declared to `dead_letters/<stream>`, with the reason: Parquet files, a folder a step, with the
-    columns that some query reads, and of dead letters all that were declared as another type than they arrived in.
+    columns that some query reads, and of dead letters all that were declared as another type than they arrived in. What
+    of a query cannot be evaluated goes to `rejected/<query>`, with the columns that it reads and the reason.
     """
 
     def __init__(
