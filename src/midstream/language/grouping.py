@@ -8,15 +8,16 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.bind import Binder
-from midstream.language.coerce import name, plain
+from midstream.language.coerce import cast, name, plain
 from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
+from midstream.language.functions import call as called
 from midstream.language.group_window import GroupWindow
 from midstream.language.place import place, place_of, word_at
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
-from midstream.language.types import DOUBLE, INT64, NUMBERS, WIDEST, family
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, WIDEST, family
 from midstream.model.errors import LanguageError
 
 GROUPED = "#"
@@ -34,9 +35,19 @@ _FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.StddevPop: "stddev_pop",
     exp.Variance: "var_samp",
     exp.VariancePop: "var_pop",
+    exp.PercentileCont: "quantile_cont",
+    exp.PercentileDisc: "quantile_disc",
+    exp.Quantile: "quantile_disc",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.CountIf: "count_if",
 }
 
-KNOWN = "COUNT, SUM, AVG, MIN, MAX, MEDIAN, STDDEV, STDDEV_POP, VARIANCE or VAR_POP"
+KNOWN = (
+    "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV, STDDEV_POP, VARIANCE, VAR_POP, "
+    "BOOL_AND or BOOL_OR"
+)
+_QUANTILES = frozenset({"quantile_cont", "quantile_disc"})
 
 
 def grouped(
@@ -163,7 +174,13 @@ class _Grouping:
         if isinstance(node, exp.Filter):
             condition = self.inner.condition(node.expression.this)
             node = node.this
+        share: float | None = None
+        if isinstance(node, exp.WithinGroup) and type(node.this) in (exp.PercentileCont, exp.PercentileDisc):
+            node = _plain_quantile(node)
         function = _FUNCTIONS.get(type(node))
+        if function in _QUANTILES:
+            share, node = _share(node), node.copy()
+            node.set("expression", None)
         if function is None:
             if condition is not None:
                 raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
@@ -179,7 +196,10 @@ class _Grouping:
         value = None if argument is None or isinstance(argument, exp.Star) else plain(self.inner.bind(argument))
         if value is None and function != "count":
             raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
-        call = AggregateCall(function, value, distinct, condition)
+        if function == "count_if" and value is not None:
+            function, condition = "count", _both(condition, cast(value, BOOLEAN))
+            value = None
+        call = AggregateCall(function, value, distinct, condition, share)
         if call not in self.calls:
             self.calls.append(call)
             self.types.append(_result(call, checked=self.scope.checked))
@@ -205,6 +225,27 @@ class _Grouping:
         return LanguageError(message, place=place_of(self.text, node), remedy=remedy)
 
 
+def _both(one: Expression | None, other: Expression) -> Expression:
+    return other if one is None else called("and", one, other)
+
+
+def _plain_quantile(node: exp.Expr) -> exp.Expr:
+    """`PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)` as `QUANTILE_CONT(x, 0.5)`."""
+    (ordered,) = node.expression.expressions
+    share = node.this.this
+    if ordered.args.get("desc"):
+        share = exp.Literal.number(1 - float(share.name)) if isinstance(share, exp.Literal) else share
+    found: exp.Expr = type(node.this)(this=ordered.this.copy(), expression=share.copy())
+    return found
+
+
+def _share(node: exp.Expr) -> float:
+    share = node.args.get("expression") or node.args.get("quantile")
+    if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
+        raise LanguageError("a quantile of a share that is no number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
+    return float(share.name)
+
+
 def _result(call: AggregateCall, *, checked: bool) -> pa.DataType:
     """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN
     and MAX of their argument's type.
@@ -219,6 +260,12 @@ def _result(call: AggregateCall, *, checked: bool) -> pa.DataType:
         if kind in ("other", "null"):
             raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use values that compare")
         return type
+    if call.function == "quantile_disc" and kind not in ("other", "null"):
+        return type
+    if call.function in ("bool_and", "bool_or"):
+        if kind != "boolean":
+            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use a condition")
+        return BOOLEAN
     if kind not in NUMBERS:
         raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
     if call.function == "sum":

@@ -61,12 +61,16 @@ class BandPredicate(Predicate):
 
 @dataclass(frozen=True)
 class AggregateCall:
-    """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument."""
+    """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.
+
+    Quantiles have the `share` of the values that are not greater.
+    """
 
     function: str
     argument: Expression | None
     distinct: bool = False
     condition: Expression | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True)
