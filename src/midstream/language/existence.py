@@ -13,6 +13,7 @@ from sqlglot import exp
 from midstream.language.cql_tokens import CqlText
 from midstream.language.place import place_of
 from midstream.language.scope import find_name
+from midstream.language.subqueries import common_tables, names_shown
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -65,14 +66,15 @@ def _joined(
     if not isinstance(select, exp.Select) or select.args.get("from_") is None or extra:
         raise _refused(found, node, "a subquery that is more than SELECT ... FROM stream WHERE ...", _SHAPE)
     table = select.args["from_"].this.copy()
-    inner, outer = (table.alias_or_name, table.name), _first(tree)
+    common = common_tables(found.text, tree)
+    inner, outer = (_shown(one, common, streams) for one in (table, tree.args["from_"].this))
     where = select.args.get("where")
-    conditions = [] if where is None else [_qualified(where.this, (inner, outer), streams)]
+    conditions = [] if where is None else [_qualified(where.this, (inner, outer))]
     if isinstance(node, exp.In):
         if len(select.expressions) != 1 or isinstance(select.expressions[0], exp.Star):
             raise _refused(found, node, "IN (SELECT ...) of other than one column", _SHAPE)
-        own = _qualified(node.this, (outer,), streams)
-        other = _qualified(select.expressions[0].unalias(), (inner, outer), streams)
+        own = _qualified(node.this, (outer,))
+        other = _qualified(select.expressions[0].unalias(), (inner, outer))
         same: exp.Expr = exp.EQ(this=own, expression=other)
         if negated:
             same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
@@ -80,20 +82,22 @@ def _joined(
     return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
 
 
-def _first(tree: exp.Select) -> tuple[str, str]:
-    table = tree.args["from_"].this
-    return table.alias_or_name, table.name
+Shown = tuple[str, tuple[str, ...]]
+"""A source's alias and the names of its columns."""
 
 
-def _qualified(node: exp.Expr, sources: tuple[tuple[str, str], ...], streams: Mapping[str, StreamSchema]) -> exp.Expr:
+def _shown(table: exp.Expr, common: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema]) -> Shown:
+    return table.alias_or_name, names_shown(table, common, streams)
+
+
+def _qualified(node: exp.Expr, sources: tuple[Shown, ...]) -> exp.Expr:
     """The expression with bare columns given to the first of the sources that has them: the inner one goes first."""
 
     def named(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or part.table or not isinstance(part.this, exp.Identifier):
             return part
-        for alias, stream in sources:
-            known = find_name(stream, streams)
-            if known and find_name(part.name, streams[known[0]].columns.names):
+        for alias, names in sources:
+            if find_name(part.name, names):
                 part.set("table", exp.to_identifier(alias, quoted=True))
                 return part
         return part

@@ -20,7 +20,7 @@ from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
-from midstream.language.select_list import outputs_of, select_of
+from midstream.language.select_list import distinct_grouped, outputs_of, select_of
 from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of, used_names
 from midstream.language.subqueries import shown_of
 from midstream.language.types import BOOLEAN
@@ -87,7 +87,7 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
 
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
     found = split_cql(text)
-    tree = select_of(found)
+    tree = distinct_grouped(found, select_of(found))
     tree = with_existence_joined(found, tree, streams)
     clause = sources_of(found, tree, streams)
     sources = clause.sources

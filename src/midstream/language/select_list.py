@@ -15,7 +15,6 @@ from midstream.language.scope import Scope
 from midstream.model.errors import LanguageError
 
 _REFUSED = {
-    "distinct": ("DISTINCT", "use GROUP BY with EVERY"),
     "qualify": ("QUALIFY", "filter the results where they are written"),
     "order": ("ORDER BY", "leave it out: results come in the order of their time"),
     "limit": ("LIMIT", "leave it out: a continuous query has no last row"),
@@ -25,7 +24,7 @@ _REFUSED = {
     "sample": ("SAMPLE", "filter with WHERE"),
     "laterals": ("LATERAL", "join streams by WHERE"),
 }
-_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_"})
+_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct"})
 SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
 
 
@@ -49,6 +48,33 @@ def select_of(found: CqlText) -> exp.Select:
     if tree.args.get("from_") is None:
         raise LanguageError("the query reads no stream", place=place(found.text, len(found.text)), remedy=SHAPE)
     return tree
+
+
+def distinct_grouped(found: CqlText, tree: exp.Select) -> exp.Select:
+    """The query with GROUP BY its whole select list in the place of DISTINCT.
+
+    Raises LanguageError where EVERY is missing, or something is grouped already.
+    """
+    distinct = tree.args.get("distinct")
+    if distinct is None:
+        return tree
+    spot = place_of(found.text, tree)
+    if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
+        raise LanguageError("DISTINCT ON, or of *", place=spot, remedy="list the columns: SELECT DISTINCT a, b")
+    if tree.args.get("group") is not None or any(item.find(exp.AggFunc) for item in tree.expressions):
+        raise LanguageError(
+            "DISTINCT beside GROUP BY or an aggregate", place=spot, remedy="groups differ: leave it out"
+        )
+    if found.every is None:
+        raise LanguageError(
+            "DISTINCT over a stream needs EVERY",
+            place=spot,
+            remedy="say at which instants to ask for the different rows of the windows, such as EVERY 10 SECONDS",
+        )
+    grouped = tree.copy()
+    grouped.set("distinct", None)
+    grouped.set("group", exp.Group(expressions=[item.unalias().copy() for item in grouped.expressions]))
+    return grouped
 
 
 def _unreadable(text: str, error: ParseError) -> LanguageError:

@@ -16,9 +16,10 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.expression import Column, Expression
 from midstream.language.place import place_of
-from midstream.language.scope import Scope
+from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
 from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
 
 _KEPT = frozenset({"expressions", "from_", "where"})
 REMEDY = (
@@ -60,11 +61,27 @@ def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
             raise _error(text, table, "a recursive WITH, or one that names its columns", "name them in the SELECT")
         if not isinstance(table.this, exp.Select):
             raise _error(text, table, f"{table.this.key.upper()} in WITH", REMEDY)
-        for inner in table.this.find_all(exp.Table):
+        select = table.this.copy()
+        for inner in list(select.find_all(exp.Table)):
             if (other := found.get(inner.name.lower())) is not None:
                 inner.replace(_as_subquery(other, inner))
-        found[table.alias.lower()] = table.this
+        found[table.alias.lower()] = select
     return found
+
+
+def names_shown(
+    node: exp.Expr, tables: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema]
+) -> tuple[str, ...]:
+    """The names of the columns that a source of FROM shows: a stream's, or those of a subquery's select list."""
+    select = node.this if isinstance(node, exp.Subquery) else tables.get(node.name.lower())
+    if not isinstance(select, exp.Select):
+        known = find_name(node.name, streams)
+        return tuple(streams[known[0]].columns.names) if known else ()
+    if select.args.get("from_") is None:
+        return ()
+    below = names_shown(select.args["from_"].this, {}, streams)
+    names = (below if item.is_star else (item.alias_or_name,) for item in select.expressions)
+    return tuple(name for some in names for name in some)
 
 
 def _as_subquery(select: exp.Select, table: exp.Table) -> exp.Subquery:

@@ -91,6 +91,23 @@ def test_what_a_subquery_selects_stands_in_the_place_of_its_columns() -> None:
     assert len(query.selections) == 2
 
 
+def test_distinct_is_a_group_of_all_that_is_selected() -> None:
+    one = parsed("SELECT DISTINCT A.k, B.s AS t, A.v + 1 FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS EVERY 1 SECOND")
+    other = parsed(
+        "SELECT A.k, B.s AS t, A.v + 1 FROM A, B WHERE A.k = B.k GROUP BY A.k, B.s, A.v + 1 "
+        "WINDOW 5 SECONDS EVERY 1 SECOND"
+    )
+    assert (one.outputs, one.aggregate, one.predicates) == (other.outputs, other.aggregate, other.predicates)
+
+
+@pytest.mark.parametrize("negated", ["", "NOT "])
+def test_in_reads_the_columns_of_a_table_of_with(negated: str) -> None:
+    text = "WITH x AS (SELECT k FROM B), y AS (SELECT * FROM x) SELECT A.k FROM A WHERE A.k {}IN (SELECT {} FROM y)"
+    bare, full = (parsed(text.format(negated, column) + " WINDOW 5 SECONDS") for column in ("k", "y.k"))
+    assert [p.expression.text() for p in bare.predicates] == [p.expression.text() for p in full.predicates]
+    assert all("y.k" in p.expression.text() for p in bare.predicates) and bare.predicates
+
+
 def test_tables_of_with_stand_on_each_other_and_hide_streams() -> None:
     query = parsed(
         "WITH A AS (SELECT k, v FROM A WHERE k > 1), y AS (SELECT k AS kk FROM A WHERE v < 2) "
