@@ -1,7 +1,8 @@
 """LEFT, RIGHT and FULL JOIN, semi and anti joins over windows: what is answered of rows by whether they are matched.
 
-Below runs the inner join, by any plan. Its results are kept until no partner of their rows can come any more, so that
-whether a row is matched follows from them; nothing is remembered that a migration or a change of lanes had to move.
+Below runs the inner join, by any plan. Of its results one is kept for each matched row, until no partner of it can come
+any more. Any result serves, so what is lost, or left behind by a change of lanes, is computed again from the join's
+states; nothing is remembered that a migration had to move.
 A row's fate has a time that event times alone decide, and is told once the watermark has passed it: the end of the
 row's window where it is not matched, the time of its first match in a semi join.
 """
@@ -17,7 +18,8 @@ from typing_extensions import override
 
 from midstream.language.evaluate import fails, holds
 from midstream.language.expression import Column
-from midstream.model.window import EVENT_TIME
+from midstream.language.query import OuterJoin
+from midstream.model.window import EVENT_TIME, FOREVER
 from midstream.operators.source import SourceOperator
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
@@ -25,6 +27,7 @@ from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations, Words, concatenate, indices
 from midstream.state.keys import stable_sort
 from midstream.state.sorted_run import SortedRun
+from midstream.state.specs import StateSpec
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class OuterJoinOperator(ResultOperator):
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         assert self.query.outer is not None
         (delta,) = deltas
-        state = lane.join(self.kept[0])
-        state.insert(SortedRun(None, delta))
-        matches = [*(run.combinations for run in state.old), delta]
-        span, kind = self.span(lane), self.query.outer.kind
+        state, span, kind = lane.join(self.kept[0]), self.span(lane), self.query.outer.kind
+        old = [run.combinations for run in state.old]
+        new = self._new_matches(delta, old, span)
+        state.insert(SortedRun(None, new))
+        matches = [*old, new]
         if kind == "semi":
             parts = [first_matches(matches, self.preserved[0].spec.label, span)]
         else:
@@ -55,6 +59,20 @@ class OuterJoinOperator(ResultOperator):
         if kind == "outer":
             parts.append((Combinations(delta.refs, {}, {}), delta.valid_from[EVENT_TIME]))
         return _together([self._answered(lane, *part) for part in parts])
+
+    def _new_matches(self, delta: Combinations, old: Sequence[Combinations], span: tuple[int, int]) -> Combinations:
+        """Of the step's results the earliest for each preserved row, unless an older one serves."""
+        assert self.query.outer is not None
+        chosen = np.zeros(len(delta), np.bool_)
+        for source in self.preserved:
+            refs, times = delta.refs[source.spec.label], delta.valid_from[EVENT_TIME]
+            at = earliest(refs, times)
+            for found in old:
+                # One that comes out of order may be the first match all the same, until that has been told.
+                told = found.valid_from[EVENT_TIME] < (span[0] if self.query.outer.kind == "semi" else FOREVER)
+                at = at[~np.isin(refs[at], found.refs[source.spec.label][told])]
+            chosen[at] = True
+        return delta.take(chosen)
 
     def _unmatched(
         self, lane: Lane, source: SourceOperator, matches: Sequence[Combinations], span: tuple[int, int]
@@ -107,12 +125,31 @@ def first_matches(matches: Sequence[Combinations], label: str, span: tuple[int, 
     within = indices((times >= span[0]) & (times < span[1]))
     known = refs[times < span[0]]
     refs, times = refs[within], times[within]
-    order = np.lexsort((times, refs))
-    refs, times = refs[order], times[order]
-    first = np.ones(len(refs), np.bool_)
-    first[1:] = refs[1:] != refs[:-1]
-    first &= ~np.isin(refs, known)
+    first = earliest(refs, times)
+    first = first[~np.isin(refs[first], known)]
     return Combinations({label: refs[first]}, {}, {}), times[first]
+
+
+def earliest(refs: Words, times: Words) -> Words:
+    """For each row, in order of their numbers, the index at which it stands with the least time.
+
+    >>> earliest(np.array([7, 8, 7]), np.array([5, 4, 3])).tolist()
+    [2, 1]
+    """
+    if not len(refs):
+        return refs
+    low = refs.min()
+    place = np.full(refs.max() - low + 1, -1)
+    # Of several that are put in one place the last remains.
+    order = stable_sort(times)[0][::-1]
+    place[refs[order] - low] = order
+    return place[place >= 0]
+
+
+def state_of_matches(joined: StateSpec, outer: OuterJoin) -> StateSpec:
+    """The state of some results of a join, apart from that of all of them, which others may use."""
+    scope = f"{joined.signature.scope} matching {outer.kind} {' '.join(outer.preserved)}"
+    return replace(joined, signature=replace(joined.signature, scope=scope))
 
 
 def _together(answers: Sequence[Answer]) -> Answer:

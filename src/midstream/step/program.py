@@ -15,7 +15,7 @@ from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
 from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
-from midstream.operators.outer_join import OuterJoinOperator
+from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
 from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
@@ -178,6 +178,9 @@ def _result_operator(binding: Binding) -> ResultOperator:
         return AggregateOperator(query, rows, joined)
     if query.outer is not None:
         return OuterJoinOperator(
-            query, rows, joined, tuple(compile_source(binding, label) for label in query.outer.preserved)
+            query,
+            rows,
+            (state_of_matches(joined[0], query.outer),),
+            tuple(compile_source(binding, label) for label in query.outer.preserved),
         )
     return ProjectOperator(query, rows, ())

@@ -9,6 +9,7 @@ import pytest
 
 import midstream as ms
 from midstream.model.errors import QueryError
+from midstream.step.living import state_rows
 
 STEPS = ({"A": [(1, 0), (2, 1), (None, 2)], "B": [(1, 3)]}, {"A": [(9, 20)], "B": [(8, 20)]})
 """Rows of two streams as (k, second)."""
@@ -78,6 +79,20 @@ def test_bare_columns_of_a_subquery_are_those_of_its_stream(condition: str) -> N
 def test_conditions_and_constants_on_are_no_filters_of_preserved_rows() -> None:
     for condition in ("FALSE", "A.k = 77", "A.k = B.k AND FALSE"):
         assert [row["k"] for row in answers(f"SELECT A.k FROM A LEFT JOIN B ON {condition}")] == [1, 2, None]
+
+
+@pytest.mark.parametrize("kind", ["FULL", "SEMI", "ANTI"])
+def test_state_is_bounded_by_the_rows_of_twice_the_window(kind: str) -> None:
+    """However many results each of them is in: here every row joins all that are near."""
+    running, sizes = engine(), []
+    running.add_query("q", f"SELECT A.k FROM A {kind} JOIN B ON A.k = B.k WINDOW 20 SECONDS")
+    for second in range(200):
+        times = pa.array([second * 1_000_000], pa.timestamp("us"))
+        rows = pa.table({"k": pa.array([1]), "ts": times, "v": pa.array([1])})
+        running.push({"A": rows, "B": rows})
+        sizes.append(state_rows(running.manifest))
+    assert max(sizes[100:]) <= 4 * 2 * 21
+    assert max(sizes[150:]) <= max(sizes[50:100])
 
 
 def test_it_is_refused_where_it_cannot_run() -> None:
