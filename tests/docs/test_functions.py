@@ -33,6 +33,15 @@ TABLE = pa.table(
         "ts": pa.array([0, 1, None, 10**15, -5, 1_582_934_399_999_999, -86_400_000_000, 10**9], pa.timestamp("us")),
         "u": pa.array([1, 10**15, 5, None, 2 * 10**15, 1_582_934_400_000_000, 0, -1], pa.timestamp("us")),
         "da": pa.array([0, 18_320, None, 11574, -1, 18_321, 1, -400], pa.date32()),
+        "info": pa.array(
+            [{"ip": "x", "geo": {"lat": 1.5}}, None, {"ip": None, "geo": None}, {"ip": "", "geo": {"lat": None}}] * 2,
+            pa.struct({"ip": pa.string(), "geo": pa.struct({"lat": pa.float64()})}),
+        ),
+        "tags": pa.array([["p", "q"], [], None, [None], ["r"], ["s", "t", "u"], [""], None], pa.list_(pa.string())),
+        "attrs": pa.array(
+            [[("k", 5)], [], None, [("j", 1), ("k", None)], [("j", 2)], [("j", 1), ("k", 2)], [("", 3)], None],
+            pa.map_(pa.string(), pa.int64()),
+        ),
     }
 )
 STREAM = StreamSchema("A", TABLE.schema, "ts")
@@ -89,6 +98,14 @@ def test_every_function_has_an_example() -> None:
     assert not MORE.keys() - named - {"to_timestamp"}, "write an example into docs/functions.md"
 
 
+def test_parts_of_a_slice_of_nested_values() -> None:
+    cut = TABLE.slice(3, 4)
+    for text in ("info.geo.lat", "tags[2]", "tags[-1]", "attrs['k']"):
+        whole = evaluate(_bound(text), lambda c: TABLE[c.name].combine_chunks(), 8)
+        part = evaluate(_bound(text), lambda c: cut[c.name].chunk(0), 4)
+        assert part.to_pylist() == whole.to_pylist()[3:7], text
+
+
 def _bound(text: str) -> Any:
     return parse_query(f"SELECT {text} AS x FROM A", {"A": STREAM}).outputs[0].expression
 
@@ -102,6 +119,10 @@ def _bound(text: str) -> Any:
         ("date_trunc('fortnight', ts)", "unknown unit 'fortnight'"),
         ("date_diff('week', ts, u)", "unknown unit 'week'"),
         ("left(n, 2)", "of a INTEGER"),
+        ("info.ipp", "unknown field 'ipp'"),
+        ("tags[0]", "items count from 1"),
+        ("tags[n]", "no constant"),
+        ("n[1]", "a subscript of a value"),
         ("foo(s)", "unknown function 'FOO'"),
     ],
 )

@@ -16,6 +16,7 @@ from midstream.language.expression import Call, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES, other_name
 from midstream.language.functions import CATALOGUE, INTERNAL, call
 from midstream.language.kernels.cast import PARTS
+from midstream.language.nested import field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
 from midstream.language.types import BOOLEAN, DURATION, family, from_sql
@@ -74,7 +75,6 @@ _REFUSED |= {
     exp.Filter: "FILTER",
     exp.Star: "*",
     exp.Placeholder: "a parameter",
-    exp.Bracket: "a subscript",
 }
 _WORDS = "comparisons, AND, OR, NOT, arithmetic, BETWEEN, LIKE, IN (list), IS NULL, CASE, CAST and scalar functions"
 
@@ -157,9 +157,22 @@ class Binder:
         return parts[0]
 
     def _column(self, node: exp.Expr) -> Expression:
-        if node.args.get("db") or not isinstance(node.this, exp.Identifier):
+        if not isinstance(node.this, exp.Identifier):
             raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
-        return self.scope.shown(self.scope.column(node.name, node.text("table")))
+        first, *names = [part.name for part in node.parts]
+        source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])
+        value = self.scope.shown(self.scope.column(names[0], source))
+        for part in names[1:]:
+            value = field_of(value, part)
+        return value
+
+    def _field(self, node: exp.Expr) -> Expression:
+        return field_of(self.bind(node.this), node.expression.name)
+
+    def _subscript(self, node: exp.Expr) -> Expression:
+        if len(node.expressions) != 1:
+            raise LanguageError("several subscripts at once", remedy="write one after the other")
+        return part_of(self.bind(node.this), node.expressions[0])
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = node.name
@@ -264,6 +277,8 @@ class Binder:
 
     _HANDLERS: ClassVar[dict[type[exp.Expr], Callable[[Binder, exp.Expr], Expression]]] = {
         exp.Column: _column,
+        exp.Dot: _field,
+        exp.Bracket: _subscript,
         exp.Literal: _literal,
         exp.Null: lambda self, node: literal(None),
         exp.Boolean: lambda self, node: literal(bool(node.this)),

@@ -122,7 +122,9 @@ class _Splitter:
     def clause(self, token: Token) -> None:
         word, follower = token.text.upper(), self.peek(1)
         if token.token_type == TokenType.L_BRACKET and self.tokens[self.at - 1].token_type != TokenType.COMMA:
-            if follower is None or follower.text.isalpha() or follower.token_type == TokenType.R_BRACKET:
+            # A subscript is a number or a text: attrs['k'].
+            named = follower is not None and follower.token_type != TokenType.STRING and follower.text.isalpha()
+            if follower is None or named or follower.token_type == TokenType.R_BRACKET:
                 self.found.windows.append(self.bracket())
         elif word == "EXCEPT" and follower is not None and follower.token_type == TokenType.ON:
             self.found.subtrahends.append(self.subtrahend())

@@ -15,6 +15,7 @@ from midstream.language.function import Function, fixed
 from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
 from midstream.language.more_functions import MORE
+from midstream.language.nested import NESTED
 from midstream.language.rules import Rule, counted
 from midstream.language.types import BOOLEAN, INT64
 from midstream.language.user_predicates import needed
@@ -94,6 +95,7 @@ CATALOGUE: dict[str, Function] = {
     "concat": Function(counted(1, MANY, rules.joined), text.concat),
     **{name: fixed(1, rules.moments, cast.part(name)) for name in cast.PARTS},
     **MORE,
+    **NESTED,
     "cast": Function(rules.anything, cast.cast, failing.cast_fails),
     "try_cast": Function(rules.anything, cast.cast),
     EVALUABLE: Function(rules.anything, rules.without_kernel),
@@ -109,6 +111,7 @@ NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, 
 
 INTERNAL = frozenset(
     {"microseconds", EVALUABLE, UNLESS_FALSE, "cast", "try_cast", "position", "make_timestamp_ms", "join"}
+    | NESTED.keys()
     | {name for name in CATALOGUE if name.startswith("ieee_")}
 )
 """Names that nobody writes."""

@@ -48,6 +48,11 @@ class Scope:
             raise LanguageError(f"{what} source {name!r}", remedy=suggest(name, (a for a, _ in self.sources)))
         return found[0]
 
+    def is_source(self, name: str) -> bool:
+        """Whether a name before a dot is that of a source, and not of a column that has fields."""
+        nested = {c.name.lower() for a, _ in self.sources for c in self.columns(a) if pa.types.is_struct(c.type)}
+        return bool(find_name(name, (alias for alias, _ in self.sources))) or name.lower() not in nested
+
     def columns(self, alias: str) -> tuple[Column, ...]:
         """Every column of a source."""
         schema = next(columns for a, columns in self.sources if a == alias)

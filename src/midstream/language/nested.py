@@ -1,0 +1,63 @@
+"""Parts of nested values, as `info.ip`, `tags[1]` and `attrs['k']` name them: typing rules and functions."""
+
+from __future__ import annotations
+
+import pyarrow.types as is_
+from sqlglot import exp
+
+from midstream.language.coerce import cast, literal, plain
+from midstream.language.expression import Call, Expression, Literal
+from midstream.language.function import Function, fixed
+from midstream.language.kernels import nested
+from midstream.language.rules import anything, wrong
+from midstream.language.types import family
+from midstream.model.words import suggest
+
+FIELD, ITEM, ENTRY = "struct_extract", "list_extract", "map_extract_value"
+NESTED: dict[str, Function] = {
+    FIELD: fixed(2, anything, nested.field),
+    ITEM: fixed(2, anything, nested.item),
+    ENTRY: fixed(2, anything, nested.entry),
+}
+"""The functions of parts; `field_of` and `part_of` type them."""
+
+
+def field_of(value: Expression, name: str) -> Expression:
+    """A field of a struct, by its name, or by one that is equal but for case; raises LanguageError.
+
+    >>> from midstream.language.expression import Column
+    >>> field_of(Column(pa.struct({"ip": pa.string()}), "A", "info"), "IP").text()
+    "struct_extract(A.info, 'ip'::string)"
+    """
+    if not is_.is_struct(value.type):
+        raise wrong(f"a field {name!r} of a value of type {value.type}", "only a STRUCT has fields")
+    names = [field.name for field in value.type]
+    found = [n for n in names if n == name] or [n for n in names if n.lower() == name.lower()]
+    if len(found) != 1:
+        raise wrong(f"unknown field {name!r}", suggest(name, names))
+    return plain(Call(value.type.field(found[0]).type, FIELD, (value, literal(found[0]))))
+
+
+def part_of(value: Expression, subscript: exp.Expr) -> Expression:
+    """What a subscript picks: an item of a list, counted from 1, a value of a map or a field; raises LanguageError."""
+    key = _constant(subscript)
+    if is_.is_struct(value.type) and isinstance(key.value, str):
+        return field_of(value, key.value)
+    if is_.is_map(value.type):
+        fitted = cast(key, value.type.key_type)
+        return plain(Call(value.type.item_type, ENTRY, (value, fitted)))
+    if is_.is_list(value.type) or is_.is_large_list(value.type) or is_.is_fixed_size_list(value.type):
+        if family(key.type) != "integer":
+            raise wrong(f"an item {key.value!r} of a list", "write its number")
+        if key.value == 0:
+            raise wrong("an item 0 of a list", "items count from 1, and from -1 at the end")
+        return plain(Call(value.type.value_type, ITEM, (value, key)))
+    raise wrong(f"a subscript of a value of type {value.type}", "only a list, a MAP or a STRUCT has parts")
+
+
+def _constant(node: exp.Expr) -> Literal:
+    """The constant that was written: sqlglot has counted whole numbers down by one."""
+    inner, sign = (node.this, -1) if isinstance(node, exp.Neg) else (node, 1)
+    if not isinstance(inner, exp.Literal) or (not inner.is_string and not inner.name.isdigit()):
+        raise wrong("a subscript that is no constant", "write a whole number or a text")
+    return literal(inner.name if inner.is_string else sign * int(inner.name) + 1)
