@@ -123,6 +123,8 @@ def _bound(text: str) -> Any:
         ("tags[0]", "items count from 1"),
         ("tags[n]", "no constant"),
         ("n[1]", "a subscript of a value"),
+        ("get_json_object(s, '$.a')", "unknown function 'GET_JSON_OBJECT' .at line 1, column 8"),
+        ("unix_timestamp(s)", "unknown function 'UNIX_TIMESTAMP' .at line 1, column 8"),
         ("foo(s)", "unknown function 'FOO'"),
     ],
 )

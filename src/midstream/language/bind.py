@@ -157,7 +157,7 @@ class Binder:
         return parts[0]
 
     def _column(self, node: exp.Expr) -> Expression:
-        if not isinstance(node.this, exp.Identifier):
+        if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
         first, *names = [part.name for part in node.parts]
         source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])

@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from midstream.language.coerce import cast, literal
 from midstream.language.expression import Expression
 from midstream.language.functions import call
+from midstream.language.place import offset_of
 from midstream.language.types import TIMESTAMP, family
 
 Bind = Callable[[exp.Expr], Expression]
@@ -165,6 +166,9 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
         return None
     if any(isinstance(part, exp.Anonymous) for part in found.walk()):
         return None
+    start = offset_of(node)
     for part in found.walk():
         part.meta.clear()  # They stand where the name of the whole stands.
+        if start is not None:
+            part.meta["start"] = start
     return found
