@@ -47,8 +47,11 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         "migration": query.migration_json(),
         "operators": [_operator(found, unit.group, root, analyze) for root in boxes[0].operators()],
     }
-    if len(groups := tied_sources(parsed(manifest, query.sql))) > 1:
+    bound = parsed(manifest, query.sql)
+    if len(groups := tied_sources(bound)) > 1:
         value["cross_join"] = [list(group) for group in groups]
+    if bound.outer is not None:
+        value["outer_join"] = {"kind": bound.outer.kind, "preserved": list(bound.outer.preserved)}
     if query.operator is not None:
         value["on_top"] = query.operator
     if query.nodes is not None:
@@ -90,6 +93,7 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lines = [f"query {value['query']}", f"plan  {value['plan']}", f"lanes {lanes}"]
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
     lines += [_cross_join(value["cross_join"])] if "cross_join" in value else []
+    lines += [_outer_join(value["outer_join"])] if "outer_join" in value else []
     lines += draw_nodes(value["nodes"]) if "nodes" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
@@ -111,6 +115,17 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
 def _cross_join(groups: Sequence[Sequence[str]]) -> str:
     untied = " and ".join(", ".join(group) for group in groups)
     return wrapped("warning ", f"a cross join: no condition ties {untied}, so that every row meets every other")
+
+
+def _outer_join(outer: Mapping[str, Any]) -> str:
+    """What is answered of the joined rows that the plan below gives."""
+    rows = " and of ".join(outer["preserved"])
+    told = {
+        "outer": f"their results, and the rows of {rows} that have none, with NULL for the other's columns",
+        "semi": f"the rows of {rows} that have one",
+        "anti": f"the rows of {rows} that have none",
+    }
+    return wrapped("answer ", told[outer["kind"]])
 
 
 def _is_worth_it(value: dict[str, Any]) -> bool:

@@ -99,3 +99,21 @@ def test_it_is_refused_where_it_cannot_run() -> None:
     running, asked = engine(), "SELECT A.k FROM A LEFT JOIN B ON A.k = B.k WINDOW 5 SECONDS"
     with pytest.raises(QueryError, match="none of them knows of all partners"):
         running.add_query("q", asked, spread="psp")
+
+
+@pytest.mark.parametrize(
+    ("join", "line"),
+    [
+        ("A LEFT JOIN B ON A.k = B.k", "answer their results, and the rows of A that have none"),
+        ("A FULL JOIN B ON A.k = B.k", "the rows of A and of B that have none"),
+        ("A SEMI JOIN B ON A.k = B.k", "answer the rows of A that have one"),
+        ("A ANTI JOIN B ON A.k = B.k", "answer the rows of A that have none"),
+    ],
+)
+def test_explain_says_what_is_answered_of_the_join_below(join: str, line: str) -> None:
+    engine = ms.Engine()
+    for stream in "AB":
+        engine.create_stream(stream, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", f"SELECT A.k FROM {join} WINDOW 5 SECONDS")
+    assert line in engine.explain("q").replace("\n       ", " ")
+    assert engine.explain("q", format="json")["outer_join"]["preserved"]
