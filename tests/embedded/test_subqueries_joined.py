@@ -21,7 +21,7 @@ ONE = "(SELECT k, 1 AS one, COALESCE(v, 0) AS c FROM B)"
 TEXTS = {
     "a constant is padded": f"SELECT A.k, x.one, x.c FROM A {W} LEFT JOIN {ONE} AS x {W} ON A.k = x.k",
     "IS NULL sees padding": f"SELECT A.k FROM A {W} LEFT JOIN {ONE} AS x {W} ON A.k = x.k WHERE x.c IS NULL",
-    "filtered on the right": f"SELECT A.k, x.v FROM A {W} "
+    "filtered on the right": f"SELECT A.k, x.s FROM A {W} "
     f"LEFT JOIN (SELECT * FROM B WHERE v > 0) AS x {W} ON A.k = x.k",
     "filtered on the left": f"SELECT x.k, B.v FROM (SELECT * FROM A WHERE v > 0) AS x {W} LEFT JOIN B {W} ON x.k = B.k",
     "both sides": f"SELECT x.two, x.k AS i, y.one, y.k AS j FROM (SELECT k, 2 AS two FROM A) AS x {W} "
