@@ -20,7 +20,7 @@ from midstream.language.nested import field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
 from midstream.language.types import BOOLEAN, DURATION, family, from_sql
-from midstream.language.user_predicates import registering, user_predicate
+from midstream.language.user_predicates import is_declared, registering, user_predicate
 from midstream.language.widening import checked_call
 from midstream.model.errors import LanguageError
 
@@ -267,10 +267,12 @@ class Binder:
 
     def _named(self, node: exp.Expr) -> Expression:
         name = node.name.lower()
-        if user_predicate(name) is None and (other := other_name(node)) is not None:
+        # Who only reads a checkpoint loads no package for it.
+        own = user_predicate(name) is not None if self.scope.registered else is_declared(name)
+        if not own and (other := other_name(node)) is not None:
             return self.bind(other)
         # No name of the catalogue stands for itself in a query, and none can be a user's.
-        if name in CATALOGUE or (self.scope.registered and user_predicate(name) is None):
+        if name in CATALOGUE or (self.scope.registered and not own):
             raise self._unknown(node.name)
         arguments = tuple(self.bind(argument) for argument in node.expressions)
         return call(name, *arguments) if self.scope.registered else Call(BOOLEAN, name, arguments)

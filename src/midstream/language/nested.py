@@ -25,6 +25,7 @@ NESTED: dict[str, Function] = {
 def field_of(value: Expression, name: str) -> Expression:
     """A field of a struct, by its name, or by one that is equal but for case; raises LanguageError.
 
+    >>> import pyarrow as pa
     >>> from midstream.language.expression import Column
     >>> field_of(Column(pa.struct({"ip": pa.string()}), "A", "info"), "IP").text()
     "struct_extract(A.info, 'ip'::string)"

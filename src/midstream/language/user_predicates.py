@@ -40,6 +40,15 @@ def user_predicate(name: str) -> UserPredicate | None:
     return _KNOWN.get(name)
 
 
+def is_declared(name: str) -> bool:
+    """Whether there is a predicate of this name, in small letters; loads no package to find out.
+
+    >>> is_declared("nowhere_to_be_found")
+    False
+    """
+    return name in _KNOWN or any(entry_points(group=ENTRY_POINTS, name=name))
+
+
 def needed(name: str) -> UserPredicate:
     """The predicate of a name that is to be asked now; raises a `QueryError` where there is none."""
     found = user_predicate(name)
