@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
-import math
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +15,7 @@ from midstream.language.evaluate import evaluate
 from midstream.language.more_functions import MORE
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
+from tests.oracle.values import agree
 
 PAGE = Path(__file__).parents[2] / "docs" / "functions.md"
 NAN, INF = float("nan"), float("inf")
@@ -33,6 +32,16 @@ TABLE = pa.table(
         "ts": pa.array([0, 1, None, 10**15, -5, 1_582_934_399_999_999, -86_400_000_000, 10**9], pa.timestamp("us")),
         "u": pa.array([1, 10**15, 5, None, 2 * 10**15, 1_582_934_400_000_000, 0, -1], pa.timestamp("us")),
         "da": pa.array([0, 18_320, None, 11574, -1, 18_321, 1, -400], pa.date32()),
+        "j": [
+            '{"a": {"b": ["x", 1.5]}, "l": [1, null]}',
+            "{}",
+            '{"a": 7, "l": []}',
+            None,
+            '{"a": "é\\n", "l": [{"k":1}]}',
+            '{"a": null, "l": [true]}',
+            '{"a": {"b": null}, "l": 3}',
+            "[1]",
+        ],
         "info": pa.array(
             [{"ip": "x", "geo": {"lat": 1.5}}, None, {"ip": None, "geo": None}, {"ip": "", "geo": {"lat": None}}] * 2,
             pa.struct({"ip": pa.string(), "geo": pa.struct({"lat": pa.float64()})}),
@@ -58,21 +67,6 @@ EXAMPLES = [
     (text, text) for first, second in cells() if not second.startswith("`") for text in re.findall("`([^`]+)`", first)
 ]
 EXAMPLES += [(first.strip("`"), second.strip("`")) for first, second in cells() if second.startswith("`")]
-
-
-def agree(one: Any, other: Any) -> bool:
-    if one is None or other is None:
-        return one is other
-    if isinstance(one, float) or isinstance(other, float):
-        a, b = float(one), float(other)
-        return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) or (math.isnan(a) and math.isnan(b))
-    if isinstance(one, datetime.date) and isinstance(other, datetime.date):
-        return _moment(one) == _moment(other)
-    return bool(one == other)
-
-
-def _moment(value: datetime.date) -> datetime.datetime:
-    return value if isinstance(value, datetime.datetime) else datetime.datetime.combine(value, datetime.time())
 
 
 @pytest.fixture(scope="module")
@@ -121,10 +115,15 @@ def _bound(text: str) -> Any:
         ("left(n, 2)", "of a INTEGER"),
         ("info.ipp", "unknown field 'ipp'"),
         ("tags[0]", "items count from 1"),
-        ("tags[n]", "no constant"),
+        ("tags[s]", "an item of type string of a list"),
         ("n[1]", "a subscript of a value"),
-        ("get_json_object(s, '$.a')", "unknown function 'GET_JSON_OBJECT' .at line 1, column 8"),
-        ("unix_timestamp(s)", "unknown function 'UNIX_TIMESTAMP' .at line 1, column 8"),
+        ("j->>s", "a JSON path that is no constant"),
+        ("from_csv(s, 'a INT')", "unknown function 'FROM_CSV' .at line 1, column 8"),
+        ("timestampdiff(FORTNIGHT, ts, u)", "unknown unit 'fortnight'"),
+        ("list_contains(s, 'a')", "only a list has items"),
+        ("1 // 0", "'//' has no value for 1, 0"),
+        ("make_date(2020, 2, 30)", "'MAKE_DATE' has no value for 2020, 2, 30"),
+        ("CAST(300 AS TINYINT)", "300 is no TINYINT"),
         ("foo(s)", "unknown function 'FOO'"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 import midstream as ms
 
@@ -44,3 +45,12 @@ def test_a_join_over_parts_gives_what_duckdb_gives() -> None:
     expected = database.execute(f"SELECT {SELECTED} FROM A, B, C WHERE {CONDITION}").fetchall()
     assert expected
     assert sorted(found, key=repr) == sorted(expected, key=repr)
+
+
+@pytest.mark.parametrize("text", ["SELECT A.info.ip FROM A", "SELECT info.ip FROM A"])
+def test_a_field_without_an_alias_gives_its_name(text: str) -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", pa.schema([("info", pa.struct({"ip": pa.string()})), ("ts", pa.timestamp("us"))]), "ts")
+    engine.add_query("q", text)
+    row = pa.table({"info": [{"ip": "x"}], "ts": pa.array([0], pa.timestamp("us"))})
+    assert engine.push({"A": row})["q"].to_pylist() == [{"ip": "x"}]

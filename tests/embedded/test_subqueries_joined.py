@@ -28,8 +28,8 @@ TEXTS = {
     f"FULL JOIN (SELECT k, 1 AS one FROM B WHERE k <> 2) AS y {W} ON x.k = y.k",
     "what would fail is filtered": f"SELECT A.k, x.n FROM A {W} "
     f"LEFT JOIN (SELECT k, CAST(s AS INT) AS n FROM B WHERE s <> 'x') AS x {W} ON A.k = x.k",
-    "anti": f"SELECT A.k FROM A {W} WHERE NOT EXISTS (SELECT 1 FROM {ONE} AS x {W} WHERE x.k = A.k AND x.c > 0)",
-    "not in": f"SELECT A.k FROM A {W} WHERE A.k NOT IN (SELECT j FROM (SELECT k + 1 AS j FROM B) AS x {W})",
+    "anti": f"SELECT A.k FROM A {W} WHERE NOT EXISTS (SELECT 1 FROM {ONE} AS x {W} WHERE x.k = A.k AND x.c >= 0)",
+    "not in": f"SELECT A.k FROM A {W} WHERE A.k NOT IN (SELECT j FROM (SELECT k + 1 AS j FROM B WHERE v > 0) AS x {W})",
 }
 
 

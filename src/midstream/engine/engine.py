@@ -286,7 +286,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
-        """Per stream what could not be read, per query what could not be evaluated, with the `_reason`."""
+        """By stream what could not be read, by query what not evaluated, with the `_reason`; as many as of `late`."""
         return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -12,11 +12,11 @@ from sqlglot import exp
 
 from midstream.language.coerce import cast, literal, name, plain
 from midstream.language.duration import parse_duration, unit_size
-from midstream.language.expression import Call, Expression, Literal
+from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES, other_name
 from midstream.language.functions import CATALOGUE, INTERNAL, call
 from midstream.language.kernels.cast import PARTS
-from midstream.language.nested import field_of, part_of
+from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
 from midstream.language.types import BOOLEAN, DURATION, family, from_sql
@@ -26,42 +26,6 @@ from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
 
-_PAIRS: dict[type[exp.Expr], str] = {
-    exp.EQ: "eq",
-    exp.NEQ: "ne",
-    exp.LT: "lt",
-    exp.LTE: "le",
-    exp.GT: "gt",
-    exp.GTE: "ge",
-}
-_PAIRS |= {exp.Add: "add", exp.Sub: "sub", exp.Mul: "mul", exp.Div: "div"}
-_PAIRS |= {exp.Mod: "mod", exp.IntDiv: "intdiv", exp.Pow: "power", exp.NullSafeNEQ: "distinct"}
-_PAIRS |= {exp.Nullif: "nullif", exp.DPipe: "join"}
-_SINGLES: dict[type[exp.Expr], str] = {
-    exp.Not: "not",
-    exp.Neg: "neg",
-    exp.Abs: "abs",
-    exp.Sqrt: "sqrt",
-    exp.Exp: "exp",
-    exp.Ln: "ln",
-}
-_SINGLES |= {exp.Floor: "floor", exp.Ceil: "ceil", exp.Lower: "lower", exp.Upper: "upper", exp.Length: "length"}
-_SINGLES |= {exp.Year: "year", exp.Quarter: "quarter", exp.Month: "month", exp.Week: "week", exp.Day: "day"}
-_SINGLES |= {exp.DayOfMonth: "day", exp.DayOfWeek: "dayofweek", exp.DayOfYear: "dayofyear", exp.Hour: "hour"}
-_SINGLES |= {exp.Minute: "minute", exp.Second: "second"}
-_PLAIN: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
-    **{kind: (name, ("this", "expression")) for kind, name in _PAIRS.items()},
-    **{kind: (name, ("this",)) for kind, name in _SINGLES.items()},
-    exp.Between: ("between", ("this", "low", "high")),
-    exp.Round: ("round", ("this", "decimals")),
-    exp.Substring: ("substring", ("this", "start", "length")),
-    exp.In: ("in", ("this", "expressions")),
-    exp.Coalesce: ("coalesce", ("this", "expressions")),
-    exp.Greatest: ("greatest", ("this", "expressions")),
-    exp.Least: ("least", ("this", "expressions")),
-    exp.Concat: ("concat", ("expressions",)),
-}
-_PLAIN |= NODES
 _REFUSED = {
     exp.Subquery: "a subquery",
     exp.Select: "a subquery",
@@ -113,12 +77,12 @@ class Binder:
         if handler is not None:
             return handler(self, node)
         if (arranged := HANDLERS.get(type(node))) is not None:
-            return arranged(node, self.bind)
-        entry = _PLAIN.get(type(node))
+            return arranged(node, self)
+        entry = NODES.get(type(node))
         if entry is None or node.args.get("symmetric") or node.args.get("query") or node.args.get("unnest"):
             what = next((w for kind, w in _REFUSED.items() if isinstance(node, kind)), None)
             if what is None and isinstance(node, exp.Func):
-                raise self._unknown(word_at(self.text, node) or node.sql_name())
+                raise self._unknown(word_at(self.text, node, called=True) or node.sql_name())
             what = what or ("a subquery" if node.args.get("query") else f"{node.sql('duckdb')[:60]!r}")
             raise LanguageError(f"{what} cannot stand here", remedy=f"the language has {_WORDS}")
         name, keys = entry
@@ -126,9 +90,10 @@ class Binder:
         for key in keys:
             part = node.args.get(key)
             arguments += [self.bind(p) for p in part] if isinstance(part, list) else [self.bind(part)] if part else []
-        return self._call(name, *arguments)
+        return self.call(name, *arguments)
 
-    def _call(self, name: str, *arguments: Expression) -> Expression:
+    def call(self, name: str, *arguments: Expression) -> Expression:
+        """A function applied to arguments, by the arithmetic of the scope; raises LanguageError."""
         return checked_call(name, *arguments) if self.scope.checked else call(name, *arguments)
 
     def _unknown(self, written: str) -> LanguageError:
@@ -159,12 +124,22 @@ class Binder:
     def _column(self, node: exp.Expr) -> Expression:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
-        first, *names = [part.name for part in node.parts]
-        source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])
-        value = self.scope.shown(self.scope.column(names[0], source))
-        for part in names[1:]:
+        column, fields = self._named_parts(node)
+        value = self.scope.shown(column)
+        for part in fields:
             value = field_of(value, part)
         return value
+
+    def title(self, node: exp.Column) -> str:
+        """What a column of the answer is called that is a column, or a field of one; raises LanguageError."""
+        column, fields = self._named_parts(node)
+        return fields[-1] if fields else column.name
+
+    def _named_parts(self, node: exp.Column) -> tuple[Column, list[str]]:
+        """The column that a name with dots means, and the fields within it."""
+        first, *names = [part.name for part in node.parts]
+        source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])
+        return self.scope.column(names[0], source), names[1:]
 
     def _field(self, node: exp.Expr) -> Expression:
         return field_of(self.bind(node.this), node.expression.name)
@@ -172,7 +147,8 @@ class Binder:
     def _subscript(self, node: exp.Expr) -> Expression:
         if len(node.expressions) != 1:
             raise LanguageError("several subscripts at once", remedy="write one after the other")
-        return part_of(self.bind(node.this), node.expressions[0])
+        (key,) = node.expressions
+        return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
 
     def _literal(self, node: exp.Expr) -> Expression:
         text = node.name
@@ -229,10 +205,16 @@ class Binder:
         value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
         if "other" in (family(type), family(value.type)) and type != value.type:
             raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
-        if isinstance(value, Literal) and family(value.type) in ("text", "null") and not isinstance(node, exp.TryCast):
-            return cast(value, type)
-        tries = self.scope.checked and isinstance(node, exp.TryCast)
-        return value if value.type == type else Call(type, "try_cast" if tries else "cast", (value,))
+        tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
+        if isinstance(value, Literal) and not tries and (text or self.scope.checked):
+            known = cast(value, type)  # Raises where the constant is no value of the type.
+            if text:
+                return known
+        return (
+            value
+            if value.type == type
+            else Call(type, "try_cast" if tries and self.scope.checked else "cast", (value,))
+        )
 
     def _interval(self, node: exp.Expr) -> Expression:
         number, unit = node.this, node.args.get("unit")
@@ -263,7 +245,7 @@ class Binder:
         base = node.this.name if node.expression else "10"
         if base not in ("2", "10"):
             raise LanguageError("LOG of an unusual base", remedy="use LN(x) / LN(base)")
-        return self._call(f"log{base}", self.bind(node.expression or node.this))
+        return self.call(f"log{base}", self.bind(node.expression or node.this))
 
     def _named(self, node: exp.Expr) -> Expression:
         name = node.name.lower()

@@ -20,6 +20,14 @@ DIALECT = "duckdb"
 WINDOW_STAND_IN = "W1NDOW"
 """What Spark's function `window` is called in the plain SQL, as long a name: the parser knows WINDOW as a keyword."""
 
+STAND_INS = {
+    "WINDOW": WINDOW_STAND_IN,
+    "TIMESTAMPDIFF": "T1MESTAMPDIFF",
+    "DATEDIFF": "D4TEDIFF",
+    "DATE_DIFF": "D4TE_DIFF",
+}
+"""Functions that the parser reads in one dialect's way only, and what they are called in the plain SQL."""
+
 WINDOW_REMEDY = "write [RANGE n unit], such as [RANGE 20 SECONDS], or [ROWS n]"
 _ENDS_OPERAND = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.STRING, TokenType.R_PAREN}
 _ENDS_OPERAND |= {TokenType.R_BRACKET, TokenType.NULL, TokenType.TRUE, TokenType.FALSE, TokenType.STAR, TokenType.END}
@@ -102,7 +110,7 @@ class _Splitter:
                 depth += 1 if token.token_type == TokenType.L_PAREN else -1
             elif depth == 0 and token.token_type == TokenType.FROM:
                 seen_from = True
-            elif depth and seen_from and self.begins_window():
+            elif depth and self.begins_window(in_from=seen_from):
                 self.found.windows.append(self.bracket())
             elif depth == 0 and seen_from:
                 self.clause(token)
@@ -112,8 +120,10 @@ class _Splitter:
                 self.at += 1
         sql = list(self.quoted)
         for token, follower in zip(self.tokens, self.tokens[1:], strict=False):
-            if token.token_type == TokenType.WINDOW and follower.token_type in (TokenType.L_PAREN, TokenType.DOT):
-                sql[token.start : token.end + 1] = WINDOW_STAND_IN
+            stand_in = STAND_INS.get(token.text.upper(), "")
+            after = {TokenType.L_PAREN, TokenType.DOT} if stand_in == WINDOW_STAND_IN else {TokenType.L_PAREN}
+            if stand_in and follower.token_type in after and token.end + 1 - token.start == len(stand_in):
+                sql[token.start : token.end + 1] = stand_in
         for begin, end in self.spans:
             sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
         self.found.sql = "".join(sql)
@@ -142,11 +152,13 @@ class _Splitter:
             else:
                 self.found.every = (size, token.start)
 
-    def begins_window(self) -> bool:
+    def begins_window(self, in_from: bool) -> bool:
         """Whether a window of a stream in a subquery begins here, and no subscript."""
-        follower = self.peek(1)
-        opened = self.tokens[self.at].token_type == TokenType.L_BRACKET
-        return opened and follower is not None and follower.text.upper() in ("RANGE", "ROWS", "NOW")
+        follower, size = self.peek(1), self.peek(2)
+        if self.tokens[self.at].token_type != TokenType.L_BRACKET or follower is None:
+            return False
+        sized = size is not None and size.token_type in (TokenType.NUMBER, TokenType.STRING)
+        return (in_from or sized) and follower.text.upper() in ("RANGE", "ROWS", "NOW")
 
     def ends_operand(self) -> bool:
         """Whether the token before ends an operand, so that an operand cannot begin here."""

@@ -9,6 +9,9 @@ from midstream.language.expression import Call
 from midstream.language.kernels.datum import Datum
 from midstream.language.rules import Rule, counted
 
+MANY = 10_000
+"""The most arguments of a function that takes any number."""
+
 
 @dataclass(frozen=True)
 class Function:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Protocol
 
 import sqlglot
 from sqlglot import exp
@@ -11,68 +12,133 @@ from sqlglot.errors import SqlglotError
 
 from midstream.language.coerce import cast, literal
 from midstream.language.expression import Expression
-from midstream.language.functions import call
+from midstream.language.kernels.json import path_of
 from midstream.language.place import offset_of
 from midstream.language.types import TIMESTAMP, family
+from midstream.model.errors import LanguageError
 
-Bind = Callable[[exp.Expr], Expression]
+
+class Builder(Protocol):
+    """Makes expressions: of a node of the tree, and of a function applied to arguments."""
+
+    def bind(self, node: exp.Expr) -> Expression:
+        """The typed expression of a node; raises LanguageError."""
+
+    def call(self, name: str, *arguments: Expression) -> Expression:
+        """A function of the catalogue applied to arguments; raises LanguageError."""
+
+
+_ONE, _TWO = ("this",), ("this", "expression")
 
 NODES: dict[type[exp.Expr], tuple[str, tuple[str, ...]]] = {
+    exp.EQ: ("eq", _TWO),
+    exp.NEQ: ("ne", _TWO),
+    exp.LT: ("lt", _TWO),
+    exp.LTE: ("le", _TWO),
+    exp.GT: ("gt", _TWO),
+    exp.GTE: ("ge", _TWO),
+    exp.NullSafeNEQ: ("distinct", _TWO),
+    exp.Between: ("between", ("this", "low", "high")),
+    exp.In: ("in", ("this", "expressions")),
+    exp.Not: ("not", _ONE),
+    exp.Coalesce: ("coalesce", ("this", "expressions")),
+    exp.Nullif: ("nullif", _TWO),
+    exp.Greatest: ("greatest", ("this", "expressions")),
+    exp.Least: ("least", ("this", "expressions")),
+    exp.Add: ("add", _TWO),
+    exp.Sub: ("sub", _TWO),
+    exp.Mul: ("mul", _TWO),
+    exp.Div: ("div", _TWO),
+    exp.Mod: ("mod", _TWO),
+    exp.IntDiv: ("intdiv", _TWO),
+    exp.Pow: ("power", _TWO),
+    exp.Neg: ("neg", _ONE),
+    exp.Abs: ("abs", _ONE),
+    exp.Sqrt: ("sqrt", _ONE),
+    exp.Exp: ("exp", _ONE),
+    exp.Ln: ("ln", _ONE),
+    exp.Floor: ("floor", _ONE),
+    exp.Ceil: ("ceil", _ONE),
+    exp.Round: ("round", ("this", "decimals")),
+    exp.DPipe: ("join", _TWO),
+    exp.Concat: ("concat", ("expressions",)),
+    exp.Lower: ("lower", _ONE),
+    exp.Upper: ("upper", _ONE),
+    exp.Length: ("length", _ONE),
+    exp.Substring: ("substring", ("this", "start", "length")),
+    exp.Year: ("year", _ONE),
+    exp.Quarter: ("quarter", _ONE),
+    exp.Month: ("month", _ONE),
+    exp.Week: ("week", _ONE),
+    exp.Day: ("day", _ONE),
+    exp.DayOfMonth: ("day", _ONE),
+    exp.DayOfWeek: ("dayofweek", _ONE),
+    exp.DayOfYear: ("dayofyear", _ONE),
+    exp.Hour: ("hour", _ONE),
+    exp.Minute: ("minute", _ONE),
+    exp.Second: ("second", _ONE),
     exp.Replace: ("replace", ("this", "expression", "replacement")),
-    exp.RegexpLike: ("regexp_like", ("this", "expression")),
+    exp.RegexpLike: ("regexp_like", _TWO),
     exp.RegexpReplace: ("regexp_replace", ("this", "expression", "replacement", "modifiers")),
-    exp.Left: ("left", ("this", "expression")),
-    exp.Right: ("right", ("this", "expression")),
+    exp.Left: ("left", _TWO),
+    exp.Right: ("right", _TWO),
     exp.ConcatWs: ("concat_ws", ("expressions",)),
-    exp.Reverse: ("reverse", ("this",)),
+    exp.Reverse: ("reverse", _ONE),
     exp.Repeat: ("repeat", ("this", "times")),
     exp.Translate: ("translate", ("this", "from_", "to")),
     exp.StrPosition: ("position", ("this", "substr")),
-    exp.StartsWith: ("starts_with", ("this", "expression")),
-    exp.EndsWith: ("ends_with", ("this", "expression")),
-    exp.Contains: ("contains", ("this", "expression")),
+    exp.StartsWith: ("starts_with", _TWO),
+    exp.EndsWith: ("ends_with", _TWO),
+    exp.Contains: ("contains", _TWO),
     exp.SplitPart: ("split_part", ("this", "delimiter", "part_index")),
-    exp.Ascii: ("ascii", ("this",)),
+    exp.Ascii: ("ascii", _ONE),
     exp.Chr: ("chr", ("expressions",)),
-    exp.MD5: ("md5", ("this",)),
-    exp.Sign: ("sign", ("this",)),
-    exp.Sin: ("sin", ("this",)),
-    exp.Cos: ("cos", ("this",)),
-    exp.Tan: ("tan", ("this",)),
-    exp.Asin: ("asin", ("this",)),
-    exp.Acos: ("acos", ("this",)),
-    exp.Atan: ("atan", ("this",)),
-    exp.Atan2: ("atan2", ("this", "expression")),
-    exp.Degrees: ("degrees", ("this",)),
-    exp.Radians: ("radians", ("this",)),
-    exp.Cbrt: ("cbrt", ("this",)),
-    exp.IsNan: ("isnan", ("this",)),
-    exp.IsInf: ("isinf", ("this",)),
-    exp.BitwiseAnd: ("bit_and", ("this", "expression")),
-    exp.BitwiseOr: ("bit_or", ("this", "expression")),
-    exp.BitwiseXor: ("bit_xor", ("this", "expression")),
-    exp.BitwiseRightShift: ("shift_right", ("this", "expression")),
-    exp.BitwiseNot: ("bit_not", ("this",)),
+    exp.MD5: ("md5", _ONE),
+    exp.Sign: ("sign", _ONE),
+    exp.Sin: ("sin", _ONE),
+    exp.Cos: ("cos", _ONE),
+    exp.Tan: ("tan", _ONE),
+    exp.Asin: ("asin", _ONE),
+    exp.Acos: ("acos", _ONE),
+    exp.Atan: ("atan", _ONE),
+    exp.Atan2: ("atan2", _TWO),
+    exp.Degrees: ("degrees", _ONE),
+    exp.Radians: ("radians", _ONE),
+    exp.Cbrt: ("cbrt", _ONE),
+    exp.IsNan: ("isnan", _ONE),
+    exp.IsInf: ("isinf", _ONE),
+    exp.BitwiseAnd: ("bit_and", _TWO),
+    exp.BitwiseOr: ("bit_or", _TWO),
+    exp.BitwiseXor: ("bit_xor", _TWO),
+    exp.BitwiseRightShift: ("shift_right", _TWO),
+    exp.BitwiseNot: ("bit_not", _ONE),
     exp.TimeToStr: ("strftime", ("this", "format")),
-    exp.TimeToUnix: ("epoch", ("this",)),
+    exp.TimeToUnix: ("epoch", _ONE),
     exp.DateFromParts: ("make_date", ("year", "month", "day")),
-    exp.LastDay: ("last_day", ("this",)),
-    exp.Dayname: ("dayname", ("this",)),
-    exp.Monthname: ("monthname", ("this",)),
-    exp.WeekOfYear: ("week", ("this",)),
+    exp.LastDay: ("last_day", _ONE),
+    exp.Dayname: ("dayname", _ONE),
+    exp.Monthname: ("monthname", _ONE),
+    exp.WeekOfYear: ("week", _ONE),
+    exp.Split: ("split", _TWO),
+    exp.ArraySize: ("array_length", _ONE),
+    exp.ArrayContains: ("list_contains", _TWO),
 }
 """Nodes whose arguments stand one after the other."""
 
 
-def _pad(node: exp.Expr, bind: Bind) -> Expression:
+def _pad(node: exp.Expr, build: Builder) -> Expression:
     fill = node.args.get("fill_pattern")
     name = "lpad" if node.args.get("is_left") else "rpad"
-    return call(name, bind(node.this), bind(node.expression), bind(fill) if fill else literal(" "))
+    return build.call(
+        name, build.bind(node.this), build.bind(node.expression), build.bind(fill) if fill else literal(" ")
+    )
 
 
-def _extracted(node: exp.Expr, bind: Bind) -> Expression:
+def _extracted(node: exp.Expr, build: Builder) -> Expression:
     group = node.args.get("group")
-    return call("regexp_extract", bind(node.this), bind(node.expression), bind(group) if group else literal(0))
+    return build.call(
+        "regexp_extract", build.bind(node.this), build.bind(node.expression), build.bind(group) if group else literal(0)
+    )
 
 
 def _unit(node: exp.Expr) -> Expression:
@@ -81,50 +147,70 @@ def _unit(node: exp.Expr) -> Expression:
     return literal(name.removesuffix("s") if name != "s" else name)
 
 
-def _truncated(node: exp.Expr, bind: Bind) -> Expression:
-    return call("date_trunc", _unit(node), bind(node.this))
+def _truncated(node: exp.Expr, build: Builder) -> Expression:
+    return build.call("date_trunc", _unit(node), build.bind(node.this))
 
 
-def _counted(node: exp.Expr, bind: Bind) -> Expression:
+def _counted(node: exp.Expr, build: Builder) -> Expression:
     """DATE_DIFF has its later moment first in the tree."""
-    return call("date_diff", _unit(node), bind(node.expression), bind(node.this))
+    return build.call("date_diff", _unit(node), build.bind(node.expression), build.bind(node.this))
 
 
-def _from_unix(node: exp.Expr, bind: Bind) -> Expression:
+def _from_unix(node: exp.Expr, build: Builder) -> Expression:
     """TO_TIMESTAMP of seconds or a text, and EPOCH_MS, which goes both ways."""
-    value, scale = bind(node.this), node.args.get("scale")
+    value, scale = build.bind(node.this), node.args.get("scale")
     if scale is not None and scale.name == "3":
-        return call("epoch_ms" if family(value.type) in ("timestamp", "date") else "make_timestamp_ms", value)
-    return cast(value, TIMESTAMP) if family(value.type) == "text" else call("to_timestamp", value)
+        return build.call("epoch_ms" if family(value.type) in ("timestamp", "date") else "make_timestamp_ms", value)
+    return cast(value, TIMESTAMP) if family(value.type) == "text" else build.call("to_timestamp", value)
 
 
-def _truncated_number(node: exp.Expr, bind: Bind) -> Expression:
+def _truncated_number(node: exp.Expr, build: Builder) -> Expression:
     places = node.args.get("decimals")
     if places is None:
-        return call("trunc", bind(node.this))
+        return build.call("trunc", build.bind(node.this))
     power = literal(10.0 ** int(places.name))
-    return call("ieee_div", call("trunc", call("mul", bind(node.this), power)), power)
+    return build.call("div", build.call("trunc", build.call("mul", build.bind(node.this), power)), power)
 
 
-def _if_there(node: exp.Expr, bind: Bind) -> Expression:
+def _in_json(name: str) -> Callable[[exp.Expr, Builder], Expression]:
+    """A value within a JSON text, by a path that is a constant."""
+
+    def handler(node: exp.Expr, build: Builder) -> Expression:
+        path = node.expression
+        known = (exp.JSONPathKey, exp.JSONPathSubscript)
+        parts = path.expressions[1:] if isinstance(path, exp.JSONPath) else []
+        steps = [part.this for part in parts if isinstance(part, known) and isinstance(part.this, str | int)]
+        if not isinstance(path, exp.JSONPath) or len(steps) < len(parts):
+            raise LanguageError("a JSON path that is no constant", remedy="write keys and places, as in '$.a[0].b'")
+        return build.call(name, build.bind(node.this), literal(path_of(steps)))
+
+    return handler
+
+
+def _whole_units(node: exp.Expr, build: Builder) -> Expression:
+    """TIMESTAMPDIFF has its later moment first in the tree."""
+    return build.call("timestampdiff", _unit(node), build.bind(node.expression), build.bind(node.this))
+
+
+def _if_there(node: exp.Expr, build: Builder) -> Expression:
     other = node.args.get("false")
-    there = call("not", call("is_null", bind(node.this)))
-    return call("case", there, bind(node.args["true"]), bind(other) if other else literal(None))
+    there = build.call("not", build.call("is_null", build.bind(node.this)))
+    return build.call("case", there, build.bind(node.args["true"]), build.bind(other) if other else literal(None))
 
 
-def _date(node: exp.Expr, bind: Bind) -> Expression:
-    return bind(exp.cast(node.this.copy(), "date"))
+def _date(node: exp.Expr, build: Builder) -> Expression:
+    return build.bind(exp.cast(node.this.copy(), "date"))
 
 
-def _sha(node: exp.Expr, bind: Bind) -> Expression:
-    return call("sha256", bind(node.this))
+def _sha(node: exp.Expr, build: Builder) -> Expression:
+    return build.call("sha256", build.bind(node.this))
 
 
-def _later(node: exp.Expr, bind: Bind) -> Expression:
-    return call("add", bind(node.this), bind(node.expression))
+def _later(node: exp.Expr, build: Builder) -> Expression:
+    return build.call("add", build.bind(node.this), build.bind(node.expression))
 
 
-HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Bind], Expression]] = {
+HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Builder], Expression]] = {
     exp.Pad: _pad,
     exp.RegexpExtract: _extracted,
     exp.TimestampTrunc: _truncated,
@@ -133,11 +219,15 @@ HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Bind], Expression]] = {
     exp.UnixToTime: _from_unix,
     exp.Trunc: _truncated_number,
     exp.Nvl2: _if_there,
+    exp.JSONExtractScalar: _in_json("json_extract_string"),
+    exp.JSONExtract: _in_json("json_extract"),
+    exp.TimestampDiff: _whole_units,
+    exp.Initcap: lambda node, build: build.call("initcap", build.bind(node.this)),
     exp.Date: _date,
     exp.TsOrDsToDate: _date,
     exp.SHA2: _sha,
     exp.DateAdd: _later,
-    exp.Pi: lambda node, bind: literal(math.pi),
+    exp.Pi: lambda node, build: literal(math.pi),
 }
 """Nodes whose arguments must be put in order first."""
 
@@ -156,6 +246,20 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
         return exp.Extract(this=exp.var(arguments[0].name), expression=arguments[1])
     if name == "date_sub" and len(arguments) == 2 and isinstance(arguments[1], exp.Interval):
         return exp.Sub(this=arguments[0], expression=arguments[1])
+    if name == "unix_timestamp" and len(arguments) == 1:
+        return exp.cast(exp.Floor(this=exp.TimeToUnix(this=arguments[0])), "bigint")
+    if name == "split_index" and len(arguments) == 3:
+        return exp.SplitPart(this=arguments[0], delimiter=arguments[1], part_index=arguments[2] + 1)
+    if name in ("t1mestampdiff", "date_sub", "datesub") and len(arguments) == 3:
+        unit = exp.var(arguments[0].name.upper())
+        return exp.TimestampDiff(this=arguments[2], expression=arguments[1], unit=unit)
+    if name in ("d4tediff", "d4te_diff") and len(arguments) == 3:
+        return exp.DateDiff(this=arguments[2], expression=arguments[1], unit=exp.var(arguments[0].name.upper()))
+    if name in ("d4tediff", "d4te_diff") and len(arguments) == 2:
+        days = [exp.cast(argument, "date") for argument in arguments]
+        return exp.DateDiff(this=days[0], expression=days[1], unit=exp.var("DAY"))
+    if name == "cardinality" and len(arguments) == 1:
+        return exp.ArraySize(this=arguments[0])
     if name == "isfinite" and len(arguments) == 1:
         whole = exp.Or(this=exp.IsNan(this=arguments[0]), expression=exp.IsInf(this=arguments[0].copy()))
         return exp.Not(this=exp.Paren(this=whole))

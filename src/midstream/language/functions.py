@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from midstream.language import failing, rules
 from midstream.language.coerce import scalar
 from midstream.language.expression import Call, Expression, Literal
-from midstream.language.function import Function, fixed
+from midstream.language.function import MANY, Function, fixed
 from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
 from midstream.language.more_functions import MORE
@@ -21,7 +21,6 @@ from midstream.language.types import BOOLEAN, INT64
 from midstream.language.user_predicates import needed
 from midstream.model.errors import LanguageError
 
-MANY = 10_000
 EVALUABLE, UNLESS_FALSE = "evaluable", "unless_false"
 """Conditions on what may fail: that all arguments can be evaluated; that the one is true, or cannot be evaluated."""
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}

@@ -9,15 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language import rules
-from midstream.language.function import Function, fixed
-from midstream.language.kernels import bits, letters, moments, number, pattern
+from midstream.language.function import MANY, Function, fixed
+from midstream.language.kernels import bits, json, letters, moments, number, pattern
 from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
 from midstream.language.shaped_rules import cut_to, groups, separated, shaped, signs, tests
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, RESULT_TIME, TEXT, TIMESTAMP
-
-MANY = 10_000
 
 _REALS = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
@@ -50,6 +48,10 @@ _TEXTS: dict[str, Function] = {
     "chr": _failing(1, shaped(TEXT, "whole"), letters.character),
     "md5": fixed(1, shaped(TEXT, "text"), letters.md5),
     "sha256": fixed(1, shaped(TEXT, "text"), letters.sha256),
+    "initcap": fixed(1, shaped(TEXT, "text"), letters.capitalized),
+    "split": fixed(2, shaped(pa.list_(TEXT), "text", "text"), letters.split),
+    "json_extract_string": fixed(2, shaped(TEXT, "text", "word"), json.extract_string),
+    "json_extract": fixed(2, shaped(TEXT, "text", "word"), json.extract),
     "regexp_like": fixed(2, shaped(BOOLEAN, "text", "pattern"), pattern.matches),
     "regexp_replace": Function(counted(3, 4, shaped(TEXT, "text", "pattern", "word", "word")), pattern.replaced),
     "regexp_extract": fixed(3, groups(shaped(TEXT, "text", "pattern", "whole")), pattern.extracted),
@@ -58,6 +60,7 @@ _TEXTS: dict[str, Function] = {
 _TIMES: dict[str, Function] = {
     "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
     "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
+    "timestampdiff": fixed(3, cut_to(moments.COUNTED), moments.whole_units),
     "strftime": fixed(2, shaped(TEXT, "moment", "word"), moments.formatted),
     "epoch": fixed(1, shaped(DOUBLE, "moment"), moments.epoch),
     "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),

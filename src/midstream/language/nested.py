@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pyarrow.types as is_
 from sqlglot import exp
 
@@ -9,17 +10,12 @@ from midstream.language.coerce import cast, literal, plain
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.function import Function, fixed
 from midstream.language.kernels import nested
-from midstream.language.rules import anything, wrong
-from midstream.language.types import family
+from midstream.language.rules import Arguments, anything, wrong
+from midstream.language.types import BOOLEAN, INT64, family
 from midstream.model.words import suggest
 
 FIELD, ITEM, ENTRY = "struct_extract", "list_extract", "map_extract_value"
-NESTED: dict[str, Function] = {
-    FIELD: fixed(2, anything, nested.field),
-    ITEM: fixed(2, anything, nested.item),
-    ENTRY: fixed(2, anything, nested.entry),
-}
-"""The functions of parts; `field_of` and `part_of` type them."""
+"""The functions of parts, which `field_of` and `part_of` type."""
 
 
 def field_of(value: Expression, name: str) -> Expression:
@@ -39,26 +35,54 @@ def field_of(value: Expression, name: str) -> Expression:
     return plain(Call(value.type.field(found[0]).type, FIELD, (value, literal(found[0]))))
 
 
-def part_of(value: Expression, subscript: exp.Expr) -> Expression:
+def part_of(value: Expression, key: Expression) -> Expression:
     """What a subscript picks: an item of a list, counted from 1, a value of a map or a field; raises LanguageError."""
-    key = _constant(subscript)
-    if is_.is_struct(value.type) and isinstance(key.value, str):
+    if is_.is_struct(value.type) and isinstance(key, Literal) and isinstance(key.value, str):
         return field_of(value, key.value)
     if is_.is_map(value.type):
-        fitted = cast(key, value.type.key_type)
-        return plain(Call(value.type.item_type, ENTRY, (value, fitted)))
-    if is_.is_list(value.type) or is_.is_large_list(value.type) or is_.is_fixed_size_list(value.type):
+        return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
+    if is_list(value.type):
         if family(key.type) != "integer":
-            raise wrong(f"an item {key.value!r} of a list", "write its number")
-        if key.value == 0:
+            shown = f"an item {key.value!r}" if isinstance(key, Literal) else f"an item of type {key.type}"
+            raise wrong(f"{shown} of a list", "write its number")
+        if isinstance(key, Literal) and key.value == 0:
             raise wrong("an item 0 of a list", "items count from 1, and from -1 at the end")
-        return plain(Call(value.type.value_type, ITEM, (value, key)))
+        return plain(Call(value.type.value_type, ITEM, (value, cast(key, INT64))))
     raise wrong(f"a subscript of a value of type {value.type}", "only a list, a MAP or a STRUCT has parts")
 
 
-def _constant(node: exp.Expr) -> Literal:
-    """The constant that was written: sqlglot has counted whole numbers down by one."""
+def constant_of(node: exp.Expr) -> Literal | None:
+    """The constant that a subscript is, if it is one: sqlglot has counted whole numbers down by one."""
     inner, sign = (node.this, -1) if isinstance(node, exp.Neg) else (node, 1)
     if not isinstance(inner, exp.Literal) or (not inner.is_string and not inner.name.isdigit()):
-        raise wrong("a subscript that is no constant", "write a whole number or a text")
+        return None
     return literal(inner.name if inner.is_string else sign * int(inner.name) + 1)
+
+
+def is_list(type: pa.DataType) -> bool:
+    """Whether values of a type are lists."""
+    return bool(is_.is_list(type) or is_.is_large_list(type) or is_.is_fixed_size_list(type))
+
+
+def _counted(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    (value,) = arguments
+    if not is_list(value.type) and not is_.is_map(value.type):
+        raise wrong(f"the number of items of a value of type {value.type}", "only a list or a MAP has items")
+    return INT64, arguments
+
+
+def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    lists, value = arguments
+    if not is_list(lists.type):
+        raise wrong(f"what a value of type {lists.type} contains", "only a list has items")
+    return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
+
+
+NESTED: dict[str, Function] = {
+    FIELD: fixed(2, anything, nested.field),
+    ITEM: fixed(2, anything, nested.item),
+    ENTRY: fixed(2, anything, nested.entry),
+    "array_length": fixed(1, _counted, nested.count),
+    "list_contains": fixed(2, _contained, nested.contains),
+}
+"""The functions of nested values, by name."""

@@ -23,8 +23,8 @@ def offset_of(node: exp.Expr) -> int | None:
     return min(starts) if starts else None
 
 
-def word_at(text: str, node: exp.Expr) -> str:
-    """The name that the user wrote where a node stands, as of a function; '' where there is none.
+def word_at(text: str, node: exp.Expr, *, called: bool = False) -> str:
+    """The name that the user wrote where a node stands; '' where there is none, or none that is `called`.
 
     >>> import sqlglot
     >>> text = "SELECT NVL(a, 1)"
@@ -32,7 +32,7 @@ def word_at(text: str, node: exp.Expr) -> str:
     'NVL'
     """
     offset = offset_of(node)
-    found = re.match(r"[A-Za-z_]\w*", text[offset:]) if offset is not None else None
+    found = re.match(r"[A-Za-z_]\w*" + (r"(?=\s*\()" if called else ""), text[offset:]) if offset is not None else None
     return found[0] if found else ""
 
 

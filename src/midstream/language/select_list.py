@@ -7,8 +7,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import DIALECT, CqlText
-from midstream.language.expression import Column, Expression
+from midstream.language.cql_tokens import DIALECT, STAND_INS, CqlText
+from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
@@ -124,11 +124,17 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
     expression = binder.bind(inner)
     if isinstance(node, exp.Alias):
         return node.alias, expression
-    if isinstance(inner, exp.Column) and binder.hook is None:
-        return binder.scope.column(inner.name, inner.text("table")).name, expression
-    if isinstance(inner, exp.Column) and isinstance(expression, Column):
-        return expression.name, expression
-    return inner.sql(DIALECT), expression
+    if isinstance(inner, exp.Column):
+        return binder.title(inner), expression
+    return inner.transform(_as_written).sql(DIALECT), expression
+
+
+def _as_written(node: exp.Expr) -> exp.Expr:
+    """A function under its own name, where SQL text would show what stands for it."""
+    if isinstance(node, exp.Initcap):
+        return exp.Anonymous(this="INITCAP", expressions=[node.this])
+    shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
+    return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
 
 
 def unique(named: list[tuple[str, Expression]]) -> tuple[Output, ...]:

@@ -13,7 +13,7 @@ from midstream.language.functions import call
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.query import Difference, Predicate, Source
 from midstream.language.scope import Scope, find_name
-from midstream.language.subqueries import Selected, common_tables, selected
+from midstream.language.subqueries import Selected, common_tables, names_shown, selected
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.words import suggest
@@ -70,7 +70,10 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
             window = found.window
         sources.append(Source(alias, known[0], window.window if window else None))
     for at, name in used:
-        conditions.append(_used(text, name, sources[:at], sources[at], streams))
+        shown = {
+            source.alias: names_shown(table, common, streams) for source, table in zip(sources, tables, strict=False)
+        }
+        conditions.append(_used(text, name, [source.alias for source in sources[:at]], sources[at].alias, shown))
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":
@@ -81,18 +84,15 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     return FromClause(tuple(sources), tuple(conditions), offsets, selects)
 
 
-def _used(
-    text: str, name: exp.Expr, before: list[Source], joined: Source, streams: Mapping[str, StreamSchema]
-) -> exp.Expr:
-    """The equality that a column of USING says: with the first source before that has it."""
-    columns = {source.alias: streams[source.stream].columns.names for source in (*before, joined)}
-    other = next((source for source in before if find_name(name.name, columns[source.alias])), None)
-    if other is None or not find_name(name.name, columns[joined.alias]):
-        where = joined.alias if other is not None else "the sources before"
+def _used(text: str, name: exp.Expr, before: list[str], joined: str, shown: Mapping[str, tuple[str, ...]]) -> exp.Expr:
+    """The equality that a column of USING says: with the first source before that shows it."""
+    other = next((alias for alias in before if find_name(name.name, shown[alias])), None)
+    if other is None or not find_name(name.name, shown[joined]):
+        where = joined if other is not None else "the sources before"
         raise LanguageError(
             f"USING names column {name.name!r}, which {where} lacks", place=place_of(text, name), remedy="write ON"
         )
-    sides = [exp.column(exp.to_identifier(name.name), one.alias, quoted=True) for one in (other, joined)]
+    sides = [exp.column(exp.to_identifier(name.name), alias, quoted=True) for alias in (other, joined)]
     return exp.EQ(this=sides[0], expression=sides[1])
 
 
@@ -153,7 +153,7 @@ def _windows(found: CqlText, offsets: list[int]) -> list[WindowClause | None]:
             raise LanguageError(
                 "this window belongs to no stream",
                 place=place(found.text, piece.offset),
-                remedy="write one after each stream",
+                remedy="write one after each stream; after the name in FROM for what stands in WITH or brackets",
             )
         windows[offsets.index(owner)] = piece
     return windows

@@ -17,7 +17,7 @@ from midstream.language.bind import Binder
 from midstream.language.expression import Column, Expression
 from midstream.language.place import place_of
 from midstream.language.scope import Scope, find_name
-from midstream.language.select_list import named_item, star, unique
+from midstream.language.select_list import outputs_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
@@ -119,11 +119,7 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
         binder = Binder(text, inside)
         where = select.args.get("where")
         conditions += () if where is None else (binder.condition(where.this),)
-        named: list[tuple[str, Expression]] = []
-        for node in select.expressions:
-            starred = star(binder, node)
-            named += starred if starred is not None else [named_item(binder, node)]
-        columns = tuple((output.name, output.expression) for output in unique(named))
+        columns = tuple((output.name, output.expression) for output in outputs_of(binder, select))
     return Shown(columns, conditions)
 
 

@@ -13,8 +13,9 @@ import pyarrow as pa
 from midstream.language.coerce import literal, plain, unify
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.failing import reach
-from midstream.language.functions import call
+from midstream.language.functions import SYMBOLS, call, function_of
 from midstream.language.types import INT64, WIDEST, family
+from midstream.model.errors import LanguageError
 
 _WIDENED = frozenset({"add", "sub", "mul", "neg", "abs"})
 _IEEE = frozenset({"div", "power", "sqrt", "ln", "log2", "log10"})
@@ -23,11 +24,25 @@ _IEEE = frozenset({"div", "power", "sqrt", "ln", "log2", "log10"})
 def checked_call(function: str, *arguments: Expression) -> Expression:
     """A function applied to arguments, as `call` does it, but for arithmetic, that widens or is that of IEEE 754.
 
+    Raises LanguageError, without a place, for constants of which it has no value, such as `1 // 0`.
+
     >>> from midstream.language.expression import Column
     >>> n, big = Column(pa.int32(), "A", "n"), Column(pa.int64(), "A", "big")
     >>> [checked_call("mul", one, literal(10**9)).type for one in (n, big)]
     [DataType(int64), Decimal128Type(decimal128(38, 0))]
     """
+    found = _widened(function, *arguments)
+    constants = all(isinstance(a, Literal) and a.value is not None for a in arguments)
+    if constants and isinstance(found, Literal) and found.value is None and function_of(function).fails is not None:
+        shown = ", ".join(str(a.value) for a in arguments if isinstance(a, Literal))
+        raise LanguageError(
+            f"{SYMBOLS.get(function, function.upper())!r} has no value for {shown}",
+            remedy="write NULL if you mean that",
+        )
+    return found
+
+
+def _widened(function: str, *arguments: Expression) -> Expression:
     if function in _IEEE or (function == "mod" and any(family(a.type) == "float" for a in arguments)):
         return call(f"ieee_{function}", *arguments)
     if function not in _WIDENED or not all(family(a.type) == "integer" for a in arguments):

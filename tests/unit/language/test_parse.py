@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 
 from midstream.language.query import Aggregate, BandPredicate, Difference, EquiPredicate, Query
+from midstream.model.errors import LanguageError
 from midstream.model.window import Window
 from tests.unit.language.schemas import parsed
 
@@ -291,3 +292,11 @@ def test_parsing_is_deterministic() -> None:
     text = "SELECT A.k, COUNT(*) FROM A [ROWS 2], B [ROWS 2] WHERE A.k = B.k AND A.v < B.v GROUP BY 1 EVERY 1 SECOND"
     assert parsed(text) == parsed(text)
     assert isinstance(parsed(text).aggregate, Aggregate)
+
+
+def test_using_reads_what_a_subquery_shows() -> None:
+    sides = "(SELECT k AS j FROM A) AS x [RANGE 1 SECONDS] JOIN (SELECT k AS j FROM B) AS y [RANGE 1 SECONDS]"
+    query = parsed(f"SELECT x.j FROM {sides} USING (j)")
+    assert [p.expression.text() for p in query.predicates] == ["eq(x.k, y.k)"]
+    with pytest.raises(LanguageError, match="'k', which"):
+        parsed(f"SELECT x.j FROM {sides} USING (k)")

@@ -102,6 +102,20 @@ def split_part(text: str, separator: str, number: int) -> str:
     return parts[at] if number and 0 <= at < len(parts) else ""
 
 
+split = by_arrow(
+    lambda text, separator: pc.split_pattern(text, separator) if separator else None,
+    lambda text, separator: text.split(separator) if separator else list(text),
+)
+
+
+def _capitalized(text: str | None) -> str | None:
+    return None if text is None else " ".join(word[:1].upper() + word[1:].lower() for word in text.split(" "))
+
+
+capitalized = each_different(_capitalized)
+"""Each word, between blanks, with a capital first letter and the others small, as Spark's INITCAP has it."""
+
+
 def translate(text: str, old: str, new: str) -> str:
     """Characters of `old` replaced by those at the same places of `new`, or taken out where there is none.
 

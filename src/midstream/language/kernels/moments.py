@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from midstream.language.kernels.cast import cast
-from midstream.language.kernels.datum import Datum, by_row, lift, restore, storage
+from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 """What DATE_TRUNC cuts to."""
@@ -41,15 +41,40 @@ def _counted(moment: Datum, unit: str) -> Datum:
     return lift(lambda m: np.floor_divide(m, _MONTHS[unit]), pa.int64(), months)
 
 
+_SIZES = {
+    "day": 86_400 * _SECOND, "hour": 3_600 * _SECOND, "minute": 60 * _SECOND, "second": _SECOND,
+    "millisecond": 1_000, "microsecond": 1,
+}  # fmt: skip
+
+
 def difference(_: pa.DataType, unit: Datum, begin: Datum, end: Datum) -> Datum:
     """How many years, ..., begin after one moment and not after another."""
     one, other, name = _plain(begin), _plain(end), unit.as_py()
     if name in _MONTHS:
         first, last = (_counted(moment, name) for moment in (one, other))
         return pc.subtract(last, first)
-    size = {"day": 86_400 * _SECOND, "hour": 3_600 * _SECOND, "minute": 60 * _SECOND, "second": _SECOND,
-            "millisecond": 1_000, "microsecond": 1}[name]  # fmt: skip
+    size = _SIZES[name]
     return lift(lambda a, b: np.floor_divide(b, size) - np.floor_divide(a, size), pa.int64(), one, other)
+
+
+def whole_units(_: pa.DataType, unit: Datum, begin: Datum, end: Datum) -> Datum:
+    """How many whole years, ..., lie between two moments, negative where the second one is earlier."""
+    name, one, other = unit.as_py(), _plain(begin), _plain(end)
+    if name not in _MONTHS:
+        size = _SIZES[name]
+        return lift(lambda a, b: np.sign(b - a) * (np.abs(b - a) // size), pa.int64(), one, other)
+    first, last = (_counted(moment, "month") for moment in (one, other))
+    in_month = [pc.subtract(storage(m), storage(pc.floor_temporal(m, unit="month"))) for m in (one, other)]
+    return lift(_whole_months(_MONTHS[name]), pa.int64(), first, last, *in_month)
+
+
+def _whole_months(months: int) -> Callable[..., Values]:
+    def whole(first: Values, last: Values, from_: Values, to: Values) -> Values:
+        crossed = last - first
+        crossed = crossed - ((crossed > 0) & (to < from_)) + ((crossed < 0) & (to > from_))
+        return np.asarray(np.sign(crossed) * (np.abs(crossed) // months))
+
+    return whole
 
 
 COUNTED = tuple(unit for unit in UNITS if unit != "week")

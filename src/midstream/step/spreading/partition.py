@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from midstream.language.expression import Column
 from midstream.model.counters import Counters
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, StateListing
@@ -137,12 +138,16 @@ def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBat
 
 def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words) -> Answer:
     """What a query shows of the results at these places; columns that it does not show are not copied."""
-    newest, places = results.newest[at], pa.array(at)
-    read = with_time(lambda column: results.read(column).take(places), newest)
-    kept, dead = result_operator.judged(read, newest)
-    if kept is not None:
-        return replace(_shown(result_operator, results, at[kept]), dead=dead)
-    return result_operator.answer(result_operator.values(read, len(at)), newest)
+    kept, dead = result_operator.judged(_reader(results, at), results.newest[at])
+    shown = at if kept is None else at[kept]
+    columns = result_operator.values(_reader(results, shown), len(shown))
+    return replace(result_operator.answer(columns, results.newest[shown]), dead=dead)
+
+
+def _reader(results: JoinedRows, at: Words) -> Callable[[Column], pa.Array]:
+    """What the results at these places have in a column."""
+    places = pa.array(at)
+    return with_time(lambda column: results.read(column).take(places), results.newest[at])
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:
