@@ -22,7 +22,7 @@ from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, QueryEntry, StateListing, StreamProgress
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.decayed_mean import DecayedMean
-from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import watermark
 from midstream.step.chain_unit import ChainUnit
 from midstream.step.living import living_rows
@@ -168,7 +168,7 @@ def _spread(entry: QueryEntry, mates: Sequence[str]) -> str:
         return f"spread over nodes by {entry.nodes.scheme}{shared}"
     if entry.operator is not None:
         return "one lane: a user's operator is on top"
-    return "one lane: no common key" if entry.group == SINGLE else "by the common key"
+    return "one lane: no common key" if is_single(entry.group) else "by the common key"
 
 
 def _chain(manifest: Manifest, name: str, unit: Unit | None, queries: Mapping[str, QueryReport]) -> ChainReport:

@@ -80,6 +80,12 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
             raise LanguageError(
                 f"a ROWS window on the subquery {source.alias!r}", place=place_of(text, tree), remedy="use RANGE"
             )
+        if streams[source.stream].answers_of and source.window is not None and source.window.kind == "rows":
+            raise LanguageError(
+                f"a ROWS window over the answers of query {source.stream!r}, which come in no order of arrival",
+                place=place_of(text, tree),
+                remedy="use RANGE",
+            )
     offsets = tuple(offset for _, _, offset, _ in everyone)
     return FromClause(tuple(sources), tuple(conditions), offsets, selects)
 

@@ -198,6 +198,11 @@ class Manifest(Complete):
         return bool(self.job) and self.published.get(HOST, SPARK) == SPARK
 
     @property
+    def pushed_streams(self) -> dict[str, StreamSchema]:
+        """The streams that were declared: those of answers come and go with the queries that read them."""
+        return {name: stream for name, stream in self.streams.items() if not stream.answers_of}
+
+    @property
     def time_line(self) -> TimeLine:
         """Whose steps the job has done."""
         return TimeLine(self.job, self.epochs)

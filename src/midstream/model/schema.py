@@ -23,7 +23,8 @@ RESERVED = frozenset({"_ts", "_slot", "_watermark", "_reason"})
 class StreamSchema(EncodedOnce):
     """A stream: its columns, which of them is the event time, and how much disorder it may have.
 
-    `lateness` and `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
+    The rows of a stream are pushed, or are the answers of the queries that it names in `answers_of`. `lateness` and
+    `idle_timeout` are microseconds of event time; without an `idle_timeout` a silent stream holds the
     watermark for ever. `unit` is what an integer timestamp counts since 1970; checkpoints of before there were units
     have none, which is microseconds.
 
@@ -37,6 +38,7 @@ class StreamSchema(EncodedOnce):
     lateness: int = 0
     idle_timeout: int | None = None
     unit: str | None = None
+    answers_of: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, StreamSchema):

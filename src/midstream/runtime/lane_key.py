@@ -26,6 +26,26 @@ SLOTS = 4096
 SINGLE = "single"
 """The group of queries that run in one lane."""
 
+_LEVEL = "-level-"
+
+
+def group_at(own: str, level: int) -> str:
+    """The group of a name at a level: queries that read the answers of others run after those, in lanes of their own.
+
+    >>> group_at(SINGLE, 0), group_at(SINGLE, 2)
+    ('single', 'single-level-2')
+    """
+    return f"{own}{_LEVEL}{level}" if level else own
+
+
+def is_single(group: str) -> bool:
+    """Whether a group has one lane, however many a job has.
+
+    >>> is_single("single"), is_single("single-level-1"), is_single("key-0")
+    (True, True, False)
+    """
+    return group == SINGLE or group.startswith(SINGLE + _LEVEL)
+
 
 def lane_key(query: Query) -> dict[str, Expression] | None:
     """For each stream the expression that spreads its rows, over the stream's own name as alias; None: one lane.

@@ -44,11 +44,14 @@ class Seen:
 def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
     """The least event time that the stream may still bring; None if it has not spoken.
 
+    That of a stream of answers is known from the watermarks of the streams that its queries read.
+
     >>> import pyarrow as pa
     >>> watermark(StreamSchema("A", pa.schema([("ts", pa.int64())]), "ts", lateness=5), StreamProgress(greatest=100))
     95
     """
-    own = [] if progress.greatest is None else [progress.greatest - schema.lateness]
+    pushed = progress.greatest is not None and not schema.answers_of
+    own = [progress.greatest - schema.lateness] if pushed and progress.greatest is not None else []
     return max([*own, *([] if progress.floor is None else [progress.floor])], default=None)
 
 

@@ -11,6 +11,7 @@ from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejecte
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
+from midstream.step.answers import pushed_below
 from midstream.step.lane_load import worked
 from midstream.step.lane_step import LaneOutput
 from midstream.step.living import state_rows
@@ -24,6 +25,8 @@ def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, Stream
     alone = [entry.sql for entry in manifest.queries.values() if not entry.shares]
     queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
     queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
+    if len(manifest.pushed_streams) < len(manifest.streams):
+        queries = [pushed_below(manifest, read) for read in queries]
     return advance(manifest.streams, manifest.progress, seen, queries)
 
 

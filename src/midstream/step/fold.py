@@ -14,17 +14,19 @@ from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
+from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
+from midstream.step.answers import answered, rows_of, streams_by_level
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
 from midstream.step.rescale import adopt
-from midstream.step.spreading.nodes_done import spread_on
+from midstream.step.spreading.nodes_done import SpreadOutput, spread_on
 from midstream.step.spreading.spread_step import spread_step
 from midstream.step.spreading.taken_over import returned, with_returned
 from midstream.step.still import brings_nothing, changed_nothing, still_step
@@ -70,39 +72,48 @@ def step(
         same, nothing, done = still_step(manifest)
         return StepResult(same, nothing, (done,), {}, {})
     plan = plan_step(manifest, commands, chunks=store, timing=timing)
-    before = watermarks(manifest.streams, manifest.progress)
+    streams = plan.manifest.streams
+    before = watermarks(streams, plan.manifest.progress)
     admitted = {
         name: admit(schema, batch[name], before[name]) if name in batch else nothing_of(schema)
-        for name, schema in manifest.streams.items()
+        for name, schema in streams.items()
     }
     seen = {name: rows.seen for name, rows in admitted.items()}
     progress = progress_after(plan, seen)
-    after = watermarks(manifest.streams, progress)
     counts = {name: progress.rows for name, progress in manifest.progress.items()}
-    clock = StepClock(plan.manifest.step, before, after, {name: counts.get(name, 0) for name in manifest.streams})
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
-    shares = [
-        (program, lane, share)
-        for group in plan.lane_groups()
-        for program in [plan.program(group)]
-        for stage in program.stages
-        for lane, share in spread(plan, group, program, stage, rows).items()
-    ]
-
     returning = returned(manifest, plan, store)
+    outputs: dict[LaneId, LaneOutput] = {}
+    over_nodes: dict[str, SpreadOutput] = {}
+    for level, answering in enumerate(streams_by_level(plan.manifest)):
+        for stream in answering:
+            rows[stream.name] = rows_of(stream, [_together(name, outputs) for name in stream.answers_of])
+            progress[stream.name], seen[stream.name] = answered(
+                plan.manifest, progress, stream, rows[stream.name], outputs
+            )
+        clock = StepClock(
+            plan.manifest.step, before, watermarks(streams, progress), {name: counts.get(name, 0) for name in streams}
+        )
+        shares = [
+            (program, lane, share)
+            for group in plan.lane_groups(level)
+            for program in [plan.program(group)]
+            for stage in program.stages
+            for lane, share in spread(plan, group, program, stage, rows).items()
+        ]
 
-    def run(one: LaneShare) -> LaneOutput:
-        program, lane, share = one
-        state = with_returned(state_of(plan, lane.group, lane, store), returning.get(lane))
-        return lane_step(program, lane, state, share, clock, store)
+        def run(one: LaneShare, clock: StepClock = clock) -> LaneOutput:
+            program, lane, share = one
+            state = with_returned(state_of(plan, lane.group, lane, store), returning.get(lane))
+            return lane_step(program, lane, state, share, clock, store)
 
-    outputs = dict(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
-    over_nodes = {name: spread_step(manifest, plan, name, rows, clock, store) for name in plan.spread_queries}
-    for output in over_nodes.values():
-        outputs.update(output.lanes)
+        outputs.update(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
+        for name in plan.spread_at(level):
+            over_nodes[name] = spread_step(manifest, plan, name, rows, clock, store)
+            outputs.update(over_nodes[name].lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
     concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
-    results = {name: _together(name, outputs) for name in concluded.queries}
+    results = {name: _together(name, outputs).table for name in concluded.queries}
     still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(
         concluded if concluded.still == still else replace(concluded, still=still),
@@ -126,8 +137,8 @@ def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> Lan
 
 def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
     for name, table in batch.items():
-        if name not in manifest.streams:
-            known = ", ".join(manifest.streams) or "none yet: call create_stream first"
+        if name not in manifest.pushed_streams:
+            known = ", ".join(manifest.pushed_streams) or "none yet: call create_stream first"
             raise InputError(f"there is no stream {name!r}", place="push", remedy=f"use one of: {known}")
         if not isinstance(table, pa.Table):
             raise InputError(
@@ -144,10 +155,11 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
     return {query: pa.concat_tables(tables) for query, tables in found.items()}
 
 
-def _together(query: str, outputs: Mapping[LaneId, LaneOutput]) -> pa.Table:
+def _together(query: str, outputs: Mapping[LaneId, LaneOutput]) -> Answer:
     """The answers of all lanes, in order of time."""
     answers = [o.results[query] for o in outputs.values() if query in o.results]
     if len(answers) == 1:
-        return answers[0].table
-    order = stable_order(np.concatenate([answer.times for answer in answers]))
-    return pa.concat_tables([answer.table for answer in answers]).take(pa.array(order))
+        return answers[0]
+    times = np.concatenate([answer.times for answer in answers])
+    order = stable_order(times)
+    return Answer(pa.concat_tables([answer.table for answer in answers]).take(pa.array(order)), times[order])

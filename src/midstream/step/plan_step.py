@@ -14,11 +14,12 @@ from midstream.model.events import CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
-from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
 from midstream.sharing.recut import recut
 from midstream.state.store.base import ChunkStore
+from midstream.step.answers import level_of
 from midstream.step.commands.base import apply
 from midstream.step.draft import Draft, MigrationStart
 from midstream.step.lane_load import timed
@@ -56,19 +57,33 @@ class StepPlan:
         """The lane groups in use, sorted."""
         return tuple(sorted({entry.group for entry in self.manifest.queries.values()}))
 
-    def lane_groups(self) -> tuple[str, ...]:
-        """The groups whose queries are not spread over nodes, sorted."""
+    def lane_groups(self, level: int) -> tuple[str, ...]:
+        """The groups of a level whose queries are not spread over nodes, sorted."""
         entries = self.manifest.queries.values()
-        return tuple(sorted({entry.group for entry in entries if entry.nodes is None}))
+        groups = {entry.group for entry in entries if entry.nodes is None}
+        return tuple(sorted(group for group in groups if self._levels.get(group, 0) == level))
 
     def lanes(self, group: str) -> int:
         """How many lanes a group has."""
         return lanes_of(group, self.manifest.lanes)
 
     @cached_property
+    def _levels(self) -> dict[str, int]:
+        """The levels of the groups; those of level 0 need not be among them."""
+        if len(self.manifest.pushed_streams) == len(self.manifest.streams):
+            return {}
+        entries = self.manifest.queries.values()
+        return {entry.group: level_of(self.manifest, parsed(self.manifest, entry.sql)) for entry in entries}
+
+    @cached_property
     def spread_queries(self) -> Mapping[str, NodeSpread]:
         """The queries that are spread over nodes; of those that share them, one group, the first."""
         return spread_queries(self.manifest)
+
+    def spread_at(self, level: int) -> list[str]:
+        """Those of a level."""
+        queries = self.manifest.queries
+        return [name for name in self.spread_queries if self._levels.get(queries[name].group, 0) == level]
 
     @property
     def needs_watermarks(self) -> bool:
@@ -80,7 +95,7 @@ class StepPlan:
 
 def lanes_of(group: str, lanes: int) -> int:
     """How many lanes a group has when the job has `lanes`."""
-    return 1 if group == SINGLE else lanes
+    return 1 if is_single(group) else lanes
 
 
 def plan_step(

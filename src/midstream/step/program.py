@@ -22,7 +22,7 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
 from midstream.plan.signature import canonical
 from midstream.runtime.distribution import Stage
-from midstream.runtime.lane_key import SINGLE, is_ordered
+from midstream.runtime.lane_key import is_ordered, is_single
 from midstream.runtime.operator import Operator
 from midstream.runtime.result_operator import ResultOperator
 from midstream.sharing.shape import canonical_plan
@@ -47,7 +47,7 @@ class Program:
     @property
     def stages(self) -> tuple[Stage, ...]:
         """The stages of a step, in order; one, for the queries of a group agree on a lane key or run in one lane."""
-        spread = [unit for unit in self.units if unit.group != SINGLE]
+        spread = [unit for unit in self.units if not is_single(unit.group)]
         keys = [key for unit in spread if (key := unit.lane_key) is not None]
         return (Stage(0, {stream: expression for key in keys for stream, expression in key.items()} or None),)
 

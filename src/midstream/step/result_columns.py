@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pyarrow as pa
 
 from midstream.language.parse import parsed
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.operators.difference import OPERATION
-from midstream.step.commands.add_query import AddQuery
 from midstream.step.operators import results_of
+
+if TYPE_CHECKING:
+    from midstream.step.commands.add_query import AddQuery
 
 
 def result_columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:

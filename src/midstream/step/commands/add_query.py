@@ -17,11 +17,12 @@ from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.connected import tied_sources
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.signature import canonical
-from midstream.runtime.lane_key import SINGLE, Spread, fits, group_name, lane_key, spread_text
+from midstream.runtime.lane_key import SINGLE, Spread, fits, group_at, group_name, is_single, lane_key, spread_text
 from midstream.sharing.chains import check_parts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import enrol, unshared
 from midstream.sharing.shape import can_share
+from midstream.step.answers import level_of, with_answers
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.operators import check_operator
@@ -54,6 +55,7 @@ class AddQuery(StepCommand):
         name, manifest = self.query, draft.manifest
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
+        manifest = draft.manifest = with_answers(manifest, self.sql, name)
         entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects)
         alone = self.operator is not None or entry.nodes is not None
         if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):
@@ -84,7 +86,8 @@ class AddQuery(StepCommand):
             group, spread = group_for(manifest, query)
             return QueryEntry(self.sql, plan, manifest.step, group, self.sink, spread=spread)
         check_operator(query, self.operator, "add_query")
-        return QueryEntry(self.sql, plan, manifest.step, SINGLE, self.sink, operator=self.operator)
+        group = group_at(SINGLE, level_of(manifest, query))
+        return QueryEntry(self.sql, plan, manifest.step, group, self.sink, operator=self.operator)
 
     @override
     def is_done_by(self, event: Event) -> bool:
@@ -96,14 +99,15 @@ def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
 
     A group whose rows are spread as the query needs, so that it can share them; else one of its own.
     """
-    key = lane_key(canonical(query)[0])
-    own, mine = group_name(key), spread_text(key)
+    key, level = lane_key(canonical(query)[0]), level_of(manifest, query)
+    own, mine = group_at(group_name(key), level), spread_text(key)
     if key is None:
         return own, mine
     theirs: dict[str, set[Spread]] = {}
     for entry in manifest.queries.values():
-        theirs.setdefault(entry.group, set()).add(entry.spread)
-    names = sorted(theirs.keys() - {SINGLE}, key=lambda name: (name != own, name))
+        if level == level_of(manifest, parsed(manifest, entry.sql)):
+            theirs.setdefault(entry.group, set()).add(entry.spread)
+    names = sorted((name for name in theirs if not is_single(name)), key=lambda name: (name != own, name))
     fitting = (name for name in names if _fits_all(mine, theirs[name]))
     return next(fitting, None) or next(name for name in _names(own) if name not in theirs), mine
 

@@ -9,6 +9,7 @@ from typing_extensions import override
 from midstream.model.events import Event, MigrationBegun, QueryDropped
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
+from midstream.step.answers import refuse_if_read, without_unread
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
@@ -29,6 +30,7 @@ class DropQuery(StepCommand):
     def apply(self, draft: Draft) -> None:
         name, entry = self.query, draft.entry(self.query)
         unit = entry.unit(name)
+        refuse_if_read(draft.manifest, name, "dropped")
         heirs = [mate for mate in members(draft.manifest, unit) if mate != name]
         withdraw(draft, name, f"query {name} was dropped")
         draft.manifest = release(draft.manifest, name)
@@ -41,6 +43,7 @@ class DropQuery(StepCommand):
             draft.events = [e for e in draft.events if not (isinstance(e, MigrationBegun) and e.query == name)]
         kept = {query: one for query, one in draft.manifest.optimizations.items() if query != name}
         draft.manifest = replace(draft.manifest, optimizations=kept)
+        draft.manifest = without_unread(draft.manifest)
         draft.changed = True
         draft.events.append(QueryDropped(draft.manifest.step, name))
 

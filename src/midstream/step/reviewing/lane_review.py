@@ -12,7 +12,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.optimization import ProposalState
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.optimizer.lanes import GroupLoad, LaneDecision, LaneFigures, changed, decided
-from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.lane_key import is_single
 from midstream.step.commands.rescale import Rescale
 from midstream.step.draft import Draft
 from midstream.step.lane_load import UNITS, is_watched
@@ -48,7 +48,7 @@ def lane_figures(manifest: Manifest) -> LaneFigures | None:
     shares = []
     for group in sorted(groups):
         work = [done / total for lane, done in load.work.items() if lane.group == group]
-        shares.append(GroupLoad(sum(work), max(work), group != SINGLE))
+        shares.append(GroupLoad(sum(work), max(work), not is_single(group)))
     state = state_rows(manifest) * (UNITS.insert + UNITS.probe)
     took = DecayedMean(load.took).value if load.took else None
     return LaneFigures(manifest.lanes, load.workers, tuple(shares), total / load.steps, state, took, load.interval)

@@ -1,0 +1,177 @@
+"""Queries that read the answers of other queries: their streams, and at which level they run. Pure.
+
+A query over pushed streams is of level 0, one that reads the answers of queries of level n of level n + 1. The levels
+of a step run one after the other: what one answers, the next takes in within the same step. So a query that others read
+needs no place for its answers, and no answer waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.language.answers import answers_as_stream, streams_named
+from midstream.language.parse import parsed
+from midstream.language.query import Query
+from midstream.language.scope import find_name
+from midstream.model.errors import InternalError, QueryError
+from midstream.model.ids import LaneId, StateKind
+from midstream.model.manifest import Manifest, StreamProgress
+from midstream.model.schema import StreamSchema
+from midstream.runtime.result_operator import Answer
+from midstream.runtime.watermark import BEGINNING, Seen, watermarks
+from midstream.state.base_state import TIME
+from midstream.step.lane_step import LaneOutput
+from midstream.step.result_columns import result_columns
+
+
+def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
+    """The manifest with a stream for each query whose answers a query is to read; raises QueryError where it cannot."""
+    for name in streams_named(sql) if manifest.queries else ():
+        known = find_name(name, manifest.queries)
+        if find_name(name, manifest.streams) or len(known) != 1:
+            continue
+        _check_readable(manifest, known[0], reader)
+        entry = manifest.queries[known[0]]
+        query, columns = parsed(manifest, entry.sql), result_columns(manifest, entry)
+        stream = answers_as_stream(known[0], query, columns, manifest.streams)
+        manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
+    return manifest
+
+
+def without_unread(manifest: Manifest) -> Manifest:
+    """The manifest without streams of answers that no query reads any more."""
+    if not any(stream.answers_of for stream in manifest.streams.values()):
+        return manifest
+    read = {source.stream for entry in manifest.queries.values() for source in parsed(manifest, entry.sql).sources}
+    kept = {name: stream for name, stream in manifest.streams.items() if not stream.answers_of or name in read}
+    progress = {name: one for name, one in manifest.progress.items() if name in kept}
+    return manifest if len(kept) == len(manifest.streams) else replace(manifest, streams=kept, progress=progress)
+
+
+def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
+    """The queries that read the answers of a query."""
+    streams = {stream.name for stream in manifest.streams.values() if name in stream.answers_of}
+    if not streams:
+        return ()
+    texts = ((reader, parsed(manifest, entry.sql)) for reader, entry in manifest.queries.items())
+    return tuple(reader for reader, query in texts if streams & {source.stream for source in query.sources})
+
+
+def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:
+    """Raise QueryError where other queries read the answers of a query."""
+    if others := readers(manifest, name):
+        raise QueryError(
+            f"query {name!r} cannot be {what}, its answers are read by {', '.join(others)}",
+            place=f"query {name}",
+            remedy=f"drop {'it' if len(others) == 1 else 'them'} first",
+        )
+
+
+def level_of(manifest: Manifest, query: Query) -> int:
+    """How many queries, one reading the other's answers, stand below a query."""
+    return max((_level_of_stream(manifest, source.stream) for source in query.sources), default=0)
+
+
+def _level_of_stream(manifest: Manifest, stream: str) -> int:
+    queries = manifest.streams[stream].answers_of
+    return max((1 + level_of(manifest, parsed(manifest, manifest.queries[q].sql)) for q in queries), default=0)
+
+
+def pushed_below(manifest: Manifest, streams: Iterable[str]) -> frozenset[str]:
+    """The pushed streams that the rows of streams are made of."""
+    found: set[str] = set()
+    for name in streams:
+        queries = manifest.streams[name].answers_of
+        read = {s.stream for q in queries for s in parsed(manifest, manifest.queries[q].sql).sources}
+        found |= pushed_below(manifest, read) if queries else {name}
+    return frozenset(found)
+
+
+def streams_by_level(manifest: Manifest) -> list[list[StreamSchema]]:
+    """The streams of answers, by the level of the queries that may first read them; the first list is that of level 0,
+    which is empty.
+    """
+    found: list[list[StreamSchema]] = [[]]
+    for stream in manifest.streams.values():
+        if stream.answers_of:
+            level = _level_of_stream(manifest, stream.name)
+            found += [[] for _ in range(level + 1 - len(found))]
+            found[level].append(stream)
+    return found
+
+
+def rows_of(stream: StreamSchema, answers: Sequence[Answer]) -> pa.RecordBatch:
+    """The answers of a stream's queries as its rows, with `_ts`, one query's after the other's."""
+    batches = [_rows(stream, answer) for answer in answers]
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
+    times = pa.array(answer.times, pa.int64())
+    columns = [column.combine_chunks() for column in answer.table.columns]
+    if len(columns) < len(stream.columns):
+        columns.append(times.cast(pa.timestamp("us")))
+    fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
+    return pa.RecordBatch.from_arrays([*fitted, times], names=[*stream.columns.names, TIME])
+
+
+def answered(
+    manifest: Manifest,
+    progress: Mapping[str, StreamProgress],
+    stream: StreamSchema,
+    rows: pa.RecordBatch,
+    outputs: Mapping[LaneId, LaneOutput],
+) -> tuple[StreamProgress, Seen]:
+    """The progress of a stream of answers after the `rows` of a step, and what was seen of them.
+
+    A query never answers with an older time than the least watermark of its streams. Only what a migration holds back
+    comes later: as long as something is, the watermark of the answers stands.
+    """
+    before, marks = progress.get(stream.name, StreamProgress()), watermarks(manifest.streams, progress)
+    sources = {s.stream for q in stream.answers_of for s in parsed(manifest, manifest.queries[q].sql).sources}
+    least = min(marks[source] for source in sources)
+    times = np.asarray(rows.column(TIME))
+    if len(times) and before.floor is not None and times.min() < before.floor:
+        raise InternalError(
+            f"query {stream.name!r} answered with a time before its watermark",
+            place=f"stream {stream.name}",
+            remedy="report it, with the query and its plan",
+        )
+    held = any(_holds_back(output, query) for query in stream.answers_of for output in outputs.values())
+    floors = [mark for mark in (before.floor, None if held or least == BEGINNING else least) if mark is not None]
+    seen = Seen(int(times.max()) if len(times) else None, len(times))
+    greatest = [time for time in (before.greatest, seen.greatest) if time is not None]
+    after = replace(
+        before,
+        greatest=max(greatest, default=None),
+        floor=max(floors, default=None),
+        rows=before.rows + seen.rows,
+    )
+    return after, seen
+
+
+def _holds_back(output: LaneOutput, query: str) -> bool:
+    return any(
+        state.kind is StateKind.HELD and state.owner == query and listing.live
+        for state, listing in output.state.states.items()
+    )
+
+
+def _check_readable(manifest: Manifest, name: str, reader: str) -> None:
+    entry, remedy = manifest.queries[name], "write its answers to files, and read those as a stream"
+    if entry.operator is not None:
+        raise QueryError(
+            f"query {reader!r} reads the answers of {name!r}, on which a user's operator stands",
+            place=f"query {reader}",
+            remedy=remedy,
+        )
+    if manifest.is_on_spark:
+        raise QueryError(
+            f"query {reader!r} reads the answers of {name!r} within a step, which the embedded engine does, not Spark",
+            place=f"query {reader}",
+            remedy="run it embedded, or let another job read the results of this one as a source",
+        )

@@ -1,0 +1,119 @@
+"""A query that reads another's answers: what holds of its stream, beside what the random cases compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+
+SCHEMA = "k BIGINT, v BIGINT, ts TIMESTAMP"
+W = "[RANGE 20 SECONDS]"
+JOINED = f"SELECT A.k, A.v + B.v + C.v AS s, _ts AS t FROM A {W}, B {W}, C {W} WHERE A.k = B.k AND B.k = C.k"
+
+
+def rows(*seconds: int) -> pa.Table:
+    times = pa.array([second * 1_000_000 for second in seconds], pa.timestamp("us"))
+    return pa.table({"k": [s % 2 for s in seconds], "v": list(seconds), "ts": times})
+
+
+def engine(**options: object) -> ms.Engine:
+    made = ms.Engine(**options)  # type: ignore[arg-type]
+    for name in "ABC":
+        made.create_stream(name, SCHEMA, timestamp="ts")
+    made.add_query("joined", JOINED)
+    return made
+
+
+def pushed(one: ms.Engine, second: int) -> dict[str, list[object]]:
+    given = {name: rows(second) for name in "ABC"}
+    return {name: table.to_pylist() for name, table in one.push(given).items()}
+
+
+def test_what_a_migration_holds_back_comes_in_time_for_a_window() -> None:
+    counted = (
+        "SELECT COUNT(*) AS n, SUM(s) AS s, window_end AS ended FROM joined GROUP BY TUMBLE(t, INTERVAL 5 SECONDS)"
+    )
+    found = []
+    for strategy in ("moving_state", "parallel_track"):
+        one = engine()
+        one.add_query("counted", counted)
+        answers = []
+        for second in range(0, 90, 2):
+            if second == 10:
+                options = {"hold_new": True} if strategy == "parallel_track" else {}
+                one.migrate("joined", plan="((B C) A)", strategy=strategy, **options)
+            answers += pushed(one, second)["counted"]
+        found.append(answers)
+    assert found[0] == found[1] and len(found[0]) > 12
+
+
+def test_a_stream_of_answers_is_there_as_long_as_a_query_reads_it() -> None:
+    one = engine()
+    one.add_query("again", "SELECT k, s FROM joined")
+    one.add_query("thrice", f"SELECT x.k, A.v FROM joined x {W}, A {W} WHERE x.k = A.k")
+    assert pushed(one, 1)["again"] == [{"k": 1, "s": 3}]
+    with pytest.raises(ms.QueryError, match="cannot be dropped, its answers are read by again, thrice"):
+        one.drop_query("joined")
+    with pytest.raises(ms.InputError, match="no stream 'joined'"):
+        one.push({"joined": rows(2)})
+    one.drop_query("again")
+    one.drop_query("thrice")
+    one.drop_query("joined")
+    assert pushed(one, 2) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT k FROM joined [ROWS 3], A [ROWS 3] WHERE joined.k = A.k", "a ROWS window over the answers"),
+        ("SELECT zz FROM joined", "unknown column 'zz'"),
+        ("SELECT k FROM joind", "unknown stream 'joind'"),
+        ("SELECT x.k FROM joined x, A WHERE x.k = A.k", "has no window"),
+    ],
+)
+def test_what_cannot_be_read_of_answers_is_told(text: str, message: str) -> None:
+    with pytest.raises(ms.MidstreamError, match=message):
+        engine().add_query("q", text)
+
+
+def test_the_time_of_answers_that_select_none_is_shown() -> None:
+    one = engine()
+    one.add_query("counts", f"SELECT k, COUNT(*) AS n FROM A {W} GROUP BY k EVERY 10 SECONDS")
+    one.add_query("late_counts", "SELECT n, result_time FROM counts")
+    one.push({"A": rows(1)})
+    found = one.push({"A": rows(11)})["late_counts"].to_pylist()
+    assert [(row["n"], row["result_time"].second) for row in found] == [(1, 10)]
+
+
+def test_queries_of_all_levels_go_on_where_a_checkpoint_was_left(tmp_path: Path) -> None:
+    whole, answers = engine(), []
+    for part in (whole, engine(checkpoint=str(tmp_path / "c"))):
+        part.add_query("twice", f"SELECT x.k, y.s FROM joined x {W}, joined y {W} WHERE x.k = y.k AND x.s < y.s")
+        part.add_query(
+            "counted", "SELECT k, COUNT(*) AS n FROM twice GROUP BY k, TUMBLE(result_time, INTERVAL 4 SECONDS)"
+        )
+        found = []
+        for second in range(0, 60, 3):
+            if part is not whole and second in (21, 42):
+                part.close()
+                part = ms.Engine(checkpoint=str(tmp_path / "c"))
+            found.append(pushed(part, second))
+        part.close()
+        answers.append(found)
+    assert answers[0] == answers[1] and any(step["counted"] for step in answers[0])
+
+
+def test_a_query_of_answers_is_not_for_spark(tmp_path: Path) -> None:
+    """The embedded engine does it within a step; what a user can do on Spark is said."""
+    from midstream.model.manifest import HOST, SPARK, Manifest
+    from midstream.model.schema import StreamSchema
+    from midstream.step.commands.add_query import AddQuery
+    from midstream.step.commands.base import taken
+
+    a = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
+    manifest = taken(Manifest(job="j", streams={"A": a}, published={HOST: SPARK}), AddQuery("q", "SELECT k, ts FROM A"))
+    with pytest.raises(ms.QueryError, match="not Spark"):
+        taken(manifest, AddQuery("r", "SELECT k FROM q"))
