@@ -1,19 +1,20 @@
-"""Queries that read other queries' answers answer what the oracle makes of those answers, amid changes of every plan."""
+"""Queries that read other queries' answers answer what the oracle makes of those, amid changes of every plan."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from typing_extensions import override
 
 from tests.drawing import PROFILE, drawing
 from tests.oracle.answer import Answer, answer
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.outer_spec import OuterSpec
-from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec, StreamSpec
+from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec, StreamSpec, duration
 from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
 from tests.property.drive import Case, check
 from tests.property.rows import cut, draw_rows
@@ -22,6 +23,7 @@ pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
+KINDS = ("join", "theta", "three", "filter", "aggregate", "left", "anti")
 TIMED = Item(TIME, "t")
 SIZES = st.sampled_from((0, 1, 2, 5)).map(lambda seconds: seconds * SECOND)
 
@@ -32,9 +34,9 @@ def equal(one: str, other: str) -> Condition:
 
 
 @st.composite
-def first_levels(draw: st.DrawFn) -> QuerySpec:
+def first_levels(draw: st.DrawFn, kinds: tuple[str, ...] = KINDS) -> QuerySpec:
     """A query over pushed streams, with the columns `k`, `n`, `u` and `t`."""
-    kind = draw(st.sampled_from(("join", "theta", "three", "filter", "aggregate", "left", "anti")))
+    kind = draw(st.sampled_from(kinds))
     sizes = [draw(SIZES) for _ in range(3)]
     a, b, c = (SourceSpec(name, name, size) for name, size in zip("ABC", sizes, strict=True))
     of_both = (Item("A.k", "k"), Item("B.n", "n"), Item("A.u + B.u", "u"), TIMED)
@@ -52,9 +54,8 @@ def first_levels(draw: st.DrawFn) -> QuerySpec:
         return QuerySpec((a,), items, (), ("A.k",), every=draw(st.sampled_from((1, 3))) * SECOND)
     written, items = ("LEFT JOIN", of_both) if kind == "left" else ("NOT EXISTS", of_one)
     on = (equal("A", "B"),)
-    return OuterSpec(
-        (SourceSpec("A", "A"), SourceSpec("B", "B")), items, on, written=written, windows=(a.range, b.range)
-    )
+    bare = (SourceSpec("A", "A"), SourceSpec("B", "B"))
+    return OuterSpec(bare, items, on, written=written, windows=(sizes[0], sizes[1]))
 
 
 @st.composite
@@ -91,26 +92,110 @@ class Expected:
         return found
 
 
-@drawing(CASES)
-@given(st.data())
-def test_answers_that_others_read(data: st.DataObject) -> None:
-    shape = data.draw(shapes(3, LARGEST[5]), label="shape")
+@dataclass(frozen=True)
+class Whole(QuerySpec):
+    """A query in one text: the queries that it reads stand in FROM as subqueries, or in WITH."""
+
+    within: tuple[tuple[str, QuerySpec], ...] = ()
+    by_name: bool = False
+
+    @override
+    def cql(self) -> str:
+        if self.by_name:
+            named = ", ".join(f"{name} AS ({spec.cql()})" for name, spec in self.within)
+            return f"WITH {named} {self._plain().cql()}"
+        text, known = self._plain().cql(), dict[str, str]()
+        for name, spec in self.within:
+            known[name] = _with_subqueries(spec.cql(), spec, known)
+        return _with_subqueries(text, self, known)
+
+    def _plain(self) -> QuerySpec:
+        return QuerySpec(**{f.name: getattr(self, f.name) for f in fields(QuerySpec)})
+
+
+def _with_subqueries(text: str, spec: QuerySpec, known: dict[str, str]) -> str:
+    """The text of a query with the texts of those that it reads in their places."""
+    for source in spec.sources:
+        if source.stream in known:
+            size = f" [RANGE {duration(source.range)}]" if source.range is not None else ""
+            text = text.replace(source.cql(), f"({known[source.stream]}) AS {source.alias}{size}", 1)
+    return text
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """What is asked of which rows, and what the oracle answers."""
+
+    case: Case
+    expected: dict[str, Answer]
+
+
+@st.composite
+def drawn_cases(draw: st.DrawFn) -> Drawn:
+    """Queries q0, q1 and perhaps q2, each of which reads the one before it."""
+    shape = draw(shapes(3, LARGEST[5]))
     declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    specs = [data.draw(first_levels(), label="q0")]
-    for number in range(data.draw(st.integers(1, 2), label="levels")):
-        read, others = f"q{number}", ("A", "C", *(f"q{n}" for n in range(number)))
-        specs.append(data.draw(further_levels(read, others), label=f"q{number + 1}"))
+    steps = cut(declared, sequence, draw(cuts()))
+    specs = [draw(first_levels())]
+    for number in range(draw(st.integers(1, 2))):
+        specs.append(draw(further_levels(f"q{number}", ("A", "C", *(f"q{n}" for n in range(number))))))
     queries = tuple(Lifetime(f"q{n}", spec) for n, spec in enumerate(specs))
     oracle, expected = Expected(declared, arrive(declared, steps, queries[:1])), dict[str, Answer]()
     for query in queries:
         expected[query.name] = oracle.of(query)
         assume(expected[query.name].table.num_rows <= MOST_RESULTS // 4)
-    case = Case(declared, steps, queries)
-    joins = [q for q in queries if q.spec.every is None and len(q.spec.sources) > 1]
-    moving = Case(declared, steps, tuple(q for q in joins if not isinstance(q.spec, OuterSpec)) or queries[:1])
-    moves = data.draw(migrations(moving), label="migrations") if joins else ()
+    return Drawn(Case(declared, steps, queries), expected)
+
+
+SETTINGS = {"lanes": st.sampled_from((1, 3)), "sharing": st.sampled_from(("auto", "off"))}
+
+
+@drawing(CASES)
+@given(drawn=drawn_cases(), data=st.data(), **SETTINGS)
+def test_answers_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int, sharing: str) -> None:
+    case = drawn.case
+    joins = [q for q in case.queries if q.spec.every is None and len(q.spec.sources) > 1]
+    able = tuple(q for q in joins if not isinstance(q.spec, OuterSpec))
+    moves = data.draw(migrations(replace(case, queries=able))) if able else ()
     actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
-    lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
-    sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")
-    check(case, expected, {}, actions, lanes=lanes, sharing=sharing)
+    check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
+
+
+@drawing(CASES)
+@given(drawn=drawn_cases(), data=st.data(), by_name=st.booleans(), **SETTINGS)
+def test_subqueries_and_with(drawn: Drawn, data: st.DataObject, by_name: bool, lanes: int, sharing: str) -> None:
+    *inner, last = drawn.case.queries
+    known = {f.name: getattr(last.spec, f.name) for f in fields(QuerySpec)}
+    whole = Whole(**known, within=tuple((q.name, q.spec) for q in inner), by_name=by_name)
+    case = replace(drawn.case, queries=(Lifetime("whole", whole),))
+    actions = [*data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    found = check(case, {"whole": drawn.expected[last.name]}, {}, actions, lanes=lanes, sharing=sharing)
+    assert list(found.outputs) == ["whole"], "parts are not answered"
+
+
+@dataclass(frozen=True)
+class United(QuerySpec):
+    """The answers of several queries."""
+
+    parts: tuple[QuerySpec, ...] = ()
+
+    @override
+    def cql(self) -> str:
+        return " UNION ALL ".join(part.cql() for part in self.parts)
+
+
+@drawing(CASES)
+@given(data=st.data(), **SETTINGS)
+def test_union_all(data: st.DataObject, lanes: int, sharing: str) -> None:
+    declared, sequence = draw_rows(data.draw(shapes(3, LARGEST[5])))
+    steps = cut(declared, sequence, data.draw(cuts()))
+    kinds = data.draw(st.sampled_from((("join", "theta", "three", "left"), ("filter", "anti"))))
+    parts = data.draw(st.lists(first_levels(kinds), min_size=2, max_size=3))
+    alone = [Lifetime(f"part{n}", part) for n, part in enumerate(parts)]
+    arrivals = arrive(declared, steps, alone)
+    answers = [answer(declared, arrivals, query) for query in alone]
+    table = pa.concat_tables([found.table for found in answers])
+    expected = Answer(table, [t for a in answers for t in a.times], [s for a in answers for s in a.steps], frozenset())
+    case = Case(declared, steps, (Lifetime("q", United((), (), parts=tuple(parts))),))
+    actions = [*data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    check(case, {"q": expected}, {}, actions, lanes=lanes, sharing=sharing)

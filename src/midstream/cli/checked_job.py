@@ -70,7 +70,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
         newest = folders.manifests.latest() if folders.storage.names() else None
         refuse_other_host(newest, EMBEDDED if embedded else SPARK, folders.root)
         if newest is not None:
-            refuse_other_streams(newest.streams, job.streams, folders.root)
+            refuse_other_streams(newest.pushed_streams, job.streams, folders.root)
     streams = {}
     for name, spec in job.streams.items():
         with found.at(places[f"streams.{name}"]):
@@ -83,10 +83,12 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
                     name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
                 ).in_unit()
     all_read = {*streams, *found.unknown} == job.streams.keys()
-    if newest is not None and folders is not None and all_read and newest.streams.keys() == job.streams.keys():
+    if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() == job.streams.keys():
         with found.at(places["checkpoint"]):
             with_streams(newest, _as_declared(newest, job, streams), folders.root)
-    _check_queries(found, job, places, folders, Manifest(streams=streams, lanes=job.lanes))
+    _check_queries(
+        found, job, places, folders, Manifest("" if embedded else "checked", streams=streams, lanes=job.lanes)
+    )
     return found
 
 
@@ -100,7 +102,7 @@ def _as_declared(newest: Manifest, job: JobFile, known: Mapping[str, StreamSchem
         name: replace(known[name], columns=_with_zones(known[name].columns, old.columns))
         if name in known and job.streams[name].schema is not None
         else replace(old, timestamp=job.streams[name].timestamp)
-        for name, old in newest.streams.items()
+        for name, old in newest.pushed_streams.items()
     }
 
 

@@ -250,7 +250,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
             time = timed(self._manifest, happened, watch, interval, backlog)
             self._times.note(time)
             log_step(time, happened, self._manifest.job)
-        return dict(result.results)
+        return {name: rows for name, rows in result.results.items() if not self._manifest.queries[name].part}
 
     def plans(self, name: str) -> PlansReport:
         """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""

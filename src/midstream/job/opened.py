@@ -179,7 +179,7 @@ class OpenCheckpoint:
             fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
         forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
         copy_carried(manifest, self._folders, target)
-        for stream in manifest.streams:
+        for stream in manifest.pushed_streams:
             notes = self._folders.sources(stream).by_step(manifest.time_line, manifest.step)
             for at, noted in notes:
                 target.sources(stream).note(at, forked.time_line, noted)

@@ -192,24 +192,25 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
 
     Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back.
     """
-    refuse_other_streams(manifest.streams, streams, place)
-    read: dict[str, set[str]] = {name: set() for name in streams}
+    known = manifest.pushed_streams
+    refuse_other_streams(known, streams, place)
+    read: dict[str, set[str]] = {name: set() for name in manifest.streams}
     for query_name, entry in manifest.queries.items():
         query = _taken_up(manifest, query_name, entry.sql)
         for source in query.sources:
             read[source.stream] |= set(query.columns_of(source.alias))
-    for name, old in manifest.streams.items():
+    for name, old in known.items():
         _check_columns(name, old, streams[name], read[name], place)
     floors = {
-        name: watermark(schema, manifest.progress[name])
-        for name, schema in manifest.streams.items()
-        if name in manifest.progress
+        name: watermark(schema, manifest.progress[name]) for name, schema in known.items() if name in manifest.progress
     }
     progress = {
-        name: replace(one, floor=floors[name]) if _changed(manifest.streams[name], streams[name]) else one
+        name: replace(one, floor=floors[name]) if name in known and _changed(known[name], streams[name]) else one
         for name, one in manifest.progress.items()
     }
-    return replace(manifest, streams={name: streams[name] for name in manifest.streams}, progress=progress)
+    return replace(
+        manifest, streams={name: streams.get(name, old) for name, old in manifest.streams.items()}, progress=progress
+    )
 
 
 def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:

@@ -2,66 +2,91 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from sqlglot import exp
 
+from midstream.language.coerce import name as name_of
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.parts import Parts
 from midstream.language.query import Query
+from midstream.language.scope import NOT_STARRED
 from midstream.language.select_list import select_of
-from midstream.language.types import TIMESTAMP
+from midstream.language.types import RESULT_TIME, TIMESTAMP
+from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
 TIME_SHOWN = "result_time"
 """What the time of an answer is called in the stream, where its query gives it no name."""
 
 
-def streams_named(text: str) -> tuple[str, ...]:
+def streams_named(whole: Parts) -> tuple[str, ...]:
     """The names that stand in FROM and EXCEPT ON of a query, those of WITH left out; raises LanguageError.
 
-    >>> streams_named("WITH x AS (SELECT k FROM A) SELECT * FROM x [RANGE 5 SECONDS], q0 [RANGE 5 SECONDS]")
+    >>> from midstream.language.parts import parts_of
+    >>> streams_named(parts_of("WITH x AS (SELECT k FROM A) SELECT * FROM x [RANGE 5 SECONDS], q0 [RANGE 5 SECONDS]"))
     ('q0', 'A')
     """
-    found = split_cql(text)
+    found = split_cql(whole.text)
     tree = select_of(found)
     common = {table.alias.lower() for table in tree.find_all(exp.CTE)}
     names = [table.name for table in tree.find_all(exp.Table) if table.name.lower() not in common]
     return tuple(dict.fromkeys([*names, *(one.stream for one in found.subtrahends)]))
 
 
-def answers_as_stream(name: str, query: Query, columns: pa.Schema, streams: Mapping[str, StreamSchema]) -> StreamSchema:
-    """The stream of a query's answers, which have these `columns`.
+@dataclass(frozen=True)
+class Answering:
+    """A query whose answers are read: its name, what it asks, and the columns of its answers."""
+
+    name: str
+    query: Query
+    columns: pa.Schema
+
+
+def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema]) -> StreamSchema:
+    """The stream of the answers of one query, or of the SELECTs of a UNION ALL, which have columns of equal types.
 
     Its timestamp is the time of each answer, a TIMESTAMP without a zone: the column that the query selects as `_ts`,
     else one more, `result_time`. Where the query selects the timestamp of the only stream it reads, that is it, as its
-    stream has it.
+    stream has it. Raises LanguageError where the SELECTs differ.
     """
-    of_stream = _timestamp_selected(query, streams)
-    shown = next((o.name for o in query.outputs if _is_time(o.expression)), "" if of_stream is None else of_stream[0])
-    fields = [pa.field(TIME_SHOWN, TIMESTAMP) if f.name == TIME_COLUMN else f for f in columns]
-    if not shown:
-        fields.append(pa.field(TIME_SHOWN, TIMESTAMP))
-    timestamp = TIME_SHOWN if shown in ("", TIME_COLUMN) else shown
-    unit = of_stream[1] if of_stream is not None and shown == of_stream[0] else None
-    if of_stream is None or shown != of_stream[0]:
-        fields = [f.with_type(TIMESTAMP) if f.name == timestamp else f for f in fields]
-    return StreamSchema(name, pa.schema(fields), timestamp, unit=unit, answers_of=(name,))
+    first, *others = answering
+    for other in others:
+        if [f.type for f in other.columns] != [f.type for f in first.columns]:
+            raise LanguageError(
+                f"the SELECTs of UNION ALL have columns of other types: {_types(first)} and {_types(other)}",
+                remedy="cast them to equal types",
+            )
+    shown = {_time_shown(one, streams) for one in answering}
+    place, unit = shown.pop() if len(shown) == 1 else (None, None)
+    fields = [pa.field(TIME_SHOWN if f.name == TIME_COLUMN else f.name, f.type) for f in first.columns]
+    if place is None:
+        fields.append(pa.field(TIME_SHOWN, TIMESTAMP, metadata=NOT_STARRED))
+        place = len(fields) - 1
+    elif fields[place].type == RESULT_TIME:
+        fields[place] = fields[place].with_type(TIMESTAMP)
+    return StreamSchema(
+        name, pa.schema(fields), fields[place].name, unit=unit, answers_of=tuple(o.name for o in answering)
+    )
 
 
-def _is_time(expression: object) -> bool:
-    return isinstance(expression, Column) and (expression.alias, expression.name) == ("", TIME_COLUMN)
+def _types(one: Answering) -> str:
+    return ", ".join(name_of(field.type) for field in one.columns)
 
 
-def _timestamp_selected(query: Query, streams: Mapping[str, StreamSchema]) -> tuple[str, str | None] | None:
-    """The column that is the timestamp of the only stream a query reads, and its unit."""
-    if not query.plain or len(query.sources) != 1:
-        return None
-    (source,) = query.sources
+def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
+    """Which column is the time of each answer, and the unit of an integer."""
+    query, alone = one.query, one.query.plain and len(one.query.sources) == 1
+    source = query.sources[0]
     stream = streams[source.stream]
-    for output in query.outputs:
-        expression = output.expression
-        if isinstance(expression, Column) and (expression.alias, expression.name) == (source.alias, stream.timestamp):
-            return output.name, stream.unit
-    return None
+    for place, output in enumerate(query.outputs):
+        column = output.expression
+        named = (column.alias, column.name) if isinstance(column, Column) else None
+        if named == ("", TIME_COLUMN):
+            return place, None
+        if alone and named == (source.alias, stream.timestamp):
+            return place, stream.unit
+    return None, None

@@ -16,6 +16,7 @@ from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
+from midstream.language.parts import parts_of
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
@@ -47,7 +48,7 @@ def parse_query(
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return _parse(text, streams, registered, checked)
+        return replace(_parse(text, streams, registered, checked), text=text)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -86,6 +87,7 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
 
 
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
+    text = parts_of(text).text
     found = split_cql(text)
     tree = distinct_grouped(found, select_of(found))
     tree = with_existence_joined(found, tree, streams)

@@ -23,6 +23,10 @@ def find_name(name: str, names: Iterable[str]) -> list[str]:
     return [n for n in known if n == name] or [n for n in known if n.lower() == name.lower()]
 
 
+NOT_STARRED = {"midstream": "not starred"}
+"""What a field says of itself that `*` does not stand for, so that it is there only where it is named."""
+
+
 @dataclass(frozen=True)
 class Scope:
     """The sources of a query in FROM order: alias and columns.
@@ -57,6 +61,12 @@ class Scope:
         """Every column of a source."""
         schema = next(columns for a, columns in self.sources if a == alias)
         return tuple(Column(field.type, alias, field.name) for field in schema)
+
+    def starred(self, alias: str) -> tuple[Column, ...]:
+        """The columns of a source that `*` stands for."""
+        schema = next(columns for a, columns in self.sources if a == alias)
+        left_out = {field.name for field in schema if field.metadata and b"midstream" in field.metadata}
+        return tuple(column for column in self.columns(alias) if column.name not in left_out)
 
     def shown(self, column: Column) -> Expression:
         """What a column stands for: itself, or what a subquery has under its name."""

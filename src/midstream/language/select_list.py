@@ -108,7 +108,7 @@ def star(binder: Binder, node: exp.Expr) -> list[tuple[str, Expression]] | None:
         if any(inner.args.values()):
             raise LanguageError("* with EXCLUDE, REPLACE or RENAME", remedy="list the columns")
         names = [scope.alias(node.text("table"))] if isinstance(node, exp.Column) else [a for a, _ in scope.sources]
-        columns = [column for alias in names for column in scope.columns(alias)]
+        columns = [column for alias in names for column in scope.starred(alias)]
         if isinstance(node, exp.Column):
             return [(c.name, scope.shown(c)) for c in columns]
         first = {c.name.lower(): c for c in reversed(columns)}

@@ -118,7 +118,8 @@ class QueryEntry:
     is unknown). A query that is `private` has states of its own even where another's are equal. `spread` has for
     each stream the text of what its rows are spread over lanes by; `nodes` is there where the query is spread over
     nodes, which are the lanes of a group of its own. It `rejects`
-    rows or results for which something cannot be evaluated; `rejected` counts them.
+    rows or results for which something cannot be evaluated; `rejected` counts them. A `part` of others, such as a
+    subquery that aggregates, is there as long as one of them reads its answers.
     """
 
     sql: str
@@ -139,6 +140,7 @@ class QueryEntry:
     nodes: NodeSpread | None = None
     rejects: bool = False
     rejected: int = 0
+    part: bool = False
 
     @property
     def shares(self) -> bool:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.answers import answers_as_stream, streams_named
+from midstream.language.answers import Answering, answers_as_stream, streams_named
 from midstream.language.parse import parsed
+from midstream.language.parts import parts_of
 from midstream.language.query import Query
 from midstream.language.scope import find_name
-from midstream.model.errors import InternalError, QueryError
+from midstream.model.errors import InternalError, QueryError, fault_located
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.schema import StreamSchema
@@ -30,16 +32,26 @@ from midstream.step.result_columns import result_columns
 
 def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
     """The manifest with a stream for each query whose answers a query is to read; raises QueryError where it cannot."""
-    for name in streams_named(sql) if manifest.queries else ():
+    if not manifest.queries:
+        return manifest
+    whole = parts_of(sql)
+    for name in streams_named(whole):
         known = find_name(name, manifest.queries)
-        if find_name(name, manifest.streams) or len(known) != 1:
+        queries = whole.unions.get(name) or (tuple(known) if len(known) == 1 else ())
+        if find_name(name, manifest.streams) or not queries:
             continue
-        _check_readable(manifest, known[0], reader)
-        entry = manifest.queries[known[0]]
-        query, columns = parsed(manifest, entry.sql), result_columns(manifest, entry)
-        stream = answers_as_stream(known[0], query, columns, manifest.streams)
+        for query in queries:
+            _check_readable(manifest, query, reader)
+        with fault_located(partial("query {}".format, reader)):
+            answering = [_answering(manifest, query) for query in queries]
+            stream = answers_as_stream(name if len(queries) > 1 else queries[0], answering, manifest.streams)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
     return manifest
+
+
+def _answering(manifest: Manifest, name: str) -> Answering:
+    entry = manifest.queries[name]
+    return Answering(name, parsed(manifest, entry.sql), result_columns(manifest, entry))
 
 
 def without_unread(manifest: Manifest) -> Manifest:
@@ -50,6 +62,12 @@ def without_unread(manifest: Manifest) -> Manifest:
     kept = {name: stream for name, stream in manifest.streams.items() if not stream.answers_of or name in read}
     progress = {name: one for name, one in manifest.progress.items() if name in kept}
     return manifest if len(kept) == len(manifest.streams) else replace(manifest, streams=kept, progress=progress)
+
+
+def unread_part(manifest: Manifest) -> str | None:
+    """A part that no query reads any more."""
+    parts = (name for name, entry in manifest.queries.items() if entry.part)
+    return next((name for name in parts if not readers(manifest, name)), None)
 
 
 def readers(manifest: Manifest, name: str) -> tuple[str, ...]:

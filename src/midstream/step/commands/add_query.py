@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Any
 
 from typing_extensions import override
 
 from midstream.language.parse import checked, parsed
+from midstream.language.parts import parts_of
 from midstream.language.query import Query
-from midstream.model.errors import QueryError
+from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry
 from midstream.plan.connected import tied_sources
@@ -37,7 +39,7 @@ class AddQuery(StepCommand):
     `operator` is a user's, on top: `{"class": "package.module:Class", "options": {...}}`. With `history`, the rows that
     arrive meet those that queries like it still hold; without, only those that arrive from this step on. With a
     `spread`, a way to spread a join over `nodes`, it keeps base rows only, and shares the nodes of
-    queries that are like it and spread alike.
+    queries that are like it and spread alike. A `part` goes with the last query that reads its answers.
     """
 
     query: str
@@ -49,14 +51,19 @@ class AddQuery(StepCommand):
     spread: str | None = None
     nodes: int | str | None = None
     spread_options: dict[str, Any] = field(default_factory=dict)
+    part: bool = False
 
     @override
     def apply(self, draft: Draft) -> None:
         name, manifest = self.query, draft.manifest
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
-        manifest = draft.manifest = with_answers(manifest, self.sql, name)
-        entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects)
+        for part, text in parts_of(self.sql).queries.items():
+            if part not in draft.manifest.queries:
+                with fault_located(partial("subquery {}".format, part)):
+                    AddQuery(part, text, history=self.history, part=True).apply(draft)
+        manifest = draft.manifest = with_answers(draft.manifest, self.sql, name)
+        entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects, part=self.part)
         alone = self.operator is not None or entry.nodes is not None
         if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):
             draft.manifest = enrol(manifest, name, entry, history=self.history)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from midstream.language.parse import parsed
+from midstream.language.parts import parts_of
+from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
 from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import change
@@ -26,6 +28,12 @@ class ChangeQuery(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         before = draft.entry(self.query).sql
+        if parts_of(before).queries != parts_of(self.sql).queries:
+            raise QueryError(
+                f"the new text of query {self.query!r} has other subqueries, which are queries of their own",
+                place=f"query {self.query}",
+                remedy="drop it and add it anew",
+            )
         withdraw(draft, self.query, f"query {self.query} was changed")
         draft.manifest = reworded(change(draft.manifest, self.query, self.sql), self.query, before)
         entry = replace(draft.entry(self.query), rejects=parsed(draft.manifest, self.sql).rejects)

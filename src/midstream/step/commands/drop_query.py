@@ -9,7 +9,7 @@ from typing_extensions import override
 from midstream.model.events import Event, MigrationBegun, QueryDropped
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
-from midstream.step.answers import refuse_if_read, without_unread
+from midstream.step.answers import refuse_if_read, unread_part, without_unread
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
 from midstream.step.draft import Draft
@@ -46,6 +46,8 @@ class DropQuery(StepCommand):
         draft.manifest = without_unread(draft.manifest)
         draft.changed = True
         draft.events.append(QueryDropped(draft.manifest.step, name))
+        if (unread := unread_part(draft.manifest)) is not None:
+            DropQuery(unread).apply(draft)
 
     @override
     def is_done_by(self, event: Event) -> bool:

@@ -1,0 +1,196 @@
+"""Queries within a query that need state of their own: subqueries that join or aggregate, and the SELECTs of UNION ALL.
+
+Each becomes a query by itself, a *part*, whose answers the whole reads as a stream. A part is named after what it is
+called in the text, and a digest of its own text, so that equal parts of several queries are one.
+
+`FROM (SELECT k, COUNT(*) AS n FROM A ... EVERY 10 SECONDS) AS x` becomes `FROM (SELECT * FROM "x-5f0c81b2") AS x`, with
+blanks for what is missing: so errors in the rest of the text still name its places.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlglot
+from sqlglot.errors import TokenError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from midstream.language.cql_tokens import DIALECT, with_double_quotes
+from midstream.language.expression import TIME_COLUMN
+from midstream.language.place import place
+from midstream.model.errors import LanguageError
+
+_CLAUSES = {
+    TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.WITH,
+    TokenType.QUALIFY, TokenType.ON, TokenType.USING,
+}  # fmt: skip
+_OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION}
+_BEFORE_SOURCE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A text without its parts, by name the texts of these, each before those that read it, and the names of the parts
+    of each UNION ALL by that of the stream of all their answers.
+    """
+
+    text: str
+    queries: Mapping[str, str] = field(default_factory=dict)
+    unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def parts_of(text: str) -> Parts:
+    """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION without ALL.
+
+    >>> found = parts_of("SELECT n FROM (SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS) AS x")
+    >>> " ".join(found.text.split()), list(found.queries.values())
+    ('SELECT n FROM (SELECT * FROM "x-05fb540f" ) AS x', ['SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS'])
+    """
+    if "(" not in text and "union" not in text.lower():
+        return Parts(text)
+    try:
+        return _Finder(text).run()
+    except TokenError:
+        return Parts(text)  # Whoever reads it says what is wrong.
+
+
+class _Finder:
+    """Goes through the words of a text once; what stands in brackets is a text of its own."""
+
+    def __init__(self, text: str, common: tuple[str, ...] = ()) -> None:
+        self.text = text
+        self.tokens: list[Token] = sqlglot.tokenize(with_double_quotes(text), read=DIALECT)
+        self.common = list(common)
+        self.queries: dict[str, str] = {}
+        self.unions: dict[str, tuple[str, ...]] = {}
+        self.replaced: list[tuple[int, int, str]] = []
+
+    def run(self) -> Parts:
+        rest = self._without_brackets()
+        selects = self._united(rest)
+        if len(selects) > 1:
+            rest = self._union(rest, selects)
+        return Parts(rest, self.queries, self.unions)
+
+    def _without_brackets(self) -> str:
+        """The text, in which what its brackets hold is replaced where that is a part."""
+        clause, at = None, 0
+        while at < len(self.tokens):
+            token = self.tokens[at]
+            if token.token_type in _CLAUSES:
+                clause = token.token_type
+            if token.token_type == TokenType.L_PAREN:
+                end = self._closing(at)
+                if self._holds_select(at):
+                    self._bracket(at, end, clause)
+                at = end
+            at += 1
+        text = self.text
+        for begin, end, new in reversed(self.replaced):
+            blanks = "".join(c if c == "\n" else " " for c in text[begin + len(new) : end])
+            text = text[:begin] + new + blanks + text[end:]
+        return text
+
+    def _bracket(self, at: int, end: int, clause: TokenType | None) -> None:
+        before = self.tokens[at - 1] if at else None
+        named = clause == TokenType.WITH and before is not None and before.token_type == TokenType.ALIAS
+        source = clause == TokenType.FROM and before is not None and before.token_type in _BEFORE_SOURCE
+        if not named and not source:
+            return  # What IN and EXISTS ask is joined, and a scalar subquery is refused.
+        begin, stop = self.tokens[at].end + 1, self.tokens[end].start
+        name = self.tokens[at - 2].text if named else self._alias(end)
+        inner = _Finder(self.text[begin:stop], tuple(self.common)).run()
+        self.queries |= inner.queries
+        self.unions |= inner.unions
+        new = inner.text
+        if _needs_own(new):
+            part = self._part(name, self._with_common(new))
+            new = f'SELECT * FROM "{part}"'
+        if new != self.text[begin:stop]:
+            self.replaced.append((begin, stop, new))
+        if named:
+            self.common.append(f"{name} AS ({new})")
+
+    def _part(self, name: str, text: str) -> str:
+        """The name of a part with this text."""
+        found = f"{name.lower()}-{_digest(text)}"
+        self.queries[found] = text
+        return found
+
+    def _with_common(self, text: str) -> str:
+        """A text that has what WITH says before it, as far as it names it."""
+        words = {token.text.lower() for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT)}
+        needed = [one for one in self.common if one.partition(" ")[0].lower() in words]
+        plain = " ".join(text.split()) if "'" not in text and '"' not in text and "--" not in text else text.strip()
+        return f"WITH {', '.join(self.common)} {plain}" if needed else plain
+
+    def _alias(self, end: int) -> str:
+        for token in self.tokens[end + 1 : end + 3]:
+            if token.token_type in (TokenType.VAR, TokenType.IDENTIFIER):
+                return token.text
+        return "part"
+
+    def _holds_select(self, at: int) -> bool:
+        follower = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
+        return follower is not None and follower.token_type in (TokenType.SELECT, TokenType.WITH)
+
+    def _closing(self, at: int) -> int:
+        depth = 0
+        for number in range(at, len(self.tokens)):
+            kind = self.tokens[number].token_type
+            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+            if not depth:
+                return number
+        return len(self.tokens) - 1
+
+    def _united(self, rest: str) -> list[str]:
+        """The SELECTs that UNION ALL puts together; the text itself where there is none."""
+        tokens = sqlglot.tokenize(with_double_quotes(rest), read=DIALECT)
+        depth, begins = 0, [0]
+        ends: list[int] = []
+        for token, follower in zip(tokens, [*tokens[1:], None], strict=True):
+            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+            if depth or token.token_type != TokenType.UNION:
+                continue
+            if follower is None or follower.token_type != TokenType.ALL:
+                raise LanguageError(
+                    "UNION is not part of the language",
+                    place=place(rest, token.start),
+                    remedy="write UNION ALL; a stream has no end, so equal rows could not be told",
+                )
+            ends.append(token.start)
+            begins.append(follower.end + 1)
+        return [rest[begin:end].strip() for begin, end in zip(begins, [*ends, len(rest)], strict=True)]
+
+    def _union(self, rest: str, selects: list[str]) -> str:
+        names = tuple(self._part("union", self._with_common(select)) for select in selects)
+        name = f"union-{_digest(' '.join(names))}"
+        self.unions[name] = names
+        new = f'SELECT * FROM "{name}"'
+        return new + "".join(c if c == "\n" else " " for c in rest[len(new) :])
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def _needs_own(text: str) -> bool:
+    """Whether a SELECT in brackets is more than columns and a condition over one source."""
+    depth, clause = 0, None
+    tokens = sqlglot.tokenize(with_double_quotes(text), read=DIALECT)
+    for token, follower in zip(tokens, [*tokens[1:], None], strict=True):
+        kind = token.token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if depth:
+            continue
+        clause = kind if kind in _CLAUSES else clause
+        window = kind == TokenType.L_BRACKET and follower is not None
+        if kind in _OWN_STATE or (kind == TokenType.COMMA and clause == TokenType.FROM):
+            return True
+        if token.text.upper() in ("EVERY", "DISTINCT", TIME_COLUMN.upper()) and clause != TokenType.WHERE:
+            return True
+        if window and follower is not None and follower.text.upper() in ("RANGE", "ROWS", "NOW"):
+            return True
+    return False
