@@ -93,8 +93,8 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
             found,
             calls[0],
             f"{_shown(calls[0])} groups the rows of one stream, not of a join or difference",
-            "a join's state is bounded by its own windows, which say nothing of these: write [RANGE n unit] after each "
-            "stream, and EVERY at the end",
+            "put the join into a subquery that selects its time, FROM (SELECT ..., _ts AS t FROM ...) AS joined, and "
+            "group by the window of that: TUMBLE(t, INTERVAL '10' MINUTES)",
         )
     if sources[0].window is not None:
         raise _error(found, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW")

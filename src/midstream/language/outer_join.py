@@ -47,13 +47,16 @@ def outer_join_of(found: CqlText, tree: exp.Select, sources: Sequence[Source]) -
         return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
     if len(joins) > 1 or found.subtrahends or len(sources) != 2:
-        raise refused("of more than two streams", "join two streams in such a query")
+        raise refused("of more than two streams", "join two streams in a subquery, and its answers with the third")
     if node.args.get("using") and side in ("RIGHT", "FULL"):
         raise refused("with USING", "write ON: which of the two columns is NULL matters here")
     if node.args.get("on") is None and not node.args.get("using"):
         raise refused("without a condition", "write ON and a condition behind the stream")
     if tree.args.get("group") is not None or tree.args.get("having") is not None or found.every is not None:
-        raise refused("below an aggregate", "let another program aggregate its results, or write an inner join")
+        raise refused(
+            "below an aggregate",
+            "aggregate the answers of a subquery that joins",
+        )
     for source in sources:
         if source.window is not None and source.window.kind == "rows":
             raise refused(

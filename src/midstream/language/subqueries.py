@@ -23,8 +23,7 @@ from midstream.model.schema import StreamSchema
 
 _KEPT = frozenset({"expressions", "from_", "where"})
 REMEDY = (
-    "a subquery selects and filters the rows of one stream, or of another such subquery: put joins and aggregates into "
-    "a query of their own, and read its results as a source"
+    "a subquery selects and filters rows, joins streams with windows, or aggregates EVERY so often or by TUMBLE(...)"
 )
 
 

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from midstream.language.parse import parsed
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest
 from midstream.operators.difference import OPERATION
 from midstream.step.operators import results_of
 
-if TYPE_CHECKING:
-    from midstream.step.commands.add_query import AddQuery
+
+class AskedQuery(Protocol):
+    """A query that runs or is to begin: its text, and the user's operator on top."""
+
+    @property
+    def sql(self) -> str:
+        """The text."""
+
+    @property
+    def operator(self) -> Mapping[str, Any] | None:
+        """The operator, as a manifest keeps it."""
 
 
-def result_columns(manifest: Manifest, entry: QueryEntry | AddQuery) -> pa.Schema:
+def result_columns(manifest: Manifest, entry: AskedQuery) -> pa.Schema:
     """The columns of a query's results."""
     query = parsed(manifest, entry.sql)
     if entry.operator is not None:

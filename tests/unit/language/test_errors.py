@@ -38,8 +38,8 @@ CASES = [
     ),
     ("SELECT k FROM (SELECT 1) x", "NO STREAM in a subquery", "line 1, column", "selects and filters"),
     ("SELECT k FROM (SELECT k FROM A)", "a subquery without a name", "line 1, column", "AS x"),
-    ("SELECT k FROM (SELECT A.k FROM A, B) x", "JOIN in a subquery", "line 1, column", "query of their own"),
-    ("SELECT k FROM (SELECT SUM(k) AS k FROM A) x", "an aggregate in a subquery", "line 1, column", "of their own"),
+    ("SELECT k FROM (SELECT k FROM A ORDER BY k) x", "ORDER in a subquery", "line 1, column", "selects and filters"),
+    ("SELECT k FROM (SELECT SUM(k) AS k FROM A) x", "an aggregate in a subquery", "line 1, column", "EVERY so often"),
     ("SELECT x.v FROM (SELECT k FROM A) x", "unknown column 'x.v'", "line 1, column 8", "x.k"),
     ("SELECT k FROM (SELECT z AS k FROM A) x", "unknown column 'z'", "line 1, column 23", "k"),
     (
@@ -84,7 +84,7 @@ CASES = [
         "SELECT COUNT(*) FROM A LEFT JOIN B ON A.k = B.k GROUP BY A.k WINDOW 1 DAY EVERY 1 DAY",
         "LEFT JOIN below an aggregate",
         "line 1, column 34",
-        "inner join",
+        "a subquery",
     ),
     (
         "SELECT B.k FROM A ANTI JOIN B ON A.k = B.k WINDOW 1 DAY",
@@ -100,7 +100,7 @@ CASES = [
     ),
     ("SELECT A.k FROM A JOIN B USING (zz) WINDOW 5 SECONDS", "'zz', which", "line 1, column", "write ON"),
     ("SELECT A.k FROM A NATURAL JOIN B", "NATURAL JOIN", "line 1, column 32", "LEFT, RIGHT, FULL"),
-    ("SELECT k FROM A UNION SELECT k FROM B", "UNION is not part", "line 1, column 17", "query of its own"),
+    ("SELECT k FROM A UNION SELECT k FROM B", "UNION is not part", "line 1, column 17", "UNION ALL"),
     ("SELECT k FROM A EXCEPT SELECT k FROM B", "EXCEPT is not part", "line 1, column 17", "EXCEPT ON"),
     ("SELECT k FROM A; SELECT k FROM B", "2 statements", "line 1, column", "SELECT ..."),
     ("DROP TABLE A", "not DROP", "line 1, column", "SELECT ..."),
