@@ -7,47 +7,21 @@ from dataclasses import replace
 import pyarrow as pa
 from sqlglot import exp
 
+from midstream.language.aggregate_calls import FUNCTIONS, KNOWN, aggregate_call, as_known, result_type
 from midstream.language.bind import Binder
-from midstream.language.coerce import cast, name, plain
+from midstream.language.coerce import name
 from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
-from midstream.language.functions import call as called
 from midstream.language.group_window import GroupWindow
 from midstream.language.place import place, place_of, word_at
 from midstream.language.query import Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
-from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, WIDEST, family
+from midstream.language.types import family
 from midstream.model.errors import LanguageError
 
 GROUPED = "#"
 """The pseudo-source that the outputs of an aggregate query read."""
-
-_FUNCTIONS: dict[type[exp.Expr], str] = {
-    exp.Count: "count",
-    exp.Sum: "sum",
-    exp.Avg: "avg",
-    exp.Min: "min",
-    exp.Max: "max",
-    exp.Median: "median",
-    exp.Stddev: "stddev_samp",
-    exp.StddevSamp: "stddev_samp",
-    exp.StddevPop: "stddev_pop",
-    exp.Variance: "var_samp",
-    exp.VariancePop: "var_pop",
-    exp.PercentileCont: "quantile_cont",
-    exp.PercentileDisc: "quantile_disc",
-    exp.Quantile: "quantile_disc",
-    exp.LogicalAnd: "bool_and",
-    exp.LogicalOr: "bool_or",
-    exp.CountIf: "count_if",
-}
-
-KNOWN = (
-    "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV, STDDEV_POP, VARIANCE, VAR_POP, "
-    "BOOL_AND or BOOL_OR"
-)
-_QUANTILES = frozenset({"quantile_cont", "quantile_disc"})
 
 
 def grouped(
@@ -59,8 +33,11 @@ def grouped(
 
     Raises LanguageError for aggregates without EVERY, EVERY without aggregates, and columns that are not grouped.
     """
+    if any(tree.find_all(exp.Anonymous)):
+        tree = tree.copy()
+        tree.set("expressions", [item.transform(as_known) for item in tree.expressions])
     group, having = tree.args.get("group"), tree.args.get("having")
-    calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in _FUNCTIONS]
+    calls = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) in FUNCTIONS]
     over = next((node for item in tree.expressions for node in item.find_all(exp.Window)), None)
     if over is not None:
         raise LanguageError(
@@ -68,7 +45,7 @@ def grouped(
             place=place_of(found.text, over),
             remedy="GROUP BY and EVERY, or GROUP BY TUMBLE(...), compute over windows of time",
         )
-    unknown = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) not in _FUNCTIONS]
+    unknown = [node for item in tree.expressions for node in item.find_all(exp.AggFunc) if type(node) not in FUNCTIONS]
     if unknown:
         raise LanguageError(
             f"unknown aggregate {(word_at(found.text, unknown[0]) or unknown[0].sql_name()).upper()!r}",
@@ -170,39 +147,12 @@ class _Grouping:
 
     def aggregate(self, node: exp.Expr) -> Expression | None:
         """The column of an aggregate call; None for other nodes."""
-        condition: Expression | None = None
-        if isinstance(node, exp.Filter):
-            condition = self.inner.condition(node.expression.this)
-            node = node.this
-        share: float | None = None
-        if isinstance(node, exp.WithinGroup) and type(node.this) in (exp.PercentileCont, exp.PercentileDisc):
-            node = _plain_quantile(node)
-        function = _FUNCTIONS.get(type(node))
-        if function in _QUANTILES:
-            share, node = _share(node), node.copy()
-            node.set("expression", None)
-        if function is None:
-            if condition is not None:
-                raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
+        call = aggregate_call(node, self.inner)
+        if call is None:
             return None
-        argument, distinct = node.this, False
-        if isinstance(argument, exp.Distinct):
-            distinct = True
-            if function != "count" or len(argument.expressions) != 1:
-                raise LanguageError("DISTINCT here", remedy="only COUNT(DISTINCT x) of one value is known")
-            argument = argument.expressions[0]
-        if node.expressions:
-            raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
-        value = None if argument is None or isinstance(argument, exp.Star) else plain(self.inner.bind(argument))
-        if value is None and function != "count":
-            raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
-        if function == "count_if" and value is not None:
-            function, condition = "count", _both(condition, cast(value, BOOLEAN))
-            value = None
-        call = AggregateCall(function, value, distinct, condition, share)
         if call not in self.calls:
             self.calls.append(call)
-            self.types.append(_result(call, checked=self.scope.checked))
+            self.types.append(result_type(call, checked=self.scope.checked))
         at = self.calls.index(call)
         return Column(self.types[at], GROUPED, f"a{at}")
 
@@ -223,53 +173,3 @@ class _Grouping:
 
     def error(self, node: exp.Expr, message: str, remedy: str) -> LanguageError:
         return LanguageError(message, place=place_of(self.text, node), remedy=remedy)
-
-
-def _both(one: Expression | None, other: Expression) -> Expression:
-    return other if one is None else called("and", one, other)
-
-
-def _plain_quantile(node: exp.Expr) -> exp.Expr:
-    """`PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)` as `QUANTILE_CONT(x, 0.5)`."""
-    (ordered,) = node.expression.expressions
-    share = node.this.this
-    if ordered.args.get("desc"):
-        share = exp.Literal.number(1 - float(share.name)) if isinstance(share, exp.Literal) else share
-    found: exp.Expr = type(node.this)(this=ordered.this.copy(), expression=share.copy())
-    return found
-
-
-def _share(node: exp.Expr) -> float:
-    share = node.args.get("expression") or node.args.get("quantile")
-    if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
-        raise LanguageError("a quantile of a share that is no number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
-    return float(share.name)
-
-
-def _result(call: AggregateCall, *, checked: bool) -> pa.DataType:
-    """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN
-    and MAX of their argument's type.
-    """
-    if call.argument is None or call.function == "count":
-        if call.distinct and call.argument is not None and family(call.argument.type) == "other":
-            raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")
-        return INT64
-    type = call.argument.type
-    kind = family(type)
-    if call.function in ("min", "max"):
-        if kind in ("other", "null"):
-            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use values that compare")
-        return type
-    if call.function == "quantile_disc" and kind not in ("other", "null"):
-        return type
-    if call.function in ("bool_and", "bool_or"):
-        if kind != "boolean":
-            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use a condition")
-        return BOOLEAN
-    if kind not in NUMBERS:
-        raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
-    if call.function == "sum":
-        if checked and kind == "integer" and type.bit_width == 64:
-            return WIDEST
-        return {"integer": INT64, "float": DOUBLE}.get(kind) or pa.decimal128(38, type.scale)
-    return DOUBLE

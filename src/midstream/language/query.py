@@ -63,7 +63,8 @@ class BandPredicate(Predicate):
 class AggregateCall:
     """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.
 
-    Quantiles have the `share` of the values that are not greater.
+    Quantiles have the `share` of the values that are not greater. A list is in order `by` a value, or of its own ones,
+    and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest.
     """
 
     function: str
@@ -71,6 +72,9 @@ class AggregateCall:
     distinct: bool = False
     condition: Expression | None = None
     share: float | None = None
+    by: Expression | None = None
+    descending: bool = False
+    separator: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ class Aggregate:
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
-        parts = [part for call in self.calls for part in (call.argument, call.condition) if part is not None]
+        parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
         return [*self.groups, *parts]
 
 

@@ -19,6 +19,7 @@ from midstream.language.kernels.exact import fitted
 from midstream.language.query import AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
+from midstream.operators.collected import BY_ANOTHER, LISTS, canonical, collected
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -84,11 +85,16 @@ class AggregateOperator(ResultOperator):
         overflowed: dict[str, Mask] = {}
         for i, call in enumerate(self.query.aggregate.calls):
             argument = None if call.argument is None else evaluate(call.argument, read, len(alive)).take(take)
+            by = None if call.by is None else evaluate(call.by, read, len(alive)).take(take)
             owner = numbers
             if call.condition is not None:
                 chosen = evaluate(call.condition, read, len(alive)).take(take).fill_null(False)
-                argument, owner = argument and argument.filter(chosen), numbers[_mask(chosen)]
-            values[f"a{i}"] = aggregate(call, argument, owner, len(first))
+                argument, by, owner = (
+                    argument and argument.filter(chosen),
+                    by and by.filter(chosen),
+                    numbers[_mask(chosen)],
+                )
+            values[f"a{i}"] = aggregate(call, argument, owner, len(first), by)
             if call.function == "sum" and argument is not None and values[f"a{i}"].null_count:
                 overflowed[f"a{i}"] = _overflowed(values[f"a{i}"], argument, owner)
 
@@ -144,10 +150,14 @@ def _mask(values: pa.Array) -> Mask:
     return values.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
 
 
-def aggregate(call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int) -> pa.Array:
-    """One value per group; NULL arguments do not count."""
+def aggregate(
+    call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int, by: pa.Array | None = None
+) -> pa.Array:
+    """One value per group; NULL arguments do not count, but in ARRAY_AGG."""
     if argument is None:
         return pa.array(np.bincount(numbers, minlength=groups))
+    if call.function in LISTS | BY_ANOTHER:
+        return collected(call, argument, by, numbers, groups)
     valid = argument.is_valid()
     kept, owner = argument.filter(valid), numbers[valid.to_numpy(zero_copy_only=False)]
     if call.distinct:
@@ -258,7 +268,7 @@ def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
 
 def _codes(column: pa.Array) -> Words:
     """Small numbers that are equal exactly where the values are, NULL being equal to NULL."""
-    plain = _canonical(column) if pt.is_floating(column.type) else column
+    plain = canonical(column) if pt.is_floating(column.type) else column
     return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
 
 
@@ -274,13 +284,6 @@ def _group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Word
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     return rank[numbers], pa.array(first[order])
-
-
-def _canonical(column: pa.Array) -> pa.Array:
-    """Floats with one zero and one NaN, so that SQL-equal values fall into one group."""
-    values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
-    values[np.isnan(values)] = np.nan
-    return pa.array(values, mask=~column.is_valid().to_numpy(zero_copy_only=False))
 
 
 def as_double(values: pa.Array) -> pa.Array:

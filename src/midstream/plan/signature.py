@@ -159,8 +159,8 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
 
 
 def _relabel_call(call: AggregateCall, names: Mapping[str, str]) -> AggregateCall:
-    argument = call.argument and relabel(call.argument, names)
-    return replace(call, argument=argument, condition=call.condition and relabel(call.condition, names))
+    argument, condition, by = (e and relabel(e, names) for e in (call.argument, call.condition, call.by))
+    return replace(call, argument=argument, condition=condition, by=by)
 
 
 def relabel_plan(plan: Plan, names: Mapping[str, str]) -> Plan:

@@ -1,0 +1,183 @@
+"""The calls of aggregate functions: which node of the tree is which, over what, and what type it gives."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.coerce import cast, name, plain
+from midstream.language.expression import Expression
+from midstream.language.functions import call as called
+from midstream.language.query import AggregateCall
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, TEXT, WIDEST, family
+from midstream.model.errors import LanguageError
+
+FUNCTIONS: dict[type[exp.Expr], str] = {
+    exp.Count: "count",
+    exp.Sum: "sum",
+    exp.Avg: "avg",
+    exp.Min: "min",
+    exp.Max: "max",
+    exp.Median: "median",
+    exp.Stddev: "stddev_samp",
+    exp.StddevSamp: "stddev_samp",
+    exp.StddevPop: "stddev_pop",
+    exp.Variance: "var_samp",
+    exp.VariancePop: "var_pop",
+    exp.PercentileCont: "quantile_cont",
+    exp.PercentileDisc: "quantile_disc",
+    exp.Quantile: "quantile_disc",
+    exp.LogicalAnd: "bool_and",
+    exp.LogicalOr: "bool_or",
+    exp.CountIf: "count_if",
+    exp.ArrayAgg: "array_agg",
+    exp.ArrayUniqueAgg: "collect_set",
+    exp.GroupConcat: "string_agg",
+    exp.ArgMin: "arg_min",
+    exp.ArgMax: "arg_max",
+}
+
+KNOWN = (
+    "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV, STDDEV_POP, VARIANCE, VAR_POP, "
+    "BOOL_AND, BOOL_OR, ARRAY_AGG, STRING_AGG, ARG_MIN or ARG_MAX"
+)
+_QUANTILES = frozenset({"quantile_cont", "quantile_disc"})
+_LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
+_BY_ANOTHER = frozenset({"arg_min", "arg_max"})
+_DISTINCT = frozenset({"count", *_LISTS})
+_SPARKS = {"COLLECT_LIST": "collect_list", "COLLECT_SET": "collect_set"}
+
+
+def as_known(node: exp.Expr) -> exp.Expr:
+    """A call of an aggregate that only Spark has under its name, marked as an aggregate; other nodes as they are."""
+    function = _SPARKS.get(node.name.upper()) if isinstance(node, exp.Anonymous) else None
+    if function is None or len(node.expressions) != 1:
+        return node
+    return exp.ArrayAgg(this=node.expressions[0].copy(), function=function)
+
+
+def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
+    """The call that a node is, its parts bound by `inner`; None where it is none. Raises LanguageError."""
+    condition: Expression | None = None
+    if isinstance(node, exp.Filter):
+        condition = inner.condition(node.expression.this)
+        node = node.this
+    share: float | None = None
+    if isinstance(node, exp.WithinGroup):
+        node = _within(node)
+    function = node.args.get("function") or FUNCTIONS.get(type(node))
+    if function is None:
+        if condition is not None:
+            raise LanguageError(f"FILTER after {node.key.upper()}", remedy=f"use {KNOWN} before FILTER")
+        return None
+    if function in _QUANTILES:
+        share, node = _share(node), node.copy()
+        node.set("expression", None)
+    argument, by, descending = node.this, None, False
+    if function in _BY_ANOTHER:
+        by = plain(inner.bind(node.expression))
+    if isinstance(argument, exp.Order) and function in _LISTS:
+        (ordered, *more), argument = argument.expressions, argument.this
+        if more or ordered.args.get("nulls_first"):
+            raise LanguageError(
+                "a list in order of several values, or with NULLS FIRST", remedy="order it by one value"
+            )
+        by, descending = plain(inner.bind(ordered.this)), bool(ordered.args.get("desc"))
+    argument, distinct = _distinct(function, argument)
+    if node.expressions:
+        raise LanguageError(f"{function.upper()} takes one argument", remedy=f"write {function.upper()}(x)")
+    value = None if argument is None or isinstance(argument, exp.Star) else plain(inner.bind(argument))
+    if value is None and function != "count":
+        raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
+    if function == "count_if" and value is not None:
+        function, condition, value = "count", _both(condition, cast(value, BOOLEAN)), None
+    if by is not None and family(by.type) in ("other", "null"):
+        raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
+    if distinct and by is not None and value is not None and by.text() != value.text():
+        raise LanguageError("a DISTINCT list in order of something else", remedy="order it by its own values")
+    separator = _separator(node) if function == "string_agg" else None
+    return AggregateCall(
+        function, value, distinct or function == "collect_set", condition, share, by, descending, separator
+    )
+
+
+def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None, bool]:
+    if not isinstance(argument, exp.Distinct):
+        return argument, False
+    if function not in _DISTINCT or len(argument.expressions) != 1:
+        raise LanguageError("DISTINCT here", remedy="only COUNT(DISTINCT x) and lists of one value are known")
+    return argument.expressions[0], True
+
+
+def _separator(node: exp.Expr) -> str:
+    given = node.args.get("separator")
+    if given is None:
+        return ","
+    if not isinstance(given, exp.Literal) or not given.is_string:
+        raise LanguageError("a separator that is no constant", remedy="write STRING_AGG(x, ', ')")
+    return str(given.name)
+
+
+def _both(one: Expression | None, other: Expression) -> Expression:
+    return other if one is None else called("and", one, other)
+
+
+def _within(node: exp.Expr) -> exp.Expr:
+    """`PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x)` as `QUANTILE_CONT(x, 0.5)`, and LISTAGG likewise."""
+    if isinstance(node.this, exp.GroupConcat):
+        listed: exp.Expr = node.this.copy()
+        listed.set("this", exp.Order(this=listed.this, expressions=[one.copy() for one in node.expression.expressions]))
+        return listed
+    if type(node.this) not in (exp.PercentileCont, exp.PercentileDisc):
+        return node
+    (ordered,) = node.expression.expressions
+    share = node.this.this
+    if ordered.args.get("desc"):
+        share = exp.Literal.number(1 - float(share.name)) if isinstance(share, exp.Literal) else share
+    found: exp.Expr = type(node.this)(this=ordered.this.copy(), expression=share.copy())
+    return found
+
+
+def _share(node: exp.Expr) -> float:
+    share = node.args.get("expression") or node.args.get("quantile")
+    if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
+        raise LanguageError("a quantile of a share that is no number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
+    return float(share.name)
+
+
+def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
+    """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN,
+    MAX, ARG_MIN and ARG_MAX of their argument's type, lists lists of it.
+    """
+    if call.argument is None or call.function == "count":
+        if call.distinct and call.argument is not None and family(call.argument.type) == "other":
+            raise LanguageError(f"values of type {name(call.argument.type)} do not compare", remedy="count plain types")
+        return INT64
+    type = call.argument.type
+    kind = family(type)
+    if call.function in _LISTS:
+        if kind in ("other", "null"):
+            raise LanguageError(f"a list of values of type {name(type)}", remedy="list plain values")
+        if call.function == "string_agg" and kind != "text":
+            raise LanguageError(f"STRING_AGG of a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')")
+        return TEXT if call.function == "string_agg" else pa.list_(type)
+    if call.function in _BY_ANOTHER:
+        return type
+    if call.function in ("min", "max"):
+        if kind in ("other", "null"):
+            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use values that compare")
+        return type
+    if call.function == "quantile_disc" and kind not in ("other", "null"):
+        return type
+    if call.function in ("bool_and", "bool_or"):
+        if kind != "boolean":
+            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use a condition")
+        return BOOLEAN
+    if kind not in NUMBERS:
+        raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use numbers")
+    if call.function == "sum":
+        if checked and kind == "integer" and type.bit_width == 64:
+            return WIDEST
+        return {"integer": INT64, "float": DOUBLE}.get(kind) or pa.decimal128(38, type.scale)
+    return DOUBLE
