@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
 from tests.oracle.outer_spec import OuterSpec
+from tests.oracle.ranked_spec import RankedSpec
 from tests.oracle.spec import TIME, Item, SourceSpec, StreamSpec, Subtrahend, output_names
 
 FOREVER = 2**62
@@ -58,6 +59,8 @@ def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime)
         return _outer(streams, arrivals, query, last)
     if query.spec.subtracted:
         return _difference(streams, arrivals, query, last)
+    if isinstance(query.spec, RankedSpec):
+        return _ranked(streams, arrivals, query, last)
     if query.spec.every is not None:
         return _aggregate(streams, arrivals, query, last)
     return _join(streams, query, last)
@@ -135,6 +138,33 @@ def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifet
     found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])}{having} ORDER BY t")
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer(items, found.append_column("step", steps))
+
+
+def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """The first rows of each group at every instant that the watermark has passed; equal ones in order of what is
+    selected.
+    """
+    spec, every = query.spec, query.spec.every
+    assert isinstance(spec, RankedSpec) and every is not None
+    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
+    firsts = [t for s in spec.streams for t in arrivals.admitted[s]["__ts"].to_pylist()]
+    reached, shift = ends[-1] if ends else None, -1 if spec.tumbling else 0
+    start = math.ceil((min(firsts) - shift) / every) * every + shift if firsts else 0
+    instants = list(range(start, reached, every)) if reached is not None and firsts else []
+    put_out = {t: next(step for step, end in enumerate(ends) if end is not None and t < end) for t in instants}
+    connection().register("instants", pa.table({"t": pa.array(instants, pa.int64())}))
+    conditions = [c.sql or c.text for c in spec.where]
+    conditions += [f"instants.t BETWEEN {s.alias}.__ts AND {s.alias}.__until" for s in spec.sources]
+    items = spec.items(streams)
+    rank = spec.rank(("instants.t", *spec.group_by), tuple(item.text for item in items))
+    columns = [*_select(items, "instants.t"), f"{rank} AS rn", "instants.t AS t"]
+    relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
+    found = _fetch(
+        f"SELECT {', '.join(columns)} FROM {', '.join(relations)}, instants{_where(conditions)} "
+        f"QUALIFY {rank} <= {spec.count} ORDER BY t"
+    )
+    steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
+    return _answer((*items, Item("rn")), found.append_column("step", steps))
 
 
 def _outer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:

@@ -62,6 +62,7 @@ class CqlText:
     window: WindowClause | None = None
     every: tuple[int, int] | None = None
     subtrahends: list[Subtrahend] = field(default_factory=list)
+    window_function: str = ""
 
 
 def split_cql(text: str) -> CqlText:
@@ -103,6 +104,7 @@ class _Splitter:
         self.at = 0
 
     def run(self) -> CqlText:
+        self.table_function()
         depth, seen_from = 0, False
         while self.at < len(self.tokens):
             token, start = self.tokens[self.at], self.at
@@ -128,6 +130,27 @@ class _Splitter:
             sql[begin:end] = [c if c == "\n" else " " for c in sql[begin:end]]
         self.found.sql = "".join(sql)
         return self.found
+
+    def table_function(self) -> None:
+        """Take out Flink's `TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL ...))`, but for the name of the stream."""
+        words = [token.text.upper() for token in self.tokens]
+        calls = (n for n in range(len(words)) if words[n : n + 2] == ["TABLE", "("] and words[n + 3 : n + 4] == ["("])
+        if (at := next(calls, None)) is None:
+            return
+        end = _closing(self.tokens, at + 1)
+        inside = [n for n in range(at + 4, end - 1) if words[n] != "=>" and words[n + 1 : n + 2] != ["=>"]]
+        stream = next((n for n in inside if words[n - 1] == "TABLE"), None)
+        column = next((n for n in inside if words[n - 2 : n] == ["DESCRIPTOR", "("]), None)
+        if stream is None or column is None or stream > column:
+            raise self.error(self.tokens[at], f"TABLE({words[at + 2]}(...)) of no stream", _TABLE_SHAPE)
+        rest = self.text[self.tokens[column + 1].end + 1 : self.tokens[end - 1].start]
+        given = re.sub(r"\w+\s*=>", "", rest)
+        self.found.window_function = f"{self.tokens[at + 2].text}({self.tokens[column].text}{given})"
+        self.spans += [
+            (self.tokens[at].start, self.tokens[stream].start),
+            (self.tokens[stream].end + 1, self.tokens[end].end + 1),
+        ]
+        self.tokens[at : end + 1] = [self.tokens[stream]]
 
     def clause(self, token: Token) -> None:
         word, follower = token.text.upper(), self.peek(1)
@@ -258,6 +281,17 @@ class _Splitter:
         return Subtrahend(tuple(columns), stream.text, alias, stream.start, window)
 
 
+def _closing(tokens: list[Token], at: int) -> int:
+    """Where the bracket closes that opens there; the last token where none does."""
+    depth = 0
+    for number in range(at, len(tokens)):
+        depth += (tokens[number].token_type == TokenType.L_PAREN) - (tokens[number].token_type == TokenType.R_PAREN)
+        if not depth:
+            return number
+    return len(tokens) - 1
+
+
+_TABLE_SHAPE = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
 _SET_OPERATIONS = {
     "UNION": "ask each SELECT as a query of its own",
     "INTERSECT": "join the streams by what they have in common",

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
+from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import WINDOW_STAND_IN, CqlText
+from midstream.language.cql_tokens import DIALECT, WINDOW_STAND_IN, CqlText
 from midstream.language.duration import parse_duration
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place, place_of
@@ -63,6 +64,8 @@ def group_window(
 
     Raises LanguageError for two group windows, for one over a join, and for one beside another window or EVERY.
     """
+    if found.window_function:
+        tree = _with_function(found, tree)
     clause = tree.args.get("group")
     calls = [] if clause is None else [node for node in clause.expressions if _name(node) in _WRITTEN]
     if clause is None or not calls:
@@ -80,6 +83,34 @@ def group_window(
     if having is not None:
         rewritten.set("having", having.transform(_bounds(found, made, binder)))
     return rewritten, (replace(sources[0], window=made.window()),), made
+
+
+def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
+    """The query that reads TABLE(TUMBLE(...)), grouped by the window that `window_start` and `window_end` stand for."""
+    bounds = ("window_start", "window_end")
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        named = isinstance(node, exp.Column) and node.name.lower() in bounds
+        return exp.column(node.name.lower()) if named else node
+
+    rewritten = tree.copy()
+    for key in ("having", "where"):
+        if rewritten.args.get(key) is not None:
+            rewritten.set(key, rewritten.args[key].transform(plain))
+    rewritten.set("expressions", [item.transform(plain) for item in rewritten.expressions])
+    clause = rewritten.args.get("group")
+    groups = [node.transform(plain) for node in clause.expressions] if clause is not None else []
+    others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in bounds)]
+    if len(others) == len(groups):
+        remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
+        raise _error(found, tree, f"{found.window_function} by which nothing is grouped", remedy)
+    try:
+        window = parse_one(found.window_function, read=DIALECT)
+    except ParseError as error:
+        remedy = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
+        raise _error(found, tree, f"{found.window_function} is no window", remedy) from error
+    rewritten.set("group", exp.Group(expressions=[window, *others]))
+    return rewritten
 
 
 def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -> None:

@@ -24,6 +24,7 @@ from midstream.language.scope import Scope
 from midstream.language.select_list import distinct_grouped, outputs_of, select_of
 from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of, used_names
 from midstream.language.subqueries import shown_of
+from midstream.language.top_n import ranked, top_n_of, with_qualify
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest
@@ -89,7 +90,8 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
 def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
     text = parts_of(text).text
     found = split_cql(text)
-    tree = distinct_grouped(found, select_of(found))
+    tree = distinct_grouped(found, with_qualify(select_of(found)))
+    tree, top = top_n_of(found, tree)
     tree = with_existence_joined(found, tree, streams)
     clause = sources_of(found, tree, streams)
     sources = clause.sources
@@ -130,7 +132,7 @@ def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, che
         selections, predicates = with_checks(selections, predicates)
     if outer is not None:
         check_evaluable(found, tree, predicates)
-    aggregated = grouped(found, tree, selected, window)
+    aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
         query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer)

@@ -105,7 +105,7 @@ class _Finder:
         self.queries |= inner.queries
         self.unions |= inner.unions
         new = inner.text
-        if _needs_own(new):
+        if _needs_own(new) and not _ranks(new):
             part = self._part(name, self._with_common(new))
             new = f'SELECT * FROM "{part}"'
         if new != self.text[begin:stop]:
@@ -170,6 +170,11 @@ class _Finder:
         self.unions[name] = names
         new = f'SELECT * FROM "{name}"'
         return new + "".join(c if c == "\n" else " " for c in rest[len(new) :])
+
+
+def _ranks(text: str) -> bool:
+    """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
+    return any(token.token_type == TokenType.OVER for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT))
 
 
 def _digest(text: str) -> str:

@@ -78,11 +78,20 @@ class AggregateCall:
 
 
 @dataclass(frozen=True)
+class TopN:
+    """The first `count` rows of each group in order of values, each ascending or (True) descending, NULL last."""
+
+    count: int
+    order: tuple[tuple[Expression, bool], ...]
+
+
+@dataclass(frozen=True)
 class Aggregate:
     """GROUP BY, HAVING and EVERY: evaluated `offset` microseconds after the multiples of `every` microseconds.
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
-    `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant.
+    `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
+    the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number.
     """
 
     groups: tuple[Expression, ...]
@@ -90,11 +99,13 @@ class Aggregate:
     every: int
     having: Expression | None = None
     offset: int = 0
+    top: TopN | None = None
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
+        order = [] if self.top is None else [key for key, _ in self.top.order]
         parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
-        return [*self.groups, *parts]
+        return [*self.groups, *parts, *order]
 
 
 @dataclass(frozen=True)

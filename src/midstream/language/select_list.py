@@ -15,7 +15,6 @@ from midstream.language.scope import Scope
 from midstream.model.errors import LanguageError
 
 _REFUSED = {
-    "qualify": ("QUALIFY", "filter the results where they are written"),
     "order": ("ORDER BY", "leave it out: results come in the order of their time"),
     "limit": ("LIMIT", "leave it out: a continuous query has no last row"),
     "offset": ("OFFSET", "leave it out: a continuous query has no first row"),
@@ -24,7 +23,7 @@ _REFUSED = {
     "sample": ("SAMPLE", "filter with WHERE"),
     "laterals": ("LATERAL", "join streams by WHERE"),
 }
-_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct"})
+_KEPT = frozenset({"expressions", "from_", "joins", "where", "group", "having", "with_", "distinct", "qualify"})
 SHAPE = "write SELECT ... FROM stream [RANGE n unit], ... WHERE ..."
 
 

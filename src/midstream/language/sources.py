@@ -20,6 +20,9 @@ from midstream.model.words import suggest
 
 _JOINS = ("INNER", "CROSS", "LEFT", "RIGHT", "FULL", "OUTER", "SEMI", "ANTI")
 
+UNNAMED = "subquery"
+"""What a subquery is called that the user gives no name."""
+
 NO_WINDOW = (
     f"{WINDOW_REMEDY}, after the stream; or WINDOW n unit at the end of the query for all streams; or, in a join, say "
     "how far its timestamp may be from the others': A.ts BETWEEN B.ts - INTERVAL 1 HOUR AND B.ts"
@@ -133,11 +136,8 @@ def _check_join(text: str, join: exp.Expr) -> None:
 def _table(text: str, given: exp.Expr, unwrapped: Selected) -> tuple[str, str, int]:
     """A table's stream, alias and offset."""
     if unwrapped.selects:
-        if not given.alias_or_name:
-            remedy = "write (SELECT ...) AS x"
-            raise LanguageError("a subquery without a name", place=place_of(text, given), remedy=remedy)
         stream, _, _ = _table(text, unwrapped.table, Selected(unwrapped.table, ()))
-        return stream, given.alias_or_name, offset_of(given) or 0
+        return stream, given.alias_or_name or UNNAMED, offset_of(given) or 0
     node = given
     extras = [k for k, v in node.args.items() if v and k not in ("this", "alias")]
     alias = node.args.get("alias")

@@ -80,7 +80,7 @@ class AggregateOperator(ResultOperator):
         read = lane.reader(self.rows, alive)
         take = pa.array(at)
         groups = [evaluate(g, read, len(alive)).take(take) for g in self.query.aggregate.groups]
-        numbers, first = _group_numbers(pa.array(instants), groups)
+        numbers, first = group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
         overflowed: dict[str, Mask] = {}
         for i, call in enumerate(self.query.aggregate.calls):
@@ -272,7 +272,7 @@ def _codes(column: pa.Array) -> Words:
     return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
 
 
-def _group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words, pa.Array]:
+def group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words, pa.Array]:
     """For each row the number of its group, and for each group its first row; groups in order of instant."""
     numbers = np.zeros(len(instants), np.int64)
     for column in (instants, *groups):

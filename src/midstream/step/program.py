@@ -17,6 +17,7 @@ from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
 from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
 from midstream.operators.project import ProjectOperator
+from midstream.operators.top_n import TopNOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
@@ -175,7 +176,8 @@ def _result_operator(binding: Binding) -> ResultOperator:
         return DifferenceOperator(query, rows, kept, roots)
     joined = (binding.state(query.aliases, "scan"),)
     if query.aggregate is not None:
-        return AggregateOperator(query, rows, joined)
+        kind = AggregateOperator if query.aggregate.top is None else TopNOperator
+        return kind(query, rows, joined)
     if query.outer is not None:
         return OuterJoinOperator(
             query,

@@ -1,0 +1,58 @@
+"""The first n rows of each group, every so often or of tumbling windows, are those of DuckDB, amid migrations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.drawing import PROFILE, drawing
+from tests.oracle.arrival import Lifetime
+from tests.oracle.ranked_spec import RankedSpec
+from tests.oracle.spec import SECOND, Condition, Item, SourceSpec
+from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
+from tests.property.drive import Case, check
+from tests.property.rows import cut, draw_rows
+
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+
+CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
+
+
+@st.composite
+def ranked(draw: st.DrawFn) -> RankedSpec:
+    """A query over one stream or two."""
+    joined, size = draw(st.booleans()), draw(st.sampled_from((1, 2, 5))) * SECOND
+    tumbling = "" if joined else draw(st.sampled_from(("", "call", "table")))
+    sources = tuple(SourceSpec(name, name, size - bool(tumbling)) for name in ("AB" if joined else "A"))
+    items = [Item("A.k", "k"), Item("A.d", "d"), Item("A.u", "u"), *([Item("B.u", "w")] if joined else [])]
+    keys = ("A.d", "A.n", "A.s", "A.u", "A.ok")
+    order = draw(st.lists(st.tuples(st.sampled_from(keys), st.booleans()), max_size=2, unique_by=lambda key: key[0]))
+    where = (Condition("A.k = B.k", ("A", "B")),) if joined else ()
+    where += (Condition("A.n > 0", ("A",)),) if draw(st.booleans()) else ()
+    return RankedSpec(
+        sources,
+        tuple(items),
+        where,
+        tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.n")), max_size=2, unique=True))),
+        every=size if tumbling else draw(st.sampled_from((1, 3))) * SECOND,
+        order=tuple(order),
+        count=draw(st.sampled_from((1, 2, 5))),
+        nested=draw(st.booleans()),
+        tumbling=tumbling,
+    )
+
+
+@drawing(CASES)
+@given(
+    spec=ranked(), data=st.data(), lanes=st.sampled_from((1, 3)), sharing=st.sampled_from(("auto", "off"))
+)  # fmt: skip
+def test_the_first_rows_are_the_oracles(spec: RankedSpec, data: st.DataObject, lanes: int, sharing: str) -> None:
+    shape = data.draw(shapes(2, LARGEST[3]))
+    declared, sequence = draw_rows(shape)
+    case = Case(declared, cut(declared, sequence, data.draw(cuts())), (Lifetime("q0", spec),))
+    expected = case.expected()
+    assume(expected["q0"].table.num_rows <= MOST_RESULTS)
+    moves = data.draw(migrations(case)) if len(spec.sources) > 1 else ()
+    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    check(case, expected, {}, actions, lanes=lanes, sharing=sharing, label=spec.cql())
