@@ -174,7 +174,12 @@ class _Finder:
 
 def _ranks(text: str) -> bool:
     """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
-    return any(token.token_type == TokenType.OVER for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT))
+    depth = 0
+    for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT):
+        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
+        if not depth and token.token_type == TokenType.OVER:
+            return True
+    return False
 
 
 def _digest(text: str) -> str:
