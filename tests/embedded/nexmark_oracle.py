@@ -1,6 +1,7 @@
-"""NEXMark's queries as SQL over all rows, for DuckDB: by file and query, what the job files under `examples/nexmark` ask.
+"""NEXMark's queries as SQL over all rows, for DuckDB: what the job files under `examples/nexmark` ask.
 
-`marks(...)` is how far streams have come together; windows that end later, and later instants, are not answered yet.
+`BID`, `BOTH` and `COMERS` are how far streams have come together; windows that end later, and later instants, are not
+answered yet.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ def windowed(select: str, group: str = "") -> str:
 
 _OFFERS = f"SELECT a.id, a.category, b.price, {TEN.format('b.ts')} AS w FROM auction a, bid b WHERE {OPEN}"
 _HOPS = f"""SELECT auction, count(*) AS num, s + INTERVAL 10 SECONDS AS ended
-  FROM (SELECT *, unnest(generate_series(time_bucket(INTERVAL 2 SECONDS, ts) - INTERVAL 8 SECONDS, ts, INTERVAL 2 SECONDS)) AS s
-        FROM bid)
+  FROM (SELECT *, unnest(generate_series(first, ts, INTERVAL 2 SECONDS)) AS s
+        FROM (SELECT *, time_bucket(INTERVAL 2 SECONDS, ts) - INTERVAL 8 SECONDS AS first FROM bid))
   WHERE s + INTERVAL 10 SECONDS <= {BID} GROUP BY auction, s"""
 _TENS = INSTANTS.format(mark=BOTH, every="10 SECONDS")
 _SOLD = f"""SELECT a.seller, a.id, max(b.price) AS best, t FROM auction a, bid b, {_TENS}
@@ -66,8 +67,8 @@ SQL: dict[tuple[str, str], str] = {
       ELSE 'otherTime' END, length(url) - length(replace(url, 'c', ''))
       FROM bid WHERE 0.908 * price > 1000000 AND 0.908 * price < 50000000""",
     ("q15", "statistics"): windowed(
-        "w, count(*), count_if(price < 10000), count_if(price >= 10000 AND price < 1000000), count_if(price >= 1000000), "
-        "count(DISTINCT bidder), count(DISTINCT CASE WHEN price < 10000 THEN bidder END), "
+        "w, count(*), count_if(price < 10000), count_if(price >= 10000 AND price < 1000000), "
+        "count_if(price >= 1000000), count(DISTINCT bidder), count(DISTINCT CASE WHEN price < 10000 THEN bidder END), "
         "count(DISTINCT auction), count(DISTINCT CASE WHEN price >= 1000000 THEN auction END)"
     ),
     ("q16", "statistics"): windowed(

@@ -1,4 +1,4 @@
-"""The job files of NEXMark answer what DuckDB answers over the whole input, in steps, on several lanes, after restarts."""
+"""The job files of NEXMark answer what DuckDB answers over the whole input, in steps, on lanes, after restarts."""
 
 from __future__ import annotations
 

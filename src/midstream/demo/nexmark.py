@@ -84,7 +84,7 @@ def generate(events: int, seed: int = 0, per_second: int = 10_000) -> Auctions:
 
 
 def write(folder: Path, events: int, seed: int = 0, per_second: int = 10_000, files: int = 4) -> None:
-    """The first `events` events as Parquet files below a folder, for each stream so many, one after the other in time."""
+    """The first `events` events below a folder, each stream as so many Parquet files, one after the other in time."""
     for name, table in vars(generate(events, seed, per_second)).items():
         (folder / name).mkdir(parents=True, exist_ok=True)
         ends = [table.num_rows * n // files for n in range(files + 1)]
