@@ -96,6 +96,9 @@ def selected(text: str, node: exp.Expr, tables: Mapping[str, exp.Select]) -> Sel
     if extra is not None or select.args.get("from_") is None:
         word = (extra or "no stream").upper().strip("_")
         raise _error(text, select, f"{'JOIN' if word == 'JOINS' else word} in a subquery", REMEDY)
+    if any(select.find_all(exp.Window)):
+        remedy = "take the first n rows by WHERE around it, and nothing else; group or join that in a query around both"
+        raise _error(text, select, "a window function in a subquery of which more is asked", remedy)
     if any(select.find_all(exp.AggFunc)):
         raise _error(text, select, "an aggregate in a subquery", REMEDY)
     inner = selected(text, select.args["from_"].this, {})

@@ -47,7 +47,11 @@ def with_qualify(tree: exp.Select) -> exp.Select:
     below = tree.args["from_"].this if tree.args.get("from_") is not None else None
     inner = below.this if isinstance(below, exp.Subquery) else None
     where = tree.args.get("where")
-    if not isinstance(inner, exp.Select) or where is None or tree.args.get("joins"):
+    more = any(tree.args.get(key) for key in ("joins", "group", "having", "distinct", "qualify"))
+    if below is None or not isinstance(inner, exp.Select) or where is None or more:
+        return tree
+    read = (column for part in (*tree.expressions, where) for column in part.find_all(exp.Column))
+    if any(column.table not in ("", below.alias) for column in read):
         return tree
     items = {item.alias_or_name: item.unalias() for item in inner.expressions if not item.is_star}
     numbered = [title for title, item in items.items() if _is_row_number(item)]

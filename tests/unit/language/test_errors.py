@@ -5,6 +5,7 @@ import pytest
 from midstream.model.errors import LanguageError
 from tests.unit.language.schemas import parsed
 
+RANKED = "SELECT *, ROW_NUMBER() OVER (ORDER BY k) AS rn FROM A [NOW]"
 CASES = [
     ("SELECT nope FROM A", "unknown column 'nope'", "line 1, column 8", "use one of: k"),
     ("SELECT A.valu, A.v FROM A", "unknown column 'A.valu'", "line 1, column 8", "A.v"),
@@ -75,6 +76,21 @@ CASES = [
         "line",
         "DESCRIPTOR(ts)",
     ),
+    (f"SELECT k FROM ({RANKED}) x WHERE rn <= 2 GROUP BY k EVERY 1 DAY", "of which more", "line 1, c", "first n"),
+    (f"SELECT DISTINCT k FROM ({RANKED}) x WHERE rn <= 2 EVERY 1 DAY", "of which more", "line 1, c", "first n"),
+    (
+        f"SELECT k FROM ({RANKED}) x WHERE rn <= 2 HAVING COUNT(*) > 1 EVERY 1 DAY",
+        "of which more",
+        "line 1, c",
+        "first n",
+    ),
+    (
+        f"SELECT k FROM ({RANKED}) x WHERE rn = 1 QUALIFY ROW_NUMBER() OVER () = 1 EVERY 1 DAY",
+        "of which more",
+        "line 1",
+        "first n",
+    ),
+    (f"SELECT z.k FROM ({RANKED}) x WHERE rn <= 2 EVERY 1 DAY", "of which more", "line 1, c", "first n"),
     ("SELECT ARRAY_AGG(k ORDER BY k, v) FROM A [NOW] EVERY 1 DAY", "in order of several", "line 1, column 8", "by one"),
     ("SELECT k FROM A WHERE k = ?", "a parameter", "line 1, column", "the language has"),
     ("SELECT * EXCLUDE (k) FROM A", "EXCLUDE", "line 1, column", "list the columns"),
