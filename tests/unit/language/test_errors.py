@@ -87,7 +87,7 @@ CASES = [
     (
         f"SELECT k FROM ({RANKED}) x WHERE rn = 1 QUALIFY ROW_NUMBER() OVER () = 1 EVERY 1 DAY",
         "of which more",
-        "line 1",
+        "line 1, c",
         "first n",
     ),
     (f"SELECT z.k FROM ({RANKED}) x WHERE rn <= 2 EVERY 1 DAY", "of which more", "line 1, c", "first n"),
