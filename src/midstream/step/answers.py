@@ -32,9 +32,9 @@ from midstream.step.result_columns import result_columns
 
 def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
     """The manifest with a stream for each query whose answers a query is to read; raises QueryError where it cannot."""
-    if not manifest.queries:
+    whole, written = parts_of(sql), sql.lower()
+    if not whole.queries and not any(name.lower() in written for name in manifest.queries):
         return manifest
-    whole = parts_of(sql)
     for name in streams_named(whole):
         known = find_name(name, manifest.queries)
         queries = whole.unions.get(name) or (tuple(known) if len(known) == 1 else ())

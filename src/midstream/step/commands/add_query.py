@@ -111,8 +111,9 @@ def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
     if key is None:
         return own, mine
     theirs: dict[str, set[Spread]] = {}
+    flat = not level and len(manifest.pushed_streams) == len(manifest.streams)
     for entry in manifest.queries.values():
-        if level == level_of(manifest, parsed(manifest, entry.sql)):
+        if flat or level == level_of(manifest, parsed(manifest, entry.sql)):
             theirs.setdefault(entry.group, set()).add(entry.spread)
     names = sorted((name for name in theirs if not is_single(name)), key=lambda name: (name != own, name))
     fitting = (name for name in names if _fits_all(mine, theirs[name]))
