@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 from midstream.demo.nexmark import write
 
 if __name__ == "__main__":
-    events, folder = [*sys.argv[1:], "100000", "nexmark"][:2] if len(sys.argv) != 2 else (sys.argv[1], "nexmark")
-    write(Path(folder), int(events))
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("events", nargs="?", type=int, default=100_000)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("nexmark"))
+    given = parser.parse_args()
+    write(given.folder, given.events)

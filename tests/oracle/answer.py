@@ -117,17 +117,23 @@ def _join(streams: tuple[StreamSpec, ...], query: Lifetime, last: int) -> Answer
     return _answer(items, _fetch(sql))
 
 
-def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
-    """An aggregate: at every instant the watermark has passed, over the combinations all in their windows then."""
+def _instants(arrivals: Arrivals, query: Lifetime, last: int, shift: int = 0) -> dict[int, int]:
+    """The instants that the watermark has passed, each with the step in which it did; DuckDB has them as `instants`."""
     spec, every = query.spec, query.spec.every
     assert every is not None
     ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
-    reached = ends[-1] if ends else None
     firsts = [t for s in spec.streams for t in arrivals.admitted[s]["__ts"].to_pylist()]
-    start = math.ceil(min(firsts) / every) * every if firsts else 0
+    reached = ends[-1] if ends else None
+    start = math.ceil((min(firsts) - shift) / every) * every + shift if firsts else 0
     instants = list(range(start, reached, every)) if reached is not None and firsts else []
-    put_out = {t: next(step for step, end in enumerate(ends) if end is not None and t < end) for t in instants}
     connection().register("instants", pa.table({"t": pa.array(instants, pa.int64())}))
+    return {t: next(step for step, end in enumerate(ends) if end is not None and t < end) for t in instants}
+
+
+def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
+    """An aggregate: at every instant the watermark has passed, over the combinations all in their windows then."""
+    spec = query.spec
+    put_out = _instants(arrivals, query, last)
     conditions = [c.sql or c.text for c in spec.where]
     conditions += [f"instants.t BETWEEN {s.alias}.__ts AND {s.alias}.__until" for s in spec.sources]
     items = spec.items(streams)
@@ -144,15 +150,9 @@ def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime
     """The first rows of each group at every instant that the watermark has passed; equal ones in order of what is
     selected.
     """
-    spec, every = query.spec, query.spec.every
-    assert isinstance(spec, RankedSpec) and every is not None
-    ends = [arrivals.query_watermark(spec.streams, step) for step in range(last)]
-    firsts = [t for s in spec.streams for t in arrivals.admitted[s]["__ts"].to_pylist()]
-    reached, shift = ends[-1] if ends else None, -1 if spec.tumbling else 0
-    start = math.ceil((min(firsts) - shift) / every) * every + shift if firsts else 0
-    instants = list(range(start, reached, every)) if reached is not None and firsts else []
-    put_out = {t: next(step for step, end in enumerate(ends) if end is not None and t < end) for t in instants}
-    connection().register("instants", pa.table({"t": pa.array(instants, pa.int64())}))
+    spec = query.spec
+    assert isinstance(spec, RankedSpec)
+    put_out = _instants(arrivals, query, last, shift=-1 if spec.windowed else 0)
     conditions = [c.sql or c.text for c in spec.where]
     conditions += [f"instants.t BETWEEN {s.alias}.__ts AND {s.alias}.__until" for s in spec.sources]
     items = spec.items(streams)

@@ -11,24 +11,24 @@ from tests.oracle.spec import QuerySpec, duration
 class RankedSpec(QuerySpec):
     """`group_by` is the partition, `order` has (text, descending); with `nested` the rank is asked around a subquery.
 
-    With `tumbling` the window to group by is the size of the source's window plus a microsecond, written so.
+    With `windowed` the window to group by is the size of the source's window plus a microsecond, written so.
     """
 
     order: tuple[tuple[str, bool], ...] = ()
     count: int = 1
     nested: bool = False
-    tumbling: str = ""
+    windowed: str = ""
 
     def cql(self) -> str:
         """The text that midstream gets."""
         items, rank = ", ".join(item.cql() for item in self.select), self.rank(self.partition())
-        sources = ", ".join(source.cql(window=not self.tumbling) for source in self.sources)
-        if self.tumbling == "table":
+        sources = ", ".join(source.cql(window=not self.windowed) for source in self.sources)
+        if self.windowed == "table":
             (source,) = self.sources
             call = f"TABLE(TUMBLE(TABLE {source.stream}, DESCRIPTOR(ts), INTERVAL {self.size()}))"
             sources = f"{call} AS {source.alias}"
         where = f" WHERE {' AND '.join(f'({c.text})' for c in self.where)}" if self.where else ""
-        every = "" if self.tumbling or self.every is None else f" EVERY {duration(self.every)}"
+        every = "" if self.windowed or self.every is None else f" EVERY {duration(self.every)}"
         if self.nested:
             inner = f"SELECT {items}, {rank} AS rn FROM {sources}{where}"
             return f"SELECT * FROM ({inner}) AS x WHERE rn <= {self.count}{every}"
@@ -36,10 +36,11 @@ class RankedSpec(QuerySpec):
 
     def partition(self) -> tuple[str, ...]:
         """What stands in PARTITION BY."""
-        if self.tumbling == "table":
+        if self.windowed == "table":
             return ("window_start", "window_end", *self.group_by)
-        if self.tumbling:
-            return (*self.group_by, f"TUMBLE({self.sources[0].alias}.ts, INTERVAL {self.size()})")
+        if self.windowed:
+            slide = f" INTERVAL {duration(self.every or 0)}," if self.windowed == "HOP" else ""
+            return (*self.group_by, f"{self.windowed}({self.sources[0].alias}.ts,{slide} INTERVAL {self.size()})")
         return self.group_by
 
     def size(self) -> str:

@@ -1,4 +1,4 @@
-"""The first n rows of each group, every so often or of tumbling windows, are those of DuckDB, amid migrations."""
+"""The first n rows of each group, every so often or of windows to group by, are those of DuckDB, amid migrations."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 def ranked(draw: st.DrawFn) -> RankedSpec:
     """A query over one stream or two."""
     joined, size = draw(st.booleans()), draw(st.sampled_from((1, 2, 5))) * SECOND
-    tumbling = "" if joined else draw(st.sampled_from(("", "call", "table")))
-    sources = tuple(SourceSpec(name, name, size - bool(tumbling)) for name in ("AB" if joined else "A"))
+    windowed = "" if joined else draw(st.sampled_from(("", "TUMBLE", "HOP", "table")))
+    sources = tuple(SourceSpec(name, name, size - bool(windowed)) for name in ("AB" if joined else "A"))
     items = [Item("A.k", "k"), Item("A.d", "d"), Item("A.u", "u"), *([Item("B.u", "w")] if joined else [])]
     keys = ("A.d", "A.n", "A.s", "A.u", "A.ok")
     order = draw(st.lists(st.tuples(st.sampled_from(keys), st.booleans()), max_size=2, unique_by=lambda key: key[0]))
@@ -35,11 +35,11 @@ def ranked(draw: st.DrawFn) -> RankedSpec:
         tuple(items),
         where,
         tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.n")), max_size=2, unique=True))),
-        every=size if tumbling else draw(st.sampled_from((1, 3))) * SECOND,
+        every=size if windowed in ("TUMBLE", "table") else draw(st.sampled_from((1,) if windowed else (1, 3))) * SECOND,
         order=tuple(order),
         count=draw(st.sampled_from((1, 2, 5))),
         nested=draw(st.booleans()),
-        tumbling=tumbling,
+        windowed=windowed,
     )
 
 

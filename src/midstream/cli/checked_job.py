@@ -86,9 +86,8 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() == job.streams.keys():
         with found.at(places["checkpoint"]):
             with_streams(newest, _as_declared(newest, job, streams), folders.root)
-    _check_queries(
-        found, job, places, folders, Manifest("" if embedded else "checked", streams=streams, lanes=job.lanes)
-    )
+    host = "" if embedded else "checked"
+    _check_queries(found, job, places, folders, Manifest(host, streams=streams, lanes=job.lanes))
     return found
 
 

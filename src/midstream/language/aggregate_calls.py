@@ -9,7 +9,7 @@ from midstream.language.bind import Binder
 from midstream.language.coerce import cast, name, plain
 from midstream.language.expression import Expression
 from midstream.language.functions import call as called
-from midstream.language.query import AggregateCall
+from midstream.language.query import BY_ANOTHER, LISTS, AggregateCall
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, TEXT, WIDEST, family
 from midstream.model.errors import LanguageError
 
@@ -43,9 +43,7 @@ KNOWN = (
     "BOOL_AND, BOOL_OR, ARRAY_AGG, STRING_AGG, ARG_MIN or ARG_MAX"
 )
 _QUANTILES = frozenset({"quantile_cont", "quantile_disc"})
-_LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
-_BY_ANOTHER = frozenset({"arg_min", "arg_max"})
-_DISTINCT = frozenset({"count", *_LISTS})
+_DISTINCT = frozenset({"count", *LISTS})
 _SPARKS = {"COLLECT_LIST": "collect_list", "COLLECT_SET": "collect_set"}
 
 
@@ -75,9 +73,9 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         share, node = _share(node), node.copy()
         node.set("expression", None)
     argument, by, descending = node.this, None, False
-    if function in _BY_ANOTHER:
+    if function in BY_ANOTHER:
         by = plain(inner.bind(node.expression))
-    if isinstance(argument, exp.Order) and function in _LISTS:
+    if isinstance(argument, exp.Order) and function in LISTS:
         (ordered, *more), argument = argument.expressions, argument.this
         if more or ordered.args.get("nulls_first"):
             raise LanguageError(
@@ -96,10 +94,9 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
     if distinct and by is not None and value is not None and by.text() != value.text():
         raise LanguageError("a DISTINCT list in order of something else", remedy="order it by its own values")
+    distinct |= function == "collect_set"
     separator = _separator(node) if function == "string_agg" else None
-    return AggregateCall(
-        function, value, distinct or function == "collect_set", condition, share, by, descending, separator
-    )
+    return AggregateCall(function, value, distinct, condition, share, by, descending, separator)
 
 
 def _distinct(function: str, argument: exp.Expr | None) -> tuple[exp.Expr | None, bool]:
@@ -156,13 +153,13 @@ def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
         return INT64
     type = call.argument.type
     kind = family(type)
-    if call.function in _LISTS:
+    if call.function in LISTS:
         if kind in ("other", "null"):
             raise LanguageError(f"a list of values of type {name(type)}", remedy="list plain values")
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(f"STRING_AGG of a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')")
         return TEXT if call.function == "string_agg" else pa.list_(type)
-    if call.function in _BY_ANOTHER:
+    if call.function in BY_ANOTHER:
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):

@@ -210,11 +210,8 @@ class Binder:
             known = cast(value, type)  # Raises where the constant is no value of the type.
             if text:
                 return known
-        return (
-            value
-            if value.type == type
-            else Call(type, "try_cast" if tries and self.scope.checked else "cast", (value,))
-        )
+        function = "try_cast" if tries and self.scope.checked else "cast"
+        return value if value.type == type else Call(type, function, (value,))
 
     def _interval(self, node: exp.Expr) -> Expression:
         number, unit = node.this, node.args.get("unit")

@@ -14,14 +14,11 @@ from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import GroupWindow
 from midstream.language.place import place, place_of, word_at
-from midstream.language.query import Aggregate, AggregateCall, Output
+from midstream.language.query import GROUPED, Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
 from midstream.language.types import family
 from midstream.model.errors import LanguageError
-
-GROUPED = "#"
-"""The pseudo-source that the outputs of an aggregate query read."""
 
 
 def grouped(

@@ -59,6 +59,14 @@ class BandPredicate(Predicate):
     high: float | None
 
 
+GROUPED = "#"
+"""The pseudo-source that the outputs of an aggregate query read."""
+
+LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
+BY_ANOTHER = frozenset({"arg_min", "arg_max"})
+"""Aggregates that give values of their group: all of them, or the one where another value is least or greatest."""
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.

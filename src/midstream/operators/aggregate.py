@@ -16,10 +16,10 @@ from midstream.language.expression import Column, Expression
 from midstream.language.kernels.cast import cast
 from midstream.language.kernels.datum import Mask
 from midstream.language.kernels.exact import fitted
-from midstream.language.query import AggregateCall
+from midstream.language.query import BY_ANOTHER, LISTS, AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
-from midstream.operators.collected import BY_ANOTHER, LISTS, canonical, collected
+from midstream.operators.collected import canonical, collected
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -28,9 +28,6 @@ from midstream.state.sorted_run import SortedRun
 
 HALF = 32
 LOWER = 0xFFFFFFFF
-
-GROUPED = "#"
-"""The pseudo-source of groups and aggregate values."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.language.query import AggregateCall
+from midstream.language.query import BY_ANOTHER, AggregateCall
 from midstream.state.combinations import Words
 
 KEEPS_NULL, NEVER_NULL = frozenset({"array_agg"}), frozenset({"collect_list", "collect_set"})
-LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
-BY_ANOTHER = frozenset({"arg_min", "arg_max"})
 
 
 def collected(call: AggregateCall, values: pa.Array, by: pa.Array | None, owner: Words, groups: int) -> pa.Array:

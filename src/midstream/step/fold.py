@@ -137,7 +137,7 @@ def state_of(plan: StepPlan, group: str, lane: LaneId, store: ChunkStore) -> Lan
 
 def _check_streams(manifest: Manifest, batch: Mapping[str, pa.Table]) -> None:
     for name, table in batch.items():
-        if name not in manifest.pushed_streams:
+        if name not in manifest.streams or manifest.streams[name].answers_of:
             known = ", ".join(manifest.pushed_streams) or "none yet: call create_stream first"
             raise InputError(f"there is no stream {name!r}", place="push", remedy=f"use one of: {known}")
         if not isinstance(table, pa.Table):

@@ -45,7 +45,7 @@ def _as_long(one: Datum, other: Datum) -> tuple[pa.Array, pa.Array]:
 def count(type: pa.DataType, lists: Datum) -> Datum:
     """How many items each list or map has."""
     if pa.types.is_map(lists.type):
-        lists = lists.cast(pa.list_(lists.type.field(0).type)) if isinstance(lists, pa.Scalar) else _entries(lists)
+        lists = pa.ListArray.from_arrays(lists.offsets, lists.keys, mask=pc.is_null(lists))
     return pc.list_value_length(lists).cast(type)
 
 
@@ -63,10 +63,6 @@ def contains(type: pa.DataType, lists: Datum, value: Datum) -> Datum:
     found = np.zeros(len(lists), np.bool_)
     found[np.asarray(rows)[same]] = True
     return pa.array(found, mask=np.asarray(pc.is_null(lists)) | np.asarray(pc.is_null(value)))
-
-
-def _entries(maps: pa.Array) -> pa.Array:
-    return pa.ListArray.from_arrays(maps.offsets, maps.keys, mask=pc.is_null(maps))
 
 
 def entry(type: pa.DataType, maps: Datum, key: Datum) -> Datum:
