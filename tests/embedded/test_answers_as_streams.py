@@ -117,3 +117,27 @@ def test_a_query_of_answers_is_not_for_spark(tmp_path: Path) -> None:
     manifest = taken(Manifest(job="j", streams={"A": a}, published={HOST: SPARK}), AddQuery("q", "SELECT k, ts FROM A"))
     with pytest.raises(ms.QueryError, match="not Spark"):
         taken(manifest, AddQuery("r", "SELECT k FROM q"))
+
+
+def test_an_idle_stream_holds_no_query_that_reads_it_through_another() -> None:
+    one = ms.Engine()
+    one.create_stream("A", SCHEMA, timestamp="ts", idle_timeout="10 seconds")
+    one.create_stream("B", SCHEMA, timestamp="ts")
+    one.add_query("pairs", f"SELECT A.k, _ts AS t FROM A {W}, B {W} WHERE A.k = B.k")
+    one.add_query("counted", "SELECT COUNT(*) AS n FROM pairs GROUP BY TUMBLE(t, '5 seconds')")
+    one.add_query("again", f"SELECT p.k FROM pairs p {W}, A {W} WHERE p.k = A.k")
+    one.push({"A": rows(1), "B": rows(1)})
+    found = [one.push({"B": rows(second)})["counted"].to_pylist() for second in (3, 5, 30, 40)]
+    assert sum(map(len, found)) == 2 and found[0] == []
+
+
+def test_three_streams_joined_with_two_subqueries() -> None:
+    one = engine()
+    counts = "SELECT k, COUNT(*) AS n FROM {} GROUP BY k, TUMBLE(ts, '5 seconds')"
+    one.add_query(
+        "q",
+        f"SELECT A.k, x.n, y.n AS m FROM A {W} JOIN ({counts.format('B')}) AS x {W} ON A.k = x.k "
+        f"JOIN ({counts.format('C')}) AS y {W} ON A.k = y.k",
+    )
+    found = [row for second in (1, 3, 11, 13) for row in pushed(one, second)["q"]]
+    assert {(row["k"], row["n"], row["m"]) for row in found} == {(1, 2, 2)}  # type: ignore[index]

@@ -61,9 +61,10 @@ def output_checks(query: Query) -> tuple[Expression, ...]:
     """What is evaluated over the rows of the sources after the conditions, and may fail."""
     if not query.checked:
         return ()
-    ranked = query.aggregate is not None and query.aggregate.top is not None
-    over_rows = [o.expression for o in query.outputs] if query.aggregate is None or ranked else []
-    over_rows += [] if query.aggregate is None else query.aggregate.read()
+    aggregate = query.aggregate
+    over_rows = [] if aggregate is None else aggregate.read()
+    if aggregate is None or aggregate.top is not None:
+        over_rows += [o.expression for o in query.outputs]
     over_rows += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
     return tuple(e for e in over_rows if can_fail(e))
 

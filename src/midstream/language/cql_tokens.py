@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot.errors import TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from midstream.language.duration import parse_duration
 from midstream.language.place import place
+from midstream.language.tokens import closing, tokens_of, with_double_quotes
 from midstream.model.errors import LanguageError
 from midstream.model.window import Window
-
-DIALECT = "duckdb"
-"""The SQL that midstream speaks: also what its oracle speaks."""
 
 WINDOW_STAND_IN = "W1NDOW"
 """What Spark's function `window` is called in the plain SQL, as long a name: the parser knows WINDOW as a keyword."""
@@ -77,25 +74,12 @@ def split_cql(text: str) -> CqlText:
     return _Splitter(text).run()
 
 
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|`([^`"]*)`""", re.DOTALL)
-"""What quotes mean nothing in, and names in backticks."""
-
-
-def with_double_quotes(text: str) -> str:
-    """A text with names in double quotes, every character where it was, that Spark's users write in backticks.
-
-    >>> print(with_double_quotes("SELECT `a b` FROM A WHERE s = '`'"))
-    SELECT "a b" FROM A WHERE s = '`'
-    """
-    return _QUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], text)
-
-
 class _Splitter:
     def __init__(self, text: str) -> None:
         self.text, self.found, self.spans = text, CqlText(text), list[tuple[int, int]]()
         self.quoted = with_double_quotes(text)
         try:
-            self.tokens: list[Token] = sqlglot.tokenize(self.quoted, read=DIALECT)
+            self.tokens = tokens_of(text)
         except TokenError as error:
             quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
             raise LanguageError(
@@ -137,7 +121,7 @@ class _Splitter:
         calls = (n for n in range(len(words)) if words[n : n + 2] == ["TABLE", "("] and words[n + 3 : n + 4] == ["("])
         if (at := next(calls, None)) is None:
             return
-        end = _closing(self.tokens, at + 1)
+        end = closing(self.tokens, at + 1)
         inside = [n for n in range(at + 4, end - 1) if words[n] != "=>" and words[n + 1 : n + 2] != ["=>"]]
         stream = next((n for n in inside if words[n - 1] == "TABLE"), None)
         column = next((n for n in inside if words[n - 2 : n] == ["DESCRIPTOR", "("]), None)
@@ -279,16 +263,6 @@ class _Splitter:
             else:
                 break
         return Subtrahend(tuple(columns), stream.text, alias, stream.start, window)
-
-
-def _closing(tokens: list[Token], at: int) -> int:
-    """Where the bracket closes that opens there; the last token where none does."""
-    depth = 0
-    for number in range(at, len(tokens)):
-        depth += (tokens[number].token_type == TokenType.L_PAREN) - (tokens[number].token_type == TokenType.R_PAREN)
-        if not depth:
-            return number
-    return len(tokens) - 1
 
 
 _TABLE_SHAPE = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"

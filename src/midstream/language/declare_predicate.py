@@ -11,9 +11,9 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from midstream.language.cql_tokens import DIALECT
 from midstream.language.ddl import parse_ddl
 from midstream.language.functions import CATALOGUE
+from midstream.language.tokens import DIALECT
 from midstream.language.types import working_type
 from midstream.language.user_predicate import UserPredicate
 from midstream.language.user_predicates import register

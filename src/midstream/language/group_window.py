@@ -14,11 +14,12 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import DIALECT, WINDOW_STAND_IN, CqlText
+from midstream.language.cql_tokens import WINDOW_STAND_IN, CqlText
 from midstream.language.duration import parse_duration
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place, place_of
 from midstream.language.query import Source
+from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window

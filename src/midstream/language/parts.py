@@ -14,13 +14,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot.errors import TokenError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from midstream.language.cql_tokens import DIALECT, with_double_quotes
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.place import place
+from midstream.language.tokens import closing, outside_brackets, tokens_of
 from midstream.model.errors import LanguageError
 
 _CLAUSES = {
@@ -30,6 +29,8 @@ _CLAUSES = {
 _PERHAPS = re.compile(r"\(\s*(select|with)\b|\bunion\b", re.IGNORECASE)
 """What stands in every text that has parts, and in few others: most texts need no second look."""
 _OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION}
+_KEPT_BLANKS = re.compile(r"""['"`]|--|/\*""")
+"""Where these stand, blanks may mean something, and the ends of lines."""
 _BEFORE_SOURCE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
 
 
@@ -62,9 +63,9 @@ def parts_of(text: str) -> Parts:
 class _Finder:
     """Goes through the words of a text once; what stands in brackets is a text of its own."""
 
-    def __init__(self, text: str, common: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: str, common: tuple[tuple[str, str], ...] = ()) -> None:
         self.text = text
-        self.tokens: list[Token] = sqlglot.tokenize(with_double_quotes(text), read=DIALECT)
+        self.tokens = tokens_of(text)
         self.common = list(common)
         self.queries: dict[str, str] = {}
         self.unions: dict[str, tuple[str, ...]] = {}
@@ -82,10 +83,9 @@ class _Finder:
         clause, at = None, 0
         while at < len(self.tokens):
             token = self.tokens[at]
-            if token.token_type in _CLAUSES:
-                clause = token.token_type
+            clause = _clause(token.token_type, clause)
             if token.token_type == TokenType.L_PAREN:
-                end = self._closing(at)
+                end = closing(self.tokens, at)
                 if self._holds_select(at):
                     self._bracket(at, end, clause)
                 at = end
@@ -114,7 +114,7 @@ class _Finder:
         if new != self.text[begin:stop]:
             self.replaced.append((begin, stop, new))
         if named:
-            self.common.append(f"{name} AS ({new})")
+            self.common.append((name, new))
 
     def _part(self, name: str, text: str) -> str:
         """The name of a part with this text."""
@@ -124,10 +124,12 @@ class _Finder:
 
     def _with_common(self, text: str) -> str:
         """A text that has what WITH says before it, as far as it names it."""
-        words = {token.text.lower() for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT)}
-        needed = [one for one in self.common if one.partition(" ")[0].lower() in words]
-        plain = " ".join(text.split()) if "'" not in text and '"' not in text and "--" not in text else text.strip()
-        return f"WITH {', '.join(self.common)} {plain}" if needed else plain
+        words = {token.text.lower() for token in tokens_of(text)}
+        plain = text.strip() if _KEPT_BLANKS.search(text) else " ".join(text.split())
+        if not any(name.lower() in words for name, _ in self.common):
+            return plain
+        named = ", ".join(f'"{name}" AS ({inner})' for name, inner in self.common)
+        return f"WITH {named} {plain}"
 
     def _alias(self, end: int) -> str:
         for token in self.tokens[end + 1 : end + 3]:
@@ -139,23 +141,11 @@ class _Finder:
         follower = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
         return follower is not None and follower.token_type in (TokenType.SELECT, TokenType.WITH)
 
-    def _closing(self, at: int) -> int:
-        depth = 0
-        for number in range(at, len(self.tokens)):
-            kind = self.tokens[number].token_type
-            depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-            if not depth:
-                return number
-        return len(self.tokens) - 1
-
     def _united(self, rest: str) -> list[str]:
         """The SELECTs that UNION ALL puts together; the text itself where there is none."""
-        tokens = sqlglot.tokenize(with_double_quotes(rest), read=DIALECT)
-        depth, begins = 0, [0]
-        ends: list[int] = []
-        for token, follower in zip(tokens, [*tokens[1:], None], strict=True):
-            depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-            if depth or token.token_type != TokenType.UNION:
+        begins, ends = [0], list[int]()
+        for token, follower in outside_brackets(tokens_of(rest)):
+            if token.token_type != TokenType.UNION:
                 continue
             if follower is None or follower.token_type != TokenType.ALL:
                 raise LanguageError(
@@ -177,12 +167,7 @@ class _Finder:
 
 def _ranks(text: str) -> bool:
     """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
-    depth = 0
-    for token in sqlglot.tokenize(with_double_quotes(text), read=DIALECT):
-        depth += (token.token_type == TokenType.L_PAREN) - (token.token_type == TokenType.R_PAREN)
-        if not depth and token.token_type == TokenType.OVER:
-            return True
-    return False
+    return any(token.token_type == TokenType.OVER for token, _ in outside_brackets(tokens_of(text)))
 
 
 def _digest(text: str) -> str:
@@ -191,19 +176,21 @@ def _digest(text: str) -> str:
 
 def _needs_own(text: str) -> bool:
     """Whether a SELECT in brackets is more than columns and a condition over one source."""
-    depth, clause = 0, None
-    tokens = sqlglot.tokenize(with_double_quotes(text), read=DIALECT)
-    for token, follower in zip(tokens, [*tokens[1:], None], strict=True):
-        kind = token.token_type
-        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
-        if depth:
-            continue
-        clause = kind if kind in _CLAUSES else clause
-        window = kind == TokenType.L_BRACKET and follower is not None
+    clause = None
+    for token, follower in outside_brackets(tokens_of(text)):
+        kind, word = token.token_type, token.text.upper()
+        clause = _clause(kind, clause)
         if kind in _OWN_STATE or (kind == TokenType.COMMA and clause == TokenType.FROM):
             return True
-        if token.text.upper() in ("EVERY", "DISTINCT", TIME_COLUMN.upper()) and clause != TokenType.WHERE:
+        if word in ("EVERY", "DISTINCT", TIME_COLUMN.upper()) and clause != TokenType.WHERE:
             return True
-        if window and follower is not None and follower.text.upper() in ("RANGE", "ROWS", "NOW"):
+        if kind == TokenType.L_BRACKET and follower is not None and follower.text.upper() in ("RANGE", "ROWS", "NOW"):
             return True
     return False
+
+
+def _clause(kind: TokenType, before: TokenType | None) -> TokenType | None:
+    """The clause that a token stands in: after ON, JOIN leads back to FROM."""
+    if kind == TokenType.JOIN:
+        return TokenType.FROM
+    return kind if kind in _CLAUSES else before

@@ -7,11 +7,12 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import DIALECT, STAND_INS, CqlText
+from midstream.language.cql_tokens import STAND_INS, CqlText
 from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
+from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
 
 _REFUSED = {

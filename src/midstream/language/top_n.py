@@ -15,19 +15,22 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.coerce import name, plain
 from midstream.language.cql_tokens import CqlText
+from midstream.language.evaluate import can_fail
 from midstream.language.expression import Column, Expression
 from midstream.language.group_window import GroupWindow
 from midstream.language.place import place_of
-from midstream.language.query import Aggregate, Output, TopN
+from midstream.language.query import GROUPED, Aggregate, Output, TopN
 from midstream.language.scope import Scope
-from midstream.language.select_list import named_item, star, unique
+from midstream.language.select_list import outputs_of
+from midstream.language.tokens import DIALECT
 from midstream.language.types import INT64, family
 from midstream.model.errors import LanguageError
 
-RANK = Column(INT64, "#", "rank")
+RANK = Column(INT64, GROUPED, "rank")
 """The number of a row in its group, from 1, as outputs read it."""
 
 SHAPE = "write QUALIFY ROW_NUMBER() OVER (PARTITION BY k ORDER BY v DESC) <= n"
+_PLAIN = frozenset({"expressions", "from_", "where", "with_"})
 _LIMITS: dict[type[exp.Expr], int] = {exp.LTE: 0, exp.LT: -1, exp.EQ: 0}
 
 
@@ -47,8 +50,9 @@ def with_qualify(tree: exp.Select) -> exp.Select:
     below = tree.args["from_"].this if tree.args.get("from_") is not None else None
     inner = below.this if isinstance(below, exp.Subquery) else None
     where = tree.args.get("where")
-    more = any(tree.args.get(key) for key in ("joins", "group", "having", "distinct", "qualify"))
-    if below is None or not isinstance(inner, exp.Select) or where is None or more:
+    if below is None or not isinstance(inner, exp.Select) or where is None:
+        return tree
+    if any(value and key not in _PLAIN for key, value in tree.args.items()) or _has_more(inner):
         return tree
     read = (column for part in (*tree.expressions, where) for column in part.find_all(exp.Column))
     if any(column.table not in ("", below.alias) for column in read):
@@ -65,14 +69,19 @@ def with_qualify(tree: exp.Select) -> exp.Select:
         if item.is_star:
             selected += [one.copy() for one in inner.expressions]
         else:
-            title = item.alias or item.name
-            selected.append(exp.alias_(item.unalias().transform(_inner(items, bool(stars))), title))
+            shown = item.unalias().transform(_inner(items, bool(stars)))
+            selected.append(exp.alias_(shown, item.alias_or_name or item.sql(DIALECT), quoted=True))
     whole.set("expressions", selected)
     condition = asked.copy()
     condition.set("this", items[numbered[0]].copy())
     whole.set("qualify", exp.Qualify(this=condition))
     whole.set("with_", tree.args.get("with_"))
     return whole
+
+
+def _has_more(select: exp.Select) -> bool:
+    """Whether a SELECT has a clause that nothing reads once it stands in another's place."""
+    return any(value and key not in {*_PLAIN, "joins"} for key, value in select.args.items())
 
 
 def _inner(items: dict[str, exp.Expr], starred: bool) -> Callable[[exp.Expr], exp.Expr]:
@@ -129,14 +138,15 @@ def ranked(
         )
     inner = Binder(found.text, replace(scope, time=False))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)
-    named: list[tuple[str, Expression]] = []
-    for node in tree.expressions:
-        starred = star(outer, node)
-        named += starred if starred is not None else [named_item(outer, node)]
+    outputs = outputs_of(outer, tree)
+    failing = next((o for o in outputs if RANK in o.expression.columns() and can_fail(o.expression)), None)
+    if failing is not None:
+        remedy = "select the number of the row itself, and compute with it in a query around this one"
+        raise _error(found, clause.window, f"{failing.name!r}, which may have no value for a row's number", remedy)
     order = clause.window.args.get("order")
     keys = tuple(_key(found, inner, node) for node in (order.expressions if order is not None else ()))
     groups = tuple(inner.bind(node) for node in tree.args["group"].expressions)
-    return unique(named), Aggregate(groups, (), every, None, offset, TopN(clause.count, keys))
+    return outputs, Aggregate(groups, (), every, None, offset, TopN(clause.count, keys))
 
 
 def _key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expression, bool]:
@@ -154,12 +164,12 @@ def _with_rank(found: CqlText, item: exp.Expr, asked: exp.Window) -> exp.Expr:
     if other is not None:
         raise _error(found, other, "a window function that QUALIFY does not ask", SHAPE)
     bare = isinstance(item, exp.Window)
-    shown = item.transform(lambda node: exp.column("rank", "#") if isinstance(node, exp.Window) else node)
+    shown = item.transform(lambda node: exp.column(RANK.name, RANK.alias) if isinstance(node, exp.Window) else node)
     return exp.alias_(shown, "row_number", quoted=True) if bare else shown
 
 
 def _is_rank(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Column) and node.table == "#"
+    return isinstance(node, exp.Column) and node.table == GROUPED
 
 
 def _is_row_number(node: exp.Expr | None) -> bool:

@@ -91,6 +91,13 @@ CASES = [
         "first n",
     ),
     (f"SELECT z.k FROM ({RANKED}) x WHERE rn <= 2 EVERY 1 DAY", "of which more", "line 1, c", "first n"),
+    (
+        f"SELECT k FROM ({RANKED} ORDER BY k LIMIT 3) x WHERE rn <= 2 EVERY 1 DAY",
+        "in a subquery",
+        "line 1, c",
+        "selects",
+    ),
+    (f"SELECT 10 // rn AS x FROM ({RANKED}) WHERE rn <= 2 EVERY 1 DAY", "no value for a row's", "line 1, c", "itself"),
     ("SELECT ARRAY_AGG(k ORDER BY k, v) FROM A [NOW] EVERY 1 DAY", "in order of several", "line 1, column 8", "by one"),
     ("SELECT k FROM A WHERE k = ?", "a parameter", "line 1, column", "the language has"),
     ("SELECT * EXCLUDE (k) FROM A", "EXCLUDE", "line 1, column", "list the columns"),
