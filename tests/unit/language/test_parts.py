@@ -41,8 +41,6 @@ def test_equal_texts_are_one_part_but_for_blanks_that_mean_nothing() -> None:
 
 
 def test_a_part_has_what_with_says_before_it_by_its_quoted_name() -> None:
-    text = (
-        'WITH "My X" AS (SELECT k FROM A), y AS (SELECT k FROM "My X" [NOW] GROUP BY k EVERY 1 DAY) SELECT k FROM y'
-    )
+    text = 'WITH "My X" AS (SELECT k FROM A), y AS (SELECT k FROM "My X" [NOW] GROUP BY k EVERY 1 DAY) SELECT k FROM y'
     (part,) = parts_of(text).queries.values()
     assert part.startswith('WITH "My X" AS (SELECT k FROM A) SELECT')
