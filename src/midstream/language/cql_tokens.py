@@ -17,11 +17,14 @@ from midstream.model.window import Window
 WINDOW_STAND_IN = "W1NDOW"
 """What Spark's function `window` is called in the plain SQL, as long a name: the parser knows WINDOW as a keyword."""
 
+SESSION_STAND_IN = "S3SSION"
+
 STAND_INS = {
     "WINDOW": WINDOW_STAND_IN,
     "TIMESTAMPDIFF": "T1MESTAMPDIFF",
     "DATEDIFF": "D4TEDIFF",
     "DATE_DIFF": "D4TE_DIFF",
+    "SESSION": SESSION_STAND_IN,
 }
 """Functions that the parser reads in one dialect's way only, and what they are called in the plain SQL."""
 
@@ -60,6 +63,7 @@ class CqlText:
     every: tuple[int, int] | None = None
     subtrahends: list[Subtrahend] = field(default_factory=list)
     window_function: str = ""
+    partition: tuple[str, ...] = ()
 
 
 def split_cql(text: str) -> CqlText:
@@ -129,7 +133,10 @@ class _Splitter:
             raise self.error(self.tokens[at], f"TABLE({words[at + 2]}(...)) of no stream", _TABLE_SHAPE)
         rest = self.text[self.tokens[column + 1].end + 1 : self.tokens[end - 1].start]
         given = re.sub(r"\w+\s*=>", "", rest)
-        self.found.window_function = f"{self.tokens[at + 2].text}({self.tokens[column].text}{given})"
+        function = self.tokens[at + 2].text
+        self.found.window_function = f"{STAND_INS.get(function.upper(), function)}({self.tokens[column].text}{given})"
+        between = (n for n in range(stream + 1, column - 2) if n in inside and words[n].isidentifier())
+        self.found.partition = tuple(words[n] for n in between if words[n] not in ("PARTITION", "BY"))
         self.spans += [
             (self.tokens[at].start, self.tokens[stream].start),
             (self.tokens[stream].end + 1, self.tokens[end].end + 1),

@@ -1,4 +1,4 @@
-"""Windows that rows are grouped by: TUMBLE and HOP as Flink writes them, `window` as Spark does.
+"""Windows that rows are grouped by: TUMBLE, HOP and SESSION as Flink writes them, `window` as Spark does.
 
 A window `[start, end)` starts at each multiple of its slide and is as long as its size; a tumbling window's slide is
 its size. Its group is an aggregate at the window's last instant, a microsecond before its end, over the rows that are
@@ -14,20 +14,24 @@ from sqlglot import exp, parse_one
 from sqlglot.errors import ParseError
 
 from midstream.language.bind import Binder
-from midstream.language.cql_tokens import WINDOW_STAND_IN, CqlText
+from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN, CqlText
 from midstream.language.duration import parse_duration
 from midstream.language.expression import TIME_COLUMN, Column
 from midstream.language.place import place, place_of
 from midstream.language.query import Source
+from midstream.language.session_window import SessionWindow
 from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
-_WRITTEN = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3}
+_WRITTEN = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
 """By name the most arguments: the timestamp and durations. HOP gives its slide first, Spark's `window` its size."""
 
-_SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size) or window(ts, size, slide)"
+_SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size), window(ts, size, slide) or SESSION(ts, gap)"
+_SESSIONS = (SESSION_STAND_IN, "SESSION_WINDOW")
+_FIELDS = (WINDOW_STAND_IN, "SESSION_WINDOW")
+"""The windows of Spark, whose bounds are fields."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def group_window(
     binder: Binder,
     sources: tuple[Source, ...],
     streams: Mapping[str, StreamSchema],
-) -> tuple[exp.Select, tuple[Source, ...], GroupWindow | None]:
+) -> tuple[exp.Select, tuple[Source, ...], GroupWindow | SessionWindow | None]:
     """The query without its group window, its source with the window in time that keeps the rows, and the group window.
 
     Raises LanguageError for two group windows, for one over a join, and for one beside another window or EVERY.
@@ -102,14 +106,18 @@ def _with_function(found: CqlText, tree: exp.Select) -> exp.Select:
     clause = rewritten.args.get("group")
     groups = [node.transform(plain) for node in clause.expressions] if clause is not None else []
     others = [node for node in groups if not (isinstance(node, exp.Column) and node.name in bounds)]
+    sessions = found.window_function.startswith(SESSION_STAND_IN)
+    if sessions and sorted(found.partition) != sorted(node.name.upper() for node in others):
+        remedy = "name in PARTITION BY, after the stream, the columns that GROUP BY names beside the window"
+        raise _error(found, tree, "sessions of other groups than are asked for", remedy)
     if len(others) == len(groups):
         remedy = "GROUP BY window_start, window_end; or PARTITION BY them"
-        raise _error(found, tree, f"{found.window_function} by which nothing is grouped", remedy)
+        raise _error(found, tree, f"{_as_written(found)} by which nothing is grouped", remedy)
     try:
         window = parse_one(found.window_function, read=DIALECT)
     except ParseError as error:
         remedy = "write TABLE(TUMBLE(TABLE s, DESCRIPTOR(ts), INTERVAL '10' SECONDS))"
-        raise _error(found, tree, f"{found.window_function} is no window", remedy) from error
+        raise _error(found, tree, f"{_as_written(found)} is no window", remedy) from error
     rewritten.set("group", exp.Group(expressions=[window, *others]))
     return rewritten
 
@@ -138,7 +146,7 @@ def _read(
     binder: Binder,
     sources: tuple[Source, ...],
     streams: Mapping[str, StreamSchema],
-) -> GroupWindow:
+) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
     if not 2 <= len(arguments) <= _WRITTEN[name] or (name == "HOP" and len(arguments) != 3):
         raise _error(found, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
@@ -148,6 +156,8 @@ def _read(
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
         raise _error(found, arguments[0], f"{_shown(node)} of what is no event time", remedy)
     durations = [_duration(found, argument) for argument in arguments[1:]]
+    if name in _SESSIONS:
+        return SessionWindow(durations[0], arguments[0], node)
     size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
     return GroupWindow(size, slide, node)
 
@@ -165,14 +175,14 @@ def _duration(found: CqlText, node: exp.Expr) -> int:
     return length
 
 
-def _item(found: CqlText, node: exp.Expr, made: GroupWindow, binder: Binder) -> exp.Expr:
+def _item(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow, binder: Binder) -> exp.Expr:
     """An item of the select list; a bare boundary is called `window_start` or `window_end`."""
     if (name := _boundary(found, node, made, binder)) is not None:
         return exp.alias_(made.boundary(name), f"window_{name}")
     return node.transform(_bounds(found, made, binder))
 
 
-def _bounds(found: CqlText, made: GroupWindow, binder: Binder) -> Callable[[exp.Expr], exp.Expr]:
+def _bounds(found: CqlText, made: GroupWindow | SessionWindow, binder: Binder) -> Callable[[exp.Expr], exp.Expr]:
     def written(node: exp.Expr) -> exp.Expr:
         name = _boundary(found, node, made, binder)
         return node if name is None else made.boundary(name)
@@ -180,21 +190,21 @@ def _bounds(found: CqlText, made: GroupWindow, binder: Binder) -> Callable[[exp.
     return written
 
 
-def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow, binder: Binder) -> str | None:
+def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow, binder: Binder) -> str | None:
     """Whether a node is the `start` or the `end` of the group window; None where it is neither."""
     name = _name(node)
     if isinstance(node, exp.Column):
         full = f"{node.table}.{node.name}".lower()
-        if node.table.upper() == WINDOW_STAND_IN and node.name.lower() in ("start", "end"):
+        if node.table.upper() in _FIELDS and node.name.lower() in ("start", "end"):
             return node.name.lower()
         own = {column.name.lower() for alias, _ in binder.scope.sources for column in binder.scope.columns(alias)}
         return full[8:] if full in (".window_start", ".window_end") and full[1:] not in own else None
     if name in _WRITTEN:
         raise _error(found, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end")
     base, _, end = name.rpartition("_")
-    if base not in ("TUMBLE", "HOP") or end not in ("START", "END"):
+    if base not in ("TUMBLE", "HOP", "SESSION") or end not in ("START", "END"):
         return None
-    if base != _name(made.node) or node.expressions != made.node.expressions:
+    if base != _shown(made.node) or node.expressions != made.node.expressions:
         raise _error(found, node, f"{name} of another window", f"write the arguments of {base} in GROUP BY")
     return end.lower()
 
@@ -205,7 +215,13 @@ def _name(node: exp.Expr) -> str:
 
 def _shown(node: exp.Expr) -> str:
     name = _name(node)
-    return "window(...)" if name == WINDOW_STAND_IN else name
+    return {WINDOW_STAND_IN: "window(...)", SESSION_STAND_IN: "SESSION", "SESSION_WINDOW": "session_window"}.get(
+        name, name
+    )
+
+
+def _as_written(found: CqlText) -> str:
+    return found.window_function.replace(SESSION_STAND_IN, "SESSION")
 
 
 def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:

@@ -17,12 +17,13 @@ from midstream.language.place import place, place_of, word_at
 from midstream.language.query import GROUPED, Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
+from midstream.language.session_window import SessionWindow
 from midstream.language.types import family
 from midstream.model.errors import LanguageError
 
 
 def grouped(
-    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | None = None
+    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | None = None
 ) -> tuple[tuple[Output, ...], Aggregate] | None:
     """The outputs and the aggregate of a query; None if it has neither aggregates nor GROUP BY nor EVERY.
 
@@ -49,6 +50,9 @@ def grouped(
             place=place_of(found.text, unknown[0]),
             remedy=f"use {KNOWN}",
         )
+    if isinstance(window, SessionWindow):
+        outputs, aggregate = _Grouping(found, tree, scope).run(0)
+        return outputs, replace(aggregate, session=window.gap)
     if window is not None:
         return _Grouping(found, tree, scope).run(window.slide, window.offset)
     first = group or next(iter(calls), None) or having

@@ -99,7 +99,8 @@ class Aggregate:
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
-    the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number.
+    the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number. With `session`, a
+    gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means nothing.
     """
 
     groups: tuple[Expression, ...]
@@ -108,6 +109,7 @@ class Aggregate:
     having: Expression | None = None
     offset: int = 0
     top: TopN | None = None
+    session: int | None = None
 
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""

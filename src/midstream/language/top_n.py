@@ -22,6 +22,7 @@ from midstream.language.place import place_of
 from midstream.language.query import GROUPED, Aggregate, Output, TopN
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
+from midstream.language.session_window import SessionWindow
 from midstream.language.tokens import DIALECT
 from midstream.language.types import INT64, family
 from midstream.model.errors import LanguageError
@@ -122,10 +123,13 @@ def top_n_of(found: CqlText, tree: exp.Select) -> tuple[exp.Select, TopNClause |
 
 
 def ranked(
-    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | None, clause: TopNClause
+    found: CqlText, tree: exp.Select, scope: Scope, window: GroupWindow | SessionWindow | None, clause: TopNClause
 ) -> tuple[tuple[Output, ...], Aggregate]:
     """The outputs and the groups of a query for the first n rows of each; raises LanguageError."""
     every, offset = (found.every[0], 0) if found.every is not None else (0, 0)
+    if isinstance(window, SessionWindow):
+        remedy = "select the sessions in a subquery that groups by them, and rank what it answers"
+        raise _error(found, clause.window, "ROW_NUMBER within sessions", remedy)
     if window is not None:
         every, offset = window.slide, window.offset
     if not every:

@@ -16,7 +16,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.kernels.cast import cast
 from midstream.language.kernels.datum import Mask
 from midstream.language.kernels.exact import fitted
-from midstream.language.query import BY_ANOTHER, LISTS, AggregateCall
+from midstream.language.query import BY_ANOTHER, LISTS, Aggregate, AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
 from midstream.operators.collected import canonical, collected
@@ -28,6 +28,7 @@ from midstream.state.sorted_run import SortedRun
 
 HALF = 32
 LOWER = 0xFFFFFFFF
+ARGUMENT, BY, CONDITION = "argument", "by", "condition"
 
 
 @dataclass(frozen=True)
@@ -74,18 +75,22 @@ class AggregateOperator(ResultOperator):
 
     def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
         assert self.query.aggregate is not None
-        read = lane.reader(self.rows, alive)
+        columns = evaluated(self.query.aggregate, lane.reader(self.rows, alive), len(alive))
         take = pa.array(at)
-        groups = [evaluate(g, read, len(alive)).take(take) for g in self.query.aggregate.groups]
+        return self._summed_up({name: column.take(take) for name, column in columns.items()}, instants)
+
+    def _summed_up(self, columns: Mapping[str, pa.Array], instants: Words) -> Answer:
+        """The select list over the groups of what was `evaluated`, one for each instant and values of the groups."""
+        assert self.query.aggregate is not None
+        groups = [columns[f"g{i}"] for i in range(len(self.query.aggregate.groups))]
         numbers, first = group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
         overflowed: dict[str, Mask] = {}
         for i, call in enumerate(self.query.aggregate.calls):
-            argument = None if call.argument is None else evaluate(call.argument, read, len(alive)).take(take)
-            by = None if call.by is None else evaluate(call.by, read, len(alive)).take(take)
+            argument, by, chosen = (columns.get(f"{part}{i}") for part in (ARGUMENT, BY, CONDITION))
             owner = numbers
-            if call.condition is not None:
-                chosen = evaluate(call.condition, read, len(alive)).take(take).fill_null(False)
+            if chosen is not None:
+                chosen = chosen.fill_null(False)
                 argument, by, owner = (
                     argument and argument.filter(chosen),
                     by and by.filter(chosen),
@@ -120,6 +125,14 @@ class AggregateOperator(ResultOperator):
         if chosen.all():
             return replace(found, dead=dead)
         return Answer(found.table.filter(pa.array(chosen)), when[chosen], dead)
+
+
+def evaluated(aggregate: Aggregate, read: Callable[[Column], pa.Array], count: int) -> dict[str, pa.Array]:
+    """What is grouped and summed up: columns `g0, g1, ...` of the groups, and of each call its parts and number."""
+    parts: dict[str, Expression | None] = {f"g{i}": group for i, group in enumerate(aggregate.groups)}
+    for i, call in enumerate(aggregate.calls):
+        parts |= {f"{ARGUMENT}{i}": call.argument, f"{BY}{i}": call.by, f"{CONDITION}{i}": call.condition}
+    return {name: evaluate(part, read, count) for name, part in parts.items() if part is not None}
 
 
 def _failed(

@@ -17,6 +17,7 @@ from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
 from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
 from midstream.operators.project import ProjectOperator
+from midstream.operators.session import SessionOperator
 from midstream.operators.top_n import TopNOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
@@ -120,7 +121,9 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
         binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
         shown = {label: alias for alias, label in names.items()}
         result = replace(
-            _operated(f"{name}.{entry.since}", binding, operator) if operator else _result_operator(binding),
+            _operated(f"{name}.{entry.since}", binding, operator)
+            if operator
+            else _result_operator(binding, f"{name}.{entry.since}"),
             names=shown,
         )
         units.append(QueryUnit(name, entry.plan, entry.since, group, query, binding, users[name], names, result))
@@ -161,7 +164,7 @@ def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
     return UserResultOperator(binding.query, binding.rows(), (), name, decode(OperatorSpec, json.loads(operator)))
 
 
-def _result_operator(binding: Binding) -> ResultOperator:
+def _result_operator(binding: Binding, name: str) -> ResultOperator:
     query, rows = binding.query, binding.rows()
     if query.difference is not None:
         minuend = query.difference.minuend
@@ -175,6 +178,8 @@ def _result_operator(binding: Binding) -> ResultOperator:
         )
         return DifferenceOperator(query, rows, kept, roots)
     joined = (binding.state(query.aliases, "scan"),)
+    if query.aggregate is not None and query.aggregate.session is not None:
+        return SessionOperator(query, rows, (), name)
     if query.aggregate is not None:
         kind = AggregateOperator if query.aggregate.top is None else TopNOperator
         return kind(query, rows, joined)

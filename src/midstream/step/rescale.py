@@ -1,4 +1,4 @@
-"""The state spread over another number of lanes: base rows go by their slot, everything else is computed again."""
+"""The state spread over another number of lanes: base rows and sessions go by slot, the rest is computed again."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
     for state_id in ids:
         listings = [state.states[state_id] for state in old if state_id in state.states]
         states[state_id] = _adopt_rows(listings, lane, lanes, store, f"{name}-{state_id}")
-    if lane == 0:
-        states.update(_adopt_held(old, store, name))
+    states.update(_adopt_held(old, lane, lanes, store, name))
     return LaneState(states, boxes)
 
 
-def _adopt_held(old: Sequence[LaneState], store: ChunkStore, name: str) -> dict[StateId, StateListing]:
-    """Rows of answers that wait to be delivered: one lane has them all, for they belong to no key any more."""
+def _adopt_held(
+    old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str
+) -> dict[StateId, StateListing]:
+    """Rows of sessions go by their slot; those of answers that wait to be delivered have none: lane 0 has them all."""
     found = {}
     for table_id in sorted({state_id for state in old for state_id in state.states if state_id.kind is StateKind.HELD}):
         refs = [ref for state in old if table_id in state.states for ref in state.states[table_id].chunks]
-        table = pa.Table.from_batches([store.get(ref) for ref in refs]).combine_chunks()
+        batches = [store.get(ref) for ref in refs]
+        if SLOT in batches[0].schema.names:
+            batches = [_own(batch, lane, lanes) for batch in batches]
+        elif lane:
+            continue
+        table = pa.Table.from_batches(batches).combine_chunks()
         if table.num_rows:
             chunk = store_chunk(store, f"{name}-{table_id}", table.to_batches()[0])
             found[table_id] = StateListing((chunk,), table.num_rows)

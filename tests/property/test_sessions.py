@@ -1,0 +1,129 @@
+"""Rows grouped by sessions: those that DuckDB finds among all rows, once each, in the step that passes their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.drawing import PROFILE, drawing
+from tests.oracle.answer import Answer, connection
+from tests.oracle.arrival import Lifetime, arrive
+from tests.oracle.compare import assert_each_step_same
+from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
+from tests.property.cases import LARGEST, cuts, rescales, restarts, shapes
+from tests.property.drive import Case, Migrate, check
+from tests.property.rows import cut, draw_rows
+from tests.property.test_group_windows import CALLS, CONDITIONS, HAVINGS, JOIN
+
+pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
+
+CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
+
+
+@dataclass(frozen=True)
+class Sessions(QuerySpec):
+    """A query over one stream whose rows are grouped by sessions; `gap` in microseconds."""
+
+    gap: int = SECOND
+    written: str = "session"
+    condition: str = ""
+
+    def cql(self) -> str:
+        """The text in one of the ways in which users write it."""
+        gap = f"{self.gap // 1000} MILLISECONDS"
+        call, start, end, source = f"SESSION(A.ts, INTERVAL {gap})", "window_start", "window_end", "A"
+        groups = (*self.group_by, call)
+        if self.written == "spark":
+            call, start, end = f"session_window(A.ts, '{gap}')", "session_window.start", "session_window.end"
+            groups = (call, *self.group_by)
+        elif self.written == "table":
+            by = f" PARTITION BY {', '.join(name[2:] for name in self.group_by)}" if self.group_by else ""
+            source = f"TABLE(SESSION(TABLE A{by}, DESCRIPTOR(ts), INTERVAL {gap}))"
+            groups = ("window_start", "window_end", *self.group_by)
+        elif self.written == "bounds":
+            start, end = (f"SESSION_{bound}(A.ts, INTERVAL {gap})" for bound in ("START", "END"))
+        items = [*[item.cql() for item in self.select], f"{start} AS began", f"{end} AS ended", "_ts"]
+        where = f" WHERE {self.condition}" if self.condition else ""
+        having = f" HAVING {self.having}" if self.having else ""
+        return f"SELECT {', '.join(items)} FROM {source}{where} GROUP BY {', '.join(groups)}{having}"
+
+
+def expected(case: Case) -> Answer:
+    """Every session whose end the watermark has passed, in the step in which it has."""
+    spec = case.queries[0].spec
+    assert isinstance(spec, Sessions)
+    arrivals = arrive(case.streams, case.steps, case.queries)
+    marks = [arrivals.query_watermark(frozenset("A"), step) for step in range(len(case.steps))]
+    reached = max((mark for mark in marks if mark is not None), default=0)
+    connection().register("rows_of_a", arrivals.admitted["A"])
+    within = f"({'PARTITION BY ' + ', '.join(spec.group_by) if spec.group_by else ''} ORDER BY __ts)"
+    begins = f"CAST(coalesce(__ts - lag(__ts) OVER {within} > {spec.gap}, true) AS INTEGER) AS begins"
+    rows = f"SELECT *, {begins} FROM rows_of_a AS A WHERE {spec.condition or 'true'}"
+    numbered = f"SELECT *, sum(begins) OVER {within} AS number FROM ({rows}) AS A"
+    items = [f"{item.text} AS {item.name}" for item in spec.select]
+    ended = f"max(__ts) + {spec.gap}"
+    items += ["make_timestamptz(min(__ts)) AS began", *(f"make_timestamptz({ended}) AS {n}" for n in ("ended", "_ts"))]
+    table = (
+        connection()
+        .sql(
+            f"SELECT * FROM (SELECT {', '.join(items)}, {ended} AS t FROM ({numbered}) AS A "
+            f"GROUP BY {', '.join(['number', *spec.group_by])} HAVING {spec.having or 'true'}) "
+            f"WHERE t < {reached} ORDER BY t"
+        )
+        .to_arrow_table()
+    )
+    ends = table["t"].to_pylist()
+    steps = [next(n for n, mark in enumerate(marks) if mark is not None and end < mark) for end in ends]
+    return Answer(table.drop_columns(["t"]), ends, steps, frozenset())
+
+
+@st.composite
+def sessions(draw: st.DrawFn) -> Sessions:
+    """A query over sessions, also of all rows, and with gaps that are often reached exactly."""
+    groups = tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.ok")), max_size=2, unique=True)))
+    calls = draw(st.lists(st.sampled_from((*CALLS, "ARRAY_AGG(A.u ORDER BY A.u)")), min_size=not groups, max_size=3))
+    items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + [Item(c, f"a{n}") for n, c in enumerate(calls)]
+    return Sessions(
+        (SourceSpec("A", "A"),),
+        tuple(items),
+        group_by=groups,
+        having=draw(st.sampled_from(HAVINGS)),
+        gap=draw(st.sampled_from((1, 2, 3, 5))) * SECOND,
+        written=draw(st.sampled_from(("session", "spark", "table", "bounds"))),
+        condition=draw(st.sampled_from(CONDITIONS)),
+    )
+
+
+@drawing(CASES)
+@given(st.data())
+def test_sessions_are_those_of_the_oracle_in_the_step_that_passes_their_end(data: st.DataObject) -> None:
+    shape = data.draw(shapes(2, LARGEST[1]), label="shape")
+    declared, sequence = draw_rows(shape)
+    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
+    case = Case(declared, steps, (Lifetime("q0", data.draw(sessions(), label="query")),), shape.in_order)
+    sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")
+    lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
+    actions = (*data.draw(rescales(case), label="rescales"), *data.draw(restarts(case), label="restarts"))
+    answer = expected(case)
+    for done in ((), actions):
+        found = check(case, {"q0": answer}, None, done, sharing=sharing, lanes=lanes)
+        assert_each_step_same(found.outputs["q0"], answer)
+
+
+@drawing(CASES)
+@given(st.data())
+def test_sessions_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
+    shape = data.draw(shapes(2, LARGEST[2]), label="shape")
+    declared, sequence = draw_rows(shape)
+    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
+    others = (Lifetime("other", data.draw(sessions(), label="other")), Lifetime("join", JOIN))
+    query = Lifetime("q0", data.draw(sessions(), label="query"))
+    moves = [
+        Migrate(step, "join", plan, "moving_state") for step, plan in enumerate(("(B A)", "(A B)")) if step < len(steps)
+    ]
+    case = Case(declared, steps, (query, *others))
+    answers = {"q0": expected(case), "other": expected(replace(case, queries=(others[0], query)))}
+    check(case, answers, None, moves, sharing=data.draw(st.sampled_from(("auto", "off")), label="sharing"))
