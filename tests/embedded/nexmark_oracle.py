@@ -61,6 +61,11 @@ SQL: dict[tuple[str, str], str] = {
       WHERE {OPEN} AND {ALIVE.format("a")} AND {ALIVE.format("b")}
       QUALIFY row_number() OVER (PARTITION BY a.id, t ORDER BY b.price DESC, b.ts, b.bidder) = 1""",
     ("q10", "log"): "SELECT auction, bidder, price, ts, strftime(ts, '%Y-%m-%d'), strftime(ts, '%H:%M') FROM bid",
+    ("q11", "sessions"): f"""SELECT bidder, count(*), min(ts), max(ts) + INTERVAL 2 SECONDS AS ended FROM (
+        SELECT *, sum(begins) OVER (PARTITION BY bidder ORDER BY ts) AS number FROM (
+          SELECT *, CAST(coalesce(ts - lag(ts) OVER (PARTITION BY bidder ORDER BY ts) > INTERVAL 2 SECONDS, true)
+            AS INTEGER) AS begins FROM bid))
+      GROUP BY bidder, number HAVING ended < {BID}""",
     ("q12", "counts"): windowed("bidder, count(*), w, w + INTERVAL 10 SECONDS", "bidder"),
     ("q14", "calculated"): """SELECT auction, bidder, 0.908 * price,
       CASE WHEN hour(ts) BETWEEN 8 AND 18 THEN 'dayTime' WHEN hour(ts) <= 6 OR hour(ts) >= 20 THEN 'nightTime'

@@ -95,5 +95,5 @@ def session_ends(times: Words, numbers: Words, gap: int) -> Words:
     first = np.ones(len(times), np.bool_)
     first[1:] = (numbers[1:] != numbers[:-1]) | (times[1:] - times[:-1] > gap)
     last = np.append(np.flatnonzero(first)[1:], len(times)) - 1
-    ends: Words = times[last] + gap
-    return ends[np.cumsum(first) - 1]
+    found: Words = (times[last] + gap)[np.cumsum(first) - 1]
+    return found

@@ -1,4 +1,4 @@
-"""TUMBLE, HOP and Spark's `window`: what the words mean, and which of them are refused."""
+"""TUMBLE, HOP, SESSION and what Spark calls them: what the words mean, and which of them are refused."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import midstream as ms
 TEN = "INTERVAL '10' SECONDS"
 FIVE = "INTERVAL '5' SECONDS"
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+MICRO = timedelta(microseconds=1)
 
 
 def engine() -> ms.Engine:
@@ -62,6 +63,23 @@ def test_a_hopping_window_begins_at_each_slide(call: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("start", "end", "call"),
+    [
+        ("window_start", "window_end", f"SESSION(ts, {FIVE})"),
+        (f"SESSION_START(ts, {FIVE})", f"SESSION_END(ts, {FIVE})", f"SESSION(ts, {FIVE})"),
+        ("session_window.start", "session_window.end", "session_window(A.ts, '5 seconds')"),
+    ],
+)
+def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, call: str) -> None:
+    found = asked(f"SELECT {start}, {end}, COUNT(*) AS n, _ts FROM A GROUP BY {call}")
+    assert found == [
+        {"window_start": at(1), "window_end": at(6), "n": 1, "_ts": at(6)},
+        {"window_start": at(10) - MICRO, "window_end": at(15), "n": 2, "_ts": at(15)},
+        {"window_start": at(19), "window_end": at(24), "n": 1, "_ts": at(24)},
+    ]
+
+
+@pytest.mark.parametrize(
     ("sql", "message"),
     [
         (f"SELECT COUNT(*) FROM A, B WHERE A.k = B.k GROUP BY TUMBLE(A.ts, {TEN})", "not of a join"),
@@ -74,6 +92,21 @@ def test_a_hopping_window_begins_at_each_slide(call: str) -> None:
         ("SELECT COUNT(*) FROM A GROUP BY window(ts, '1 month')", "unknown unit 'month'"),
         (f"SELECT TUMBLE(ts, {TEN}) FROM A", "TUMBLE stands outside GROUP BY"),
         (f"SELECT TUMBLE_END(ts, {FIVE}) FROM A GROUP BY TUMBLE(ts, {TEN})", "TUMBLE_END of another window"),
+        (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}, {FIVE})", "SESSION with 3 arguments"),
+        ("SELECT COUNT(*) FROM A GROUP BY session_window(ts, k)", "write INTERVAL"),
+        (f"SELECT SESSION(ts, {TEN}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION in the select list"),
+        (f"SELECT SESSION_END(ts, {FIVE}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION_END of another window"),
+        (f"SELECT COUNT(*) FROM A, B WHERE A.k = B.k GROUP BY SESSION(A.ts, {TEN})", "not of a join"),
+        (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside SESSION"),
+        (
+            f"SELECT k, COUNT(*) FROM TABLE(SESSION(TABLE A, DESCRIPTOR(ts), {TEN})) "
+            "GROUP BY k, window_start, window_end",
+            "sessions of other groups",
+        ),
+        (
+            f"SELECT k FROM A QUALIFY ROW_NUMBER() OVER (PARTITION BY SESSION(ts, {TEN}) ORDER BY k) = 1",
+            "ROW_NUMBER within sessions",
+        ),
         (f"SELECT window(ts, '1 s') FROM A GROUP BY TUMBLE(ts, {TEN})", r"window\(...\) in the select list"),
     ],
 )
