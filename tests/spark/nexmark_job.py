@@ -1,0 +1,88 @@
+"""NEXMark's queries and more of the language as one Spark job: `python -m tests.spark.nexmark_job FOLDER`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
+from midstream.demo.nexmark import generate
+from midstream.language.job_file import read_job_file
+from midstream.model.command import Command
+from midstream.spark.session import local_session
+from midstream.step.commands.migrate import Migrate
+from midstream.step.commands.rescale import Rescale
+from tests.oracle.spec import StreamSpec
+from tests.spark.drive import SHORT_LIVED, Place, finish, job
+
+TABLES: dict[str, pa.Table] = vars(generate(5_000, per_second=100))
+STEPS = 4
+FILES = Path(__file__).parents[2] / "examples" / "nexmark"
+
+OF_FILES = {"q3": "sellers", "q9": "winning", "q11": "sessions", "q16": "statistics", "q18": "latest", "q19": "highest",
+        "q20": "expanded", "q23": "sales"}  # fmt: skip
+"""Job files of NEXMark, and the query of each."""
+
+MORE = {
+    "unsold": "SELECT a.id, a.seller, b.bidder, b.price FROM auction [RANGE 10 SECONDS] AS a "
+    "LEFT JOIN bid [RANGE 10 SECONDS] AS b ON a.id = b.auction AND b.price > 5000000",
+    "silent": "SELECT p.id, p.name FROM person [RANGE 10 SECONDS] AS p "
+    "WHERE NOT EXISTS (SELECT 1 FROM auction [RANGE 10 SECONDS] AS a WHERE a.seller = p.id)",
+    "merchants": "SELECT p.id, p.name FROM person [RANGE 10 SECONDS] AS p "
+    "WHERE p.id IN (SELECT seller FROM auction [RANGE 10 SECONDS])",
+    "offers": "SELECT auction, ARRAY_AGG(price ORDER BY price DESC) AS prices, STRING_AGG(channel, ' ') AS channels, "
+    "window_start FROM bid GROUP BY auction, TUMBLE(ts, INTERVAL 10 SECONDS) HAVING COUNT(*) > 2",
+    "spread": "SELECT category, COUNT(DISTINCT seller) AS sellers, STDDEV(initial_bid) AS spread, window_end "
+    "FROM auction GROUP BY category, HOP(ts, INTERVAL 5 SECONDS, INTERVAL 10 SECONDS)",
+}
+
+COMMANDS: dict[int, Command] = {1: Migrate("q23", "(b (a p))"), 2: Rescale(3)}
+"""By the step that takes it."""
+
+
+def queries() -> dict[str, str]:
+    """All of them, by name."""
+    found = {file: read_job_file(FILES / f"{file}.toml").queries[name].sql for file, name in OF_FILES.items()}
+    return {**found, **MORE}
+
+
+def part(table: pa.Table, step: int) -> pa.Table:
+    """What comes with a step."""
+    begin, end = (table.num_rows * n // STEPS for n in (step, step + 1))
+    return table.slice(begin, end - begin)
+
+
+def feed(root: Path) -> None:
+    """Put all of the input in place."""
+    for step in range(STEPS):
+        for name, table in TABLES.items():
+            Place(root).feed(name, step, part(table, step))
+
+
+def the_job(spark: SparkSession, root: Path) -> ms.Job:
+    """The job, the same whenever it is started."""
+    streams = [StreamSpec(name, table.schema, "ts") for name, table in TABLES.items()]
+    return job(spark, Place(root), streams, queries(), {"q23": "((b a) p)"}, 2)
+
+
+def main(root: Path) -> None:
+    """Run the job to its end; commands are given as the steps go by."""
+    from midstream.spark.driver import Driver
+
+    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
+
+    def fold(self: Driver, batch: object, number: int) -> None:
+        if number in COMMANDS and COMMANDS[number] not in [command for _, command in log.after(0)]:
+            log.append(COMMANDS[number])
+        original(self, batch, number)  # type: ignore[arg-type]
+
+    Driver.fold = fold  # type: ignore[method-assign, assignment]
+    finish(the_job(local_session("nexmark", settings=SHORT_LIVED), root))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
