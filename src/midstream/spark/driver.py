@@ -93,6 +93,7 @@ class Driver:
         self.reconciled = False
         self._setting: Setting | None = None
         self._prepared: str | None = None
+        self._coming: Manifest | None = None
         self._rows_before = 0
         self._attempts = 0
 
@@ -122,6 +123,7 @@ class Driver:
         with _reported(number):
             plan = self._plan()
             if not self._carries(plan):
+                self._coming = plan.manifest
                 raise OtherColumns
             batch.sparkSession.sparkContext.setJobDescription(described(number, plan.manifest.queries))
             watch.lap("plan")
@@ -142,17 +144,22 @@ class Driver:
         self._timing = replace(self._timing, took=watch.seconds)
 
     def queries_to_come(self) -> list[Query]:
-        """Every query that runs, is declared or waits in the command log, for the columns they read."""
+        """Every query that runs, is declared or waits in the command log, for the columns they read.
+
+        One whose subqueries are not queries yet is known from the step that would have begun it.
+        """
+        if self._coming is not None:
+            return [parsed(self._coming, entry.sql) for entry in self._coming.queries.values()]
         entries = [entry.sql for entry in self.manifest.queries.values()]
         entries += [query.sql for query in self.declared.queries.values()]
         waiting = self.folders.commands.after(self.manifest.last_command)
         entries += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
-        return list(self._parsed(entries))
+        return list(self._parsed(self.manifest, entries))
 
-    def _parsed(self, texts: Iterable[str]) -> Iterable[Query]:
+    def _parsed(self, manifest: Manifest, texts: Iterable[str]) -> Iterable[Query]:
         for text in dict.fromkeys(texts):
             try:
-                yield parsed(self.manifest, text)
+                yield parsed(manifest, text)
             except MidstreamError:
                 continue  # The step will refuse it.
 
@@ -178,7 +185,7 @@ class Driver:
         assert self.layout is not None
         if not plan.events:
             return True
-        queries = self._parsed(entry.sql for entry in plan.manifest.queries.values())
+        queries = self._parsed(plan.manifest, (entry.sql for entry in plan.manifest.queries.values()))
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
     def _is_nothing(self, batch: DataFrame, plan: StepPlan) -> bool:
@@ -190,7 +197,7 @@ class Driver:
         for lane, state in self.manifest.lane_states.items():
             counted = tuple(key.operator for key in self.manifest.operators if key.group == lane.group)
             outputs[lane] = LaneOutput(state, {}, {}, {"": counted})  # In use, so that their counters are kept.
-        return Gathered(outputs, {name: Seen() for name in self.manifest.streams}, ())
+        return Gathered(outputs, {name: Seen() for name in self.manifest.pushed_streams}, ())
 
     def _run(self, batch: DataFrame, plan: StepPlan) -> Gathered:
         assert self.layout is not None
@@ -212,7 +219,7 @@ class Driver:
 
     def _commit(self, plan: StepPlan, gathered: Gathered) -> tuple[Event, ...]:
         with fault_located(lambda: "the conclusion"):
-            after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen)
+            after, happened = conclude(self.manifest, plan, gathered.outputs, gathered.seen, gathered.progress)
             after = spread_on(after, gathered.spreads)
         events = happened if self.patience.delayed is None else (self.patience.delayed, *happened)
         if any(gathered.cache):
@@ -222,7 +229,7 @@ class Driver:
         after = replace(after, published=published)
         self._commits.note(after, events)
         self._commits.publish(after)
-        self.manifest, self.reconciled = after, True
+        self.manifest, self.reconciled, self._coming = after, True, None
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.

@@ -46,12 +46,14 @@ class Group:
 class Exchange:
     """The way into the lanes of all groups; the same for every step until queries or lanes change.
 
-    A group number past the last group marks rows of streams that no query reads: they are only counted.
+    A group number past the last group marks rows of streams that no query reads: they are only counted, by the exchange
+    that `counts`; that into queries which read the answers of others does not, for the rows come a second time.
     """
 
     layout: StepLayout
     groups: tuple[Group, ...]
     partitions: int
+    counts: bool = True
 
     @property
     def tags(self) -> TagFormat:
@@ -63,6 +65,11 @@ class Exchange:
         """Whether rows are left out before the shuffle, so that they must be counted on the way."""
         return any(text is not None for group in self.groups for text in group.filters.values())
 
+    @property
+    def reads_rows(self) -> bool:
+        """Whether rows of the batch go through it, and not answers alone."""
+        return self.counts or any(s in group.streams for group in self.groups for s in self.layout.streams)
+
     def lanes(self, partition: int) -> list[tuple[int, int]]:
         """The lanes of a partition, as (group number, lane)."""
         every = [(number, lane) for number, group in enumerate(self.groups) for lane in range(group.lanes)]
@@ -73,12 +80,16 @@ class Exchange:
         carries.
         """
         for number, group in enumerate(self.groups):
-            if group.keys is not None and self._spark_keys(group) is None:
+            if group.keys and self._spark_keys(group) is None:
                 batch = batch.withColumn(_slot_column(number), self._python_slots(group))
         rest = [f"`{name}`" for name in (TIME, *self.layout.width, *arrivals_columns(counted).values())]
-        tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
+        tags = [
+            self._tag(number, group, watermarks)
+            for number, group in enumerate(self.groups)
+            if any(s in group.streams for s in self.layout.streams)
+        ]
         unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
-        if unread:
+        if unread and self.counts:
             tags.append(self._case(unread, self.tags.sql(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
         if len(tags) == 1:
             tagged = batch.selectExpr(f"{tags[0]} AS {TAG}", *rest)
@@ -128,8 +139,13 @@ class Exchange:
         return f"pmod({hashed}, {SLOTS}L)"
 
     def _spark_keys(self, group: Group) -> dict[str, str] | None:
-        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all."""
+        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all.
+
+        So they are where answers meet the rows, for their slots are Python's.
+        """
         assert group.keys is not None
+        if not self.counts:
+            return None
         found = {s: key(e, self._slots_of(s)) for s, e in group.keys.items()}
         known = {s: text for s, text in found.items() if text is not None}
         return known if len(known) == len(found) else None

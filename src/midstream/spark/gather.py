@@ -1,4 +1,7 @@
-"""The one Spark job of a step: rows to lanes, lanes to chunks and staged results, and their reports to the driver."""
+"""The Spark job of a step: rows to lanes, lanes to chunks and staged results, and their reports to the driver.
+
+Queries that read the answers of others are one more job for each level that they stand above them.
+"""
 
 from __future__ import annotations
 
@@ -21,12 +24,13 @@ from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
-from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
 from midstream.model.node_spread import NodeSpread
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
+from midstream.spark.kept_answers import KeptAnswers, chunks_by_stream
 from midstream.spark.layout import StepLayout
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
@@ -37,6 +41,7 @@ from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
 from midstream.step.admission.lanes import counted_streams
+from midstream.step.answers import AnswerTimes, answered, streams_by_level
 from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
 from midstream.step.plan_step import StepPlan
@@ -60,14 +65,31 @@ class Gathered:
     cache: CacheUse = NOT_USED
     spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
     again: bool = False
+    answers: tuple[KeptAnswers, ...] = ()
+    progress: Mapping[str, StreamProgress] | None = None
+
+    def beside(self, other: Gathered) -> Gathered:
+        """With what the tasks of another job of the step report of lanes."""
+        return replace(
+            self,
+            outputs={**self.outputs, **other.outputs},
+            files=(*self.files, *other.files),
+            cache=self.cache.beside(other.cache),
+            again=self.again or other.again,
+            answers=(*self.answers, *other.answers),
+        )
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays as it is from step to step until queries or lanes change."""
+    """What stays as it is from step to step until queries or lanes change.
+
+    `exchange` leads to the queries over pushed streams, each of those `above` to those that read answers, by level.
+    """
 
     key: object
     exchange: Exchange
+    above: tuple[Exchange, ...]
     programs: Mapping[str, Program]
     counted: tuple[str, ...]
     needs_watermarks: bool
@@ -85,14 +107,17 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
         return known
     programs = {group: plan.program(group) for group in plan.groups()}
     nodes = {entry.group: found for entry in manifest.queries.values() if (found := _nodes(entry))}
-    groups = tuple(
-        _group(plan, layout, name, program, filtered, min(nodes.get(name, 0), parallelism))
-        for name, program in programs.items()
-    )
-    partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
+    exchanges = []
+    for level in range(len(streams_by_level(manifest))):
+        groups = tuple(
+            _group(plan, layout, name, programs[name], filtered and not level, min(nodes.get(name, 0), parallelism))
+            for name in plan.groups_at(level)
+        )
+        partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
+        exchanges.append(Exchange(layout, groups, partitions, counts=not level))
     asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
-    exchange = Exchange(layout, groups, partitions)
-    return Setting(key, exchange, programs, counted_streams(plan), plan.needs_watermarks, asked)
+    first, *above = exchanges
+    return Setting(key, first, tuple(above), programs, counted_streams(plan), plan.needs_watermarks, asked)
 
 
 def _asked(queries: Iterable[Query]) -> frozenset[str]:
@@ -101,14 +126,14 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
 
 
 def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
-    """Run the step's job. Raises the `MidstreamError` of a task, or whatever Spark raises."""
-    exchange, streams = setting.exchange, tuple(before.streams)
-    marks = watermarks(before.streams, before.progress)
-    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in streams}
+    """Run the step's jobs. Raises the `MidstreamError` of a task, or whatever Spark raises."""
+    exchange, streams = setting.exchange, setting.exchange.layout.streams
+    marks = watermarks(plan.manifest.streams, before.progress)
+    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
     clock = StepClock(plan.manifest.step, marks, marks, counts)
     seen: dict[str, Seen] | None = None
     observation = None
-    cached = batch.persist() if setting.needs_watermarks or setting.counted else None
+    cached = batch.persist() if setting.needs_watermarks or setting.counted or setting.above else None
     try:
         if setting.needs_watermarks:
             seen = tally(batch, streams, marks)
@@ -118,21 +143,52 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
-        task = _task(before, plan, setting, clock, writes)
+        spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
+        task = _task(plan, setting, exchange, clock, writes)
+        task = replace(task, spreads=spreads, returning=returned(before, plan, writes.store))
+        writes.store.finish()
         reports = _reports(exchange.apply(batch, marks, setting.counted), task)
+        by_tasks = _seen_by_tasks(streams, reports)
+        if observation is not None:
+            seen = seen_before_filters(observation.get, by_tasks, marks)
+        found = _gathered(plan, spreads, reports, by_tasks if seen is None else seen)
+        if exchange.has_filters:
+            found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
+        return _with_levels_above(plan, batch, setting, clock, writes, found) if setting.above else found
     finally:
         if cached is not None:
             cached.unpersist()
-    for report in reports:
-        _raise(report)
-    by_tasks = _seen_by_tasks(streams, reports)
-    if observation is not None:
-        seen = seen_before_filters(observation.get, by_tasks, marks)
-    return _gathered(plan, setting, task.spreads, reports, by_tasks if seen is None else seen)
+
+
+def _with_levels_above(
+    plan: StepPlan, batch: DataFrame, setting: Setting, clock: StepClock, writes: Writes, found: Gathered
+) -> Gathered:
+    """Run the queries that read answers, level by level, each over what those below have answered."""
+    streams, session = plan.manifest.streams, batch.sparkSession
+    progress, seen = progress_after(plan, found.seen), dict(found.seen)
+    for exchange, answering in zip(setting.above, streams_by_level(plan.manifest)[1:], strict=True):
+        for stream in answering:
+            times = sum((one.times for one in found.answers if one.stream == stream.name), AnswerTimes())
+            progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
+        task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
+        task = replace(task, answers=chunks_by_stream(streams, found.answers), reads_rows=exchange.reads_rows)
+        if exchange.reads_rows:
+            exchanged = exchange.apply(batch, clock.before, setting.counted)
+        else:
+            exchanged = session.range(0, exchange.partitions, 1, exchange.partitions).toDF("_none")
+        found = found.beside(_gathered(plan, (), _reports(exchanged, task), found.seen))
+    return replace(found, seen=seen, progress=progress)
 
 
 def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
-    """Run the stages of a step, one shuffle each; what the tasks report."""
+    """Run the stages of a job, one shuffle each; what the tasks report. Raises the `MidstreamError` of a task."""
+    reports = _reported(exchanged, task)
+    for report in reports:
+        _raise(report)
+    return reports
+
+
+def _reported(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
     if not task.spreads:
         return [json.loads(row[0]) for row in _collected(exchanged.mapInArrow(task, "result string"))]
     frame = exchanged.mapInArrow(task, SCHEMA_SQL)
@@ -158,19 +214,18 @@ def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filt
     if dealt_to:
         return Group(name, dealt_to, streams, None, filters, evenly=True)
     (stage,) = program.stages
-    return Group(name, plan.lanes(name), streams, stage.lane_key, filters)
+    key = stage.lane_key
+    carried = None if key is None else {stream: one for stream, one in key.items() if stream in layout.streams}
+    return Group(name, plan.lanes(name), streams, carried, filters)
 
 
-def _task(before: Manifest, plan: StepPlan, setting: Setting, clock: StepClock, writes: Writes) -> StepTask:
-    names = tuple(group.name for group in setting.exchange.groups)
-    spreads = spread_parts(before, plan, names, clock, writes.store, setting.exchange.partitions)
-    returning = returned(before, plan, writes.store)
-    writes.store.finish()
-    exchange, layout = setting.exchange, setting.exchange.layout
+def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:
+    names, layout = tuple(group.name for group in exchange.groups), exchange.layout
     streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
     groups = exchange.groups
     counting = {
-        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
+        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups))
+        for s in (layout.streams if exchange.counts else ())
     }
     return StepTask(
         plan=stripped(plan),
@@ -185,8 +240,6 @@ def _task(before: Manifest, plan: StepPlan, setting: Setting, clock: StepClock, 
         operators=_operators(plan.manifest),
         predicates=ShippedPredicates.of(setting.asked),
         counts=tuple(group.lanes for group in groups),
-        spreads=spreads,
-        returning=returning,
     )
 
 
@@ -216,7 +269,6 @@ def _seen_by_tasks(streams: Iterable[str], reports: Sequence[Mapping[str, Any]])
 
 def _gathered(
     plan: StepPlan,
-    setting: Setting,
     spreads: Sequence[SpreadPart],
     reports: Sequence[Mapping[str, Any]],
     seen: Mapping[str, Seen],
@@ -227,11 +279,10 @@ def _gathered(
     for output in over_nodes.values():
         outputs.update(output.lanes)
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
-    if setting.exchange.has_filters:
-        outputs = _with_rows_left_out(setting, reports, seen, outputs)
     used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
     spread, again = {name: output.spread for name, output in over_nodes.items()}, any(one["again"] for one in reports)
-    return Gathered(outputs, seen, files, used, spread, again)
+    answers = tuple(decode(KeptAnswers, one) for report in reports for one in report.get("answers", ()))
+    return Gathered(outputs, seen, files, used, spread, again, answers)
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

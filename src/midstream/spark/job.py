@@ -15,6 +15,7 @@ from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
+from midstream.job.readable import streams_for
 from midstream.job.reconcile import Declared, refuse_other_host, with_streams
 from midstream.job.spark_log import has_run
 from midstream.language.ddl import parse_ddl
@@ -139,7 +140,7 @@ class Job:
         """
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
-        query = parse_query(sql, self._schemas())
+        query = parse_query(sql, streams_for(name, sql, self._schemas(), self._queries))
         if plan is not None:
             parse_plan(plan, query)
         above = declare_operator(operator, operator_options)
@@ -217,7 +218,7 @@ class Job:
         log.forget_former()
         ship(self._spark.sparkContext)
         declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer)
-        streams = tuple(self._streams[name] for name in manifest.streams)
+        streams = tuple(self._streams[name] for name in manifest.pushed_streams)
         feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
         return Run(feed, writer, manifest, declared, outputs, self._patience)
 

@@ -58,8 +58,8 @@ class StepLayout:
         return tuple(sorted((used | set(self.reasons.values())) - {TIME}, key=lambda slot: int(slot[2:])))
 
     def covers(self, needs: Mapping[str, frozenset[str]]) -> bool:
-        """Whether the rows carry these columns."""
-        return all(needed <= self.slots[stream].keys() for stream, needed in needs.items())
+        """Whether the rows carry these columns; those of answers, which no row brings, need not be."""
+        return all(needed <= self.slots[stream].keys() for stream, needed in needs.items() if stream in self.slots)
 
 
 @dataclass(frozen=True)

@@ -255,7 +255,7 @@ class Run(Controls[int], Reported, DashboardBeside):
     def _amend_times(self) -> None:
         """Add to the step before what Spark tells of it once it is over."""
         with suppress(Exception):  # Whatever the JVM answers, no step hangs on it.
-            told = last_progress(self._query, list(self._driver.manifest.streams))
+            told = last_progress(self._query, list(self._driver.manifest.pushed_streams))
             if told is not None:
                 self._driver.times.amend(told.number, told.phases, told.backlog)
 

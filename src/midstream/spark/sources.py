@@ -148,11 +148,12 @@ def job_stream(
 
 
 def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozenset[str]]:
-    """For each stream the columns that any of the queries reads."""
+    """For each of these streams the columns that any of the queries reads."""
     found: dict[str, set[str]] = {stream: set() for stream in streams}
     for query in queries:
         for source in query.sources:
-            found[source.stream] |= set(query.columns_of(source.alias))
+            if source.stream in found:
+                found[source.stream] |= set(query.columns_of(source.alias))
     return {stream: frozenset(columns) for stream, columns in found.items()}
 
 

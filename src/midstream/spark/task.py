@@ -23,9 +23,10 @@ from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId
 from midstream.model.lanes import LaneOptimization
 from midstream.model.manifest import ChunkRef, LaneState
-from midstream.runtime.lane_key import SINGLE
+from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
+from midstream.spark.kept_answers import KeptAnswers, answers_from, kept_answers, own_share
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
@@ -63,7 +64,8 @@ class StepTask:
     `lanes` are the lanes of each partition as (group number, lane), `counts` how many each group has. `counting` names
     for each stream the group whose lanes count its rows and keep its late ones. `operators` are the users' operators
     that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
-    spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes.
+    spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `answers` are
+    the chunks of the answers that the queries of this level read, by stream; with `reads_rows` rows of the batch come.
     """
 
     plan: StepPlan
@@ -80,6 +82,8 @@ class StepTask:
     counts: tuple[int, ...] = ()
     spreads: tuple[SpreadPart, ...] = ()
     returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
+    answers: Mapping[str, tuple[ChunkRef, ...]] = field(default_factory=dict)
+    reads_rows: bool = True
 
     @property
     def partitions(self) -> int:
@@ -112,7 +116,7 @@ class StepTask:
         sent: list[Parcel] = []
         store = self.writes.store
         store.read_ahead(self._listed(partition))
-        arrived = shares(batches, self.streams, numbers, self.tags)
+        arrived = shares(batches, self.streams, numbers, self.tags) if self.reads_rows else {}
         report = TaskReport(self, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
@@ -150,9 +154,22 @@ class StepTask:
 
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
         name, store = self.groups[group], self.writes.store
-        lane_id, batches = LaneId(name, lane), self._inputs(name, own, slotted=name != SINGLE)
+        lane_id, batches = LaneId(name, lane), self._inputs(name, own, slotted=not is_single(name))
+        batches |= self._answers(name, lane)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
         return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store)
+
+    def _answers(self, group: str, lane: int) -> dict[str, pa.RecordBatch]:
+        """The answers of other queries that enter a lane, by stream."""
+        program, store = self.plan.program(group), self.writes.store
+        streams = self.plan.manifest.streams
+        read = {stream for unit in program.units for stream in unit.streams if streams[stream].answers_of}
+        found = {s: answers_from(store, streams[s], self.answers.get(s, ())) for s in sorted(read)}
+        if is_single(group):
+            return found
+        (stage,) = program.stages
+        assert stage.lane_key is not None
+        return {s: own_share(rows, stage.lane_key, s, lane, self.plan.lanes(group)) for s, rows in found.items()}
 
     def _inputs(
         self, group: str, own: Mapping[str, tuple[Share, Mask | None]], *, slotted: bool
@@ -195,6 +212,7 @@ class TaskReport:
     lanes: dict[str, Any] = field(default_factory=dict)
     entered: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, NodesDone] = field(default_factory=dict)
+    answers: list[KeptAnswers] = field(default_factory=list)
 
     def admit(self, group: int, share: Share) -> Mask | None:
         """Which rows of a share enter; None for all. The others go to their outputs, once, however many groups got
@@ -205,7 +223,7 @@ class TaskReport:
         judged = judge(share.rows.column(TIME), watermark)
         key = f"{group}:{stream.name}"
         self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
-        if task.counting[stream.name] == group:
+        if task.counting.get(stream.name) == group:
             if judged.late is not None:
                 self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
             if judged.dead is not None:
@@ -221,6 +239,7 @@ class TaskReport:
         name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
             self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
+            self.answers += kept_answers(self.task.writes.store, self.task.plan.manifest, name, query, answer)
             if answer.dead is not None:
                 self.staged.put(JobOutput(REJECTED, query), str(name), answer.dead)
         self.lanes[str(name)] = encode(replace(output, results={}))
@@ -230,8 +249,8 @@ class TaskReport:
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
-        lanes, entered = self.lanes, self.entered
-        return {"lanes": lanes, "files": files, "seen": seen, "entered": entered, "nodes": nodes, "cache": cache}
+        found = {"lanes": self.lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
+        return {**found, "cache": cache, "answers": [encode(one) for one in self.answers]}
 
 
 def is_again(context: TaskContext) -> bool:

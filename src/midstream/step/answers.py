@@ -8,7 +8,7 @@ needs no place for its answers, and no answer waits.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -122,6 +122,26 @@ def streams_by_level(manifest: Manifest) -> list[list[StreamSchema]]:
     return found
 
 
+@dataclass(frozen=True)
+class AnswerTimes:
+    """How many rows a step answered, and the least and greatest of their times; None where there are none."""
+
+    count: int = 0
+    least: int | None = None
+    greatest: int | None = None
+
+    @staticmethod
+    def of(rows: pa.RecordBatch) -> AnswerTimes:
+        """Those of a stream's rows."""
+        times = np.asarray(rows.column(TIME))
+        return AnswerTimes(len(times), int(times.min()), int(times.max())) if len(times) else AnswerTimes()
+
+    def __add__(self, other: AnswerTimes) -> AnswerTimes:
+        least = [time for time in (self.least, other.least) if time is not None]
+        greatest = [time for time in (self.greatest, other.greatest) if time is not None]
+        return AnswerTimes(self.count + other.count, min(least, default=None), max(greatest, default=None))
+
+
 def rows_of(stream: StreamSchema, answers: Sequence[Answer]) -> pa.RecordBatch:
     """The answers of a stream's queries as its rows, with `_ts`, one query's after the other's."""
     batches = [_rows(stream, answer) for answer in answers]
@@ -141,10 +161,10 @@ def answered(
     manifest: Manifest,
     progress: Mapping[str, StreamProgress],
     stream: StreamSchema,
-    rows: pa.RecordBatch,
+    times: AnswerTimes,
     outputs: Mapping[LaneId, LaneOutput],
 ) -> tuple[StreamProgress, Seen]:
-    """The progress of a stream of answers after the `rows` of a step, and what was seen of them.
+    """The progress of a stream of answers after those of a step, and what was seen of them.
 
     A query never answers with an older time than the least watermark of its streams. Only what a migration holds back
     comes later: as long as something is, the watermark of the answers stands.
@@ -152,8 +172,7 @@ def answered(
     before, marks = progress.get(stream.name, StreamProgress()), watermarks(manifest.streams, progress)
     sources = {s.stream for q in stream.answers_of for s in parsed(manifest, manifest.queries[q].sql).sources}
     least = min(marks[source] for source in sources)
-    times = np.asarray(rows.column(TIME))
-    if len(times) and before.floor is not None and times.min() < before.floor:
+    if times.least is not None and before.floor is not None and times.least < before.floor:
         raise InternalError(
             f"query {stream.name!r} answered with a time before its watermark",
             place=f"stream {stream.name}",
@@ -161,7 +180,7 @@ def answered(
         )
     held = any(_holds_back(output, query) for query in stream.answers_of for output in outputs.values())
     floors = [mark for mark in (before.floor, None if held or least == BEGINNING else least) if mark is not None]
-    seen = Seen(int(times.max()) if len(times) else None, len(times))
+    seen = Seen(times.greatest, times.count)
     greatest = [time for time in (before.greatest, seen.greatest) if time is not None]
     after = replace(
         before,
@@ -187,9 +206,22 @@ def _check_readable(manifest: Manifest, name: str, reader: str) -> None:
             place=f"query {reader}",
             remedy=remedy,
         )
-    if manifest.is_on_spark:
+    if manifest.is_on_spark and entry.nodes is not None:
         raise QueryError(
-            f"query {reader!r} reads the answers of {name!r} within a step, which the embedded engine does, not Spark",
+            f"query {reader!r} reads the answers of {name!r}, which is spread over nodes on Spark",
             place=f"query {reader}",
-            remedy="run it embedded, or let another job read the results of this one as a source",
+            remedy=f"take {name} back to lanes first: midstream spread {name} off; or {remedy}",
+        )
+
+
+def refuse_nodes(manifest: Manifest, name: str) -> None:
+    """Raise QueryError where a query on Spark is spread over nodes and reads answers of others, or is read."""
+    entry = manifest.queries[name]
+    if entry.nodes is None or not manifest.is_on_spark:
+        return
+    if readers(manifest, name) or level_of(manifest, parsed(manifest, entry.sql)):
+        raise QueryError(
+            f"query {name!r} reads the answers of others, or is read by them: on Spark such a query runs in lanes",
+            place=f"query {name}",
+            remedy="leave the spread out; the embedded engine spreads it",
         )

@@ -20,7 +20,7 @@ from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
-from midstream.step.answers import answered, rows_of, streams_by_level
+from midstream.step.answers import AnswerTimes, answered, rows_of, streams_by_level
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
@@ -88,9 +88,8 @@ def step(
     for level, answering in enumerate(streams_by_level(plan.manifest)):
         for stream in answering:
             rows[stream.name] = rows_of(stream, [_together(name, outputs) for name in stream.answers_of])
-            progress[stream.name], seen[stream.name] = answered(
-                plan.manifest, progress, stream, rows[stream.name], outputs
-            )
+            times = AnswerTimes.of(rows[stream.name])
+            progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, outputs)
         clock = StepClock(
             plan.manifest.step, before, watermarks(streams, progress), {name: counts.get(name, 0) for name in streams}
         )

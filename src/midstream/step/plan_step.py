@@ -63,6 +63,10 @@ class StepPlan:
         groups = {entry.group for entry in entries if entry.nodes is None}
         return tuple(sorted(group for group in groups if self._levels.get(group, 0) == level))
 
+    def groups_at(self, level: int) -> tuple[str, ...]:
+        """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
+        return tuple(group for group in self.groups() if self._levels.get(group, 0) == level)
+
     def lanes(self, group: str) -> int:
         """How many lanes a group has."""
         return lanes_of(group, self.manifest.lanes)
