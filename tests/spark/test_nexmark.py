@@ -61,7 +61,7 @@ def test_every_form_is_exact_though_the_driver_is_killed_at_every_point(
     finish(the_job(spark, tmp_path))
     place = Place(tmp_path)
     assert place.manifest().lanes == 3
-    asked = {**{file: SQL[file, query] for file, query in OF_FILES.items()}, **MORE_SQL}
+    asked = {**{name: SQL[query] for name, query in OF_FILES.items()}, **MORE_SQL}
     assert asked.keys() == {*OF_FILES, *MORE}
     for name, sql in asked.items():
         expected = rows(connection.execute(sql).fetchall())

@@ -1,0 +1,81 @@
+"""Queries that read other queries' answers, on Spark: fixed cases against the oracle, as plans and lanes change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from midstream.step.commands.add_query import AddQuery
+from tests.oracle.answer import Answer
+from tests.oracle.arrival import Lifetime, arrive
+from tests.oracle.outer_spec import OuterSpec
+from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
+from tests.property.drive import Case, Migrate, Rescale, Restart
+from tests.property.rows import Shape, cut, draw_rows
+from tests.property.test_answers_as_streams import TIMED, Expected, equal
+from tests.spark.drive import Hooks, Place, check_case, finish, job, read_all
+
+A, B, C = (SourceSpec(name, name, 3 * SECOND) for name in "ABC")
+PAIRS = (Item("A.k", "k"), Item("B.n", "n"), Item("A.u + B.u", "u"), TIMED)
+
+
+def of(read: str, other: str, size: int = 2) -> QuerySpec:
+    """A join of the answers of a query with another's, or with a stream."""
+    items = (Item("Q.k", "k"), Item("R.n", "n"), Item("Q.u + R.u", "u"), TIMED)
+    sources = (SourceSpec("Q", read, size * SECOND), SourceSpec("R", other, SECOND))
+    return QuerySpec(sources, items, (equal("Q", "R"), Condition("Q.u <> R.u", ("Q", "R"))))
+
+
+def counted(read: str) -> QuerySpec:
+    """An aggregate of the answers of a query."""
+    items = (Item("Q.k", "k"), Item("COUNT(*)", "n"), Item("MAX(Q.u)", "u"), TIMED)
+    return QuerySpec((SourceSpec("Q", read, 2 * SECOND),), items, (), ("Q.k",), every=2 * SECOND)
+
+
+TIED = (equal("A", "B"), Condition("B.n = C.n", ("B", "C")))
+CASES = {
+    "three levels": (QuerySpec((A, B, C), PAIRS, TIED), of("q0", "A"), counted("q1")),
+    "a join of aggregates": (counted("A"), counted("q0"), of("q0", "q1")),
+    "outer joins": (
+        OuterSpec(
+            (SourceSpec("A", "A"), SourceSpec("B", "B")), PAIRS, (equal("A", "B"),), written="LEFT JOIN",
+            windows=(SECOND, SECOND),
+        ),
+        of("q0", "q0"),
+        of("q1", "C"),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [3])
+def test_answers_that_others_read(spark: SparkSession, hooks: Hooks, tmp_path: Path, name: str, seed: int) -> None:
+    declared, sequence = draw_rows(Shape(seed, (40, 40, 30), 12, keys=3, disorder=2, slack=1))
+    steps = cut(declared, sequence, (40, 60, 80, 95))
+    queries = tuple(Lifetime(f"q{n}", spec) for n, spec in enumerate(CASES[name]))
+    oracle, expected = Expected(declared, arrive(declared, steps, queries[:1])), dict[str, Answer]()
+    for query in queries:
+        expected[query.name] = oracle.of(query)
+        assert expected[query.name].table.num_rows
+    actions = [Rescale(2, 3), Restart(3)]
+    if name == "three levels":
+        actions += [Migrate(1, "q0", "(A (B C))", "parallel_track"), Migrate(3, "q1", "(R Q)", "moving_state")]
+    check_case(spark, hooks, tmp_path, Case(declared, steps, queries), {}, actions, expected=expected, lanes=2)
+
+
+def test_a_subquery_comes_to_a_job_that_runs(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    """It reads a column that no row has carried so far; what it answers is what the query within answers by itself."""
+    declared, sequence = draw_rows(Shape(5, (60, 10), 20, keys=3))
+    steps, place = cut(declared, sequence, (20, 45, 70)), Place(tmp_path)
+    for step, tables in enumerate(steps):
+        for spec in declared:
+            place.feed(spec.name, step, tables.get(spec.name, spec.schema.empty_table()))
+    inner = "SELECT A.s AS s, COUNT(*) AS n, window_end AS t FROM A GROUP BY A.s, TUMBLE(A.ts, INTERVAL '2' SECONDS)"
+    texts = {"inner": inner, "outer": f"SELECT s, n, t FROM ({inner}) AS x WHERE n > 0"}
+    for name, sql in texts.items():
+        hooks.give(2, AddQuery(name, sql, None, {"path": str(place.answers(name)), "format": "parquet"}))
+    finish(job(spark, place, declared, {"first": "SELECT A.u FROM A"}, lanes=2))
+    found = {name: sorted(map(str, read_all(place.answers(name)).to_pylist())) for name in texts}
+    assert found["inner"] == found["outer"] != []
