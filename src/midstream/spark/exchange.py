@@ -6,8 +6,8 @@ groups read is sent to each. Lanes take turns over the partitions, so that parti
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import pyarrow as pa
@@ -46,14 +46,12 @@ class Group:
 class Exchange:
     """The way into the lanes of all groups; the same for every step until queries or lanes change.
 
-    A group number past the last group marks rows of streams that no query reads: they are only counted, by the exchange
-    that `counts`; that into queries which read the answers of others does not, for the rows come a second time.
+    A group number past the last group marks rows of streams that no query reads: they are only counted.
     """
 
     layout: StepLayout
     groups: tuple[Group, ...]
     partitions: int
-    counts: bool = True
 
     @property
     def tags(self) -> TagFormat:
@@ -65,10 +63,11 @@ class Exchange:
         """Whether rows are left out before the shuffle, so that they must be counted on the way."""
         return any(text is not None for group in self.groups for text in group.filters.values())
 
-    @property
-    def reads_rows(self) -> bool:
-        """Whether rows of the batch go through it, and not answers alone."""
-        return self.counts or any(s in group.streams for group in self.groups for s in self.layout.streams)
+    def without_filters(self, streams: Collection[str]) -> Exchange:
+        """The same, but all rows of these streams go through it."""
+        kept = [{s: text for s, text in group.filters.items() if s not in streams} for group in self.groups]
+        groups = (replace(group, filters=filters) for group, filters in zip(self.groups, kept, strict=True))
+        return replace(self, groups=tuple(groups))
 
     def lanes(self, partition: int) -> list[tuple[int, int]]:
         """The lanes of a partition, as (group number, lane)."""
@@ -80,16 +79,12 @@ class Exchange:
         carries.
         """
         for number, group in enumerate(self.groups):
-            if group.keys and self._spark_keys(group) is None:
+            if group.keys is not None and self._spark_keys(group) is None:
                 batch = batch.withColumn(_slot_column(number), self._python_slots(group))
         rest = [f"`{name}`" for name in (TIME, *self.layout.width, *arrivals_columns(counted).values())]
-        tags = [
-            self._tag(number, group, watermarks)
-            for number, group in enumerate(self.groups)
-            if any(s in group.streams for s in self.layout.streams)
-        ]
+        tags = [self._tag(number, group, watermarks) for number, group in enumerate(self.groups)]
         unread = [s for s in self.layout.streams if not any(s in group.streams for group in self.groups)]
-        if unread and self.counts:
+        if unread:
             tags.append(self._case(unread, self.tags.sql(len(self.groups), f"pmod(coalesce({TIME}, 0L), {SLOTS}L)")))
         if len(tags) == 1:
             tagged = batch.selectExpr(f"{tags[0]} AS {TAG}", *rest)
@@ -139,13 +134,8 @@ class Exchange:
         return f"pmod({hashed}, {SLOTS}L)"
 
     def _spark_keys(self, group: Group) -> dict[str, str] | None:
-        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all.
-
-        So they are where answers meet the rows, for their slots are Python's.
-        """
+        """The group's keys in Spark SQL, by stream; None if one of them must be left to Python, and so all."""
         assert group.keys is not None
-        if not self.counts:
-            return None
         found = {s: key(e, self._slots_of(s)) for s, e in group.keys.items()}
         known = {s: text for s, text in found.items() if text is not None}
         return known if len(known) == len(found) else None

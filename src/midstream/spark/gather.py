@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, Observation, Row
+from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
 from midstream.job.outputs import OutputFile
@@ -30,7 +30,7 @@ from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
-from midstream.spark.kept_answers import KeptAnswers, chunks_by_stream
+from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.layout import StepLayout
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
@@ -65,7 +65,7 @@ class Gathered:
     cache: CacheUse = NOT_USED
     spreads: Mapping[str, NodeSpread] = field(default_factory=dict)
     again: bool = False
-    answers: tuple[KeptAnswers, ...] = ()
+    kept: tuple[KeptRows, ...] = ()
     progress: Mapping[str, StreamProgress] | None = None
 
     def beside(self, other: Gathered) -> Gathered:
@@ -76,7 +76,7 @@ class Gathered:
             files=(*self.files, *other.files),
             cache=self.cache.beside(other.cache),
             again=self.again or other.again,
-            answers=(*self.answers, *other.answers),
+            kept=(*self.kept, *other.kept),
         )
 
 
@@ -84,7 +84,7 @@ class Gathered:
 class Setting:
     """What stays as it is from step to step until queries or lanes change.
 
-    `exchange` leads to the queries over pushed streams, each of those `above` to those that read answers, by level.
+    `exchange` leads to the queries over pushed streams; `above` says by level where those run that read answers.
     """
 
     key: object
@@ -94,6 +94,11 @@ class Setting:
     counted: tuple[str, ...]
     needs_watermarks: bool
     asked: tuple[str, ...]
+
+    @property
+    def read_above(self) -> frozenset[str]:
+        """The streams that queries of higher levels read."""
+        return frozenset(s for exchange in self.above for group in exchange.groups for s in group.streams)
 
 
 def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
@@ -114,10 +119,12 @@ def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: b
             for name in plan.groups_at(level)
         )
         partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
-        exchanges.append(Exchange(layout, groups, partitions, counts=not level))
+        exchanges.append(Exchange(layout, groups, partitions))
     asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
-    first, *above = exchanges
-    return Setting(key, first, tuple(above), programs, counted_streams(plan), plan.needs_watermarks, asked)
+    setting = Setting(
+        key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, asked
+    )
+    return replace(setting, exchange=setting.exchange.without_filters(setting.read_above))
 
 
 def _asked(queries: Iterable[Query]) -> frozenset[str]:
@@ -133,7 +140,7 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     clock = StepClock(plan.manifest.step, marks, marks, counts)
     seen: dict[str, Seen] | None = None
     observation = None
-    cached = batch.persist() if setting.needs_watermarks or setting.counted or setting.above else None
+    cached = batch.persist() if setting.needs_watermarks or setting.counted else None
     try:
         if setting.needs_watermarks:
             seen = tally(batch, streams, marks)
@@ -145,38 +152,35 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
             batch = batch.observe(observation, *filtered_tallies(streams))
         spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
         task = _task(plan, setting, exchange, clock, writes)
-        task = replace(task, spreads=spreads, returning=returned(before, plan, writes.store))
+        back = returned(before, plan, writes.store)
+        task = replace(task, spreads=spreads, returning=back, read_above=setting.read_above)
         writes.store.finish()
         reports = _reports(exchange.apply(batch, marks, setting.counted), task)
         by_tasks = _seen_by_tasks(streams, reports)
         if observation is not None:
             seen = seen_before_filters(observation.get, by_tasks, marks)
-        found = _gathered(plan, spreads, reports, by_tasks if seen is None else seen)
-        if exchange.has_filters:
-            found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
-        return _with_levels_above(plan, batch, setting, clock, writes, found) if setting.above else found
     finally:
         if cached is not None:
             cached.unpersist()
+    found = _gathered(plan, spreads, reports, by_tasks if seen is None else seen)
+    if exchange.has_filters:
+        found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
+    return _with_levels_above(plan, batch.sparkSession, setting, clock, writes, found) if setting.above else found
 
 
 def _with_levels_above(
-    plan: StepPlan, batch: DataFrame, setting: Setting, clock: StepClock, writes: Writes, found: Gathered
+    plan: StepPlan, session: SparkSession, setting: Setting, clock: StepClock, writes: Writes, found: Gathered
 ) -> Gathered:
-    """Run the queries that read answers, level by level, each over what those below have answered."""
-    streams, session = plan.manifest.streams, batch.sparkSession
-    progress, seen = progress_after(plan, found.seen), dict(found.seen)
+    """Run the queries that read answers, level by level, each over what those below have kept."""
+    streams, progress, seen = plan.manifest.streams, progress_after(plan, found.seen), dict(found.seen)
     for exchange, answering in zip(setting.above, streams_by_level(plan.manifest)[1:], strict=True):
         for stream in answering:
-            times = sum((one.times for one in found.answers if one.stream == stream.name), AnswerTimes())
+            times = sum((one.times for one in found.kept if one.stream == stream.name), AnswerTimes())
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
         task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
-        task = replace(task, answers=chunks_by_stream(streams, found.answers), reads_rows=exchange.reads_rows)
-        if exchange.reads_rows:
-            exchanged = exchange.apply(batch, clock.before, setting.counted)
-        else:
-            exchanged = session.range(0, exchange.partitions, 1, exchange.partitions).toDF("_none")
-        found = found.beside(_gathered(plan, (), _reports(exchanged, task), found.seen))
+        task = replace(task, kept=chunks_by_stream(streams, found.kept))
+        each = session.range(0, exchange.partitions, 1, exchange.partitions)
+        found = found.beside(_gathered(plan, (), _reports(each, task), found.seen))
     return replace(found, seen=seen, progress=progress)
 
 
@@ -214,9 +218,7 @@ def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filt
     if dealt_to:
         return Group(name, dealt_to, streams, None, filters, evenly=True)
     (stage,) = program.stages
-    key = stage.lane_key
-    carried = None if key is None else {stream: one for stream, one in key.items() if stream in layout.streams}
-    return Group(name, plan.lanes(name), streams, carried, filters)
+    return Group(name, plan.lanes(name), streams, stage.lane_key, filters)
 
 
 def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:
@@ -224,8 +226,7 @@ def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock
     streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
     groups = exchange.groups
     counting = {
-        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups))
-        for s in (layout.streams if exchange.counts else ())
+        s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams
     }
     return StepTask(
         plan=stripped(plan),
@@ -281,8 +282,8 @@ def _gathered(
     files = tuple(OutputFile(*file) for report in reports for file in report["files"])
     used = reduce(CacheUse.beside, (CacheUse(*report["cache"]) for report in reports), NOT_USED)
     spread, again = {name: output.spread for name, output in over_nodes.items()}, any(one["again"] for one in reports)
-    answers = tuple(decode(KeptAnswers, one) for report in reports for one in report.get("answers", ()))
-    return Gathered(outputs, seen, files, used, spread, again, answers)
+    kept = tuple(decode(KeptRows, one) for report in reports for one in report.get("kept", ()))
+    return Gathered(outputs, seen, files, used, spread, again, kept)
 
 
 def _over_nodes(plan: StepPlan, part: SpreadPart, reports: Sequence[Mapping[str, Any]]) -> SpreadOutput:

@@ -26,7 +26,7 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
-from midstream.spark.kept_answers import KeptAnswers, answers_from, kept_answers, own_share
+from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
@@ -64,8 +64,9 @@ class StepTask:
     `lanes` are the lanes of each partition as (group number, lane), `counts` how many each group has. `counting` names
     for each stream the group whose lanes count its rows and keep its late ones. `operators` are the users' operators
     that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
-    spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `answers` are
-    the chunks of the answers that the queries of this level read, by stream; with `reads_rows` rows of the batch come.
+    spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `kept` are the
+    chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
+    of which those of the streams `read_above` are kept.
     """
 
     plan: StepPlan
@@ -82,8 +83,8 @@ class StepTask:
     counts: tuple[int, ...] = ()
     spreads: tuple[SpreadPart, ...] = ()
     returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
-    answers: Mapping[str, tuple[ChunkRef, ...]] = field(default_factory=dict)
-    reads_rows: bool = True
+    kept: Mapping[str, tuple[ChunkRef, ...]] | None = None
+    read_above: frozenset[str] = frozenset()
 
     @property
     def partitions(self) -> int:
@@ -116,8 +117,8 @@ class StepTask:
         sent: list[Parcel] = []
         store = self.writes.store
         store.read_ahead(self._listed(partition))
-        arrived = shares(batches, self.streams, numbers, self.tags) if self.reads_rows else {}
-        report = TaskReport(self, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
+        arrived = shares(batches, self.streams, numbers, self.tags) if self.kept is None else {}
+        report = TaskReport(self, partition, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -154,17 +155,19 @@ class StepTask:
 
     def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
         name, store = self.groups[group], self.writes.store
-        lane_id, batches = LaneId(name, lane), self._inputs(name, own, slotted=not is_single(name))
-        batches |= self._answers(name, lane)
+        slotted = not is_single(name)
+        lane_id = LaneId(name, lane)
+        batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
         return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store)
 
-    def _answers(self, group: str, lane: int) -> dict[str, pa.RecordBatch]:
-        """The answers of other queries that enter a lane, by stream."""
-        program, store = self.plan.program(group), self.writes.store
-        streams = self.plan.manifest.streams
-        read = {stream for unit in program.units for stream in unit.streams if streams[stream].answers_of}
-        found = {s: answers_from(store, streams[s], self.answers.get(s, ())) for s in sorted(read)}
+    def _read(self, group: str, lane: int, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
+        """The rows that enter a lane of a higher level, by stream."""
+        program, store, streams = self.plan.program(group), self.writes.store, self.plan.manifest.streams
+        none = {stream.name: nothing(stream, self.counted, slotted=False) for stream in self.streams}
+        none |= {stream.name: no_answers(stream) for stream in streams.values() if stream.answers_of}
+        read = sorted({stream for unit in program.units for stream in unit.streams})
+        found = {stream: rows_from(store, kept.get(stream, ()), none[stream]) for stream in read}
         if is_single(group):
             return found
         (stage,) = program.stages
@@ -206,13 +209,14 @@ class TaskReport:
     """What a partition reports to the driver, as it is put together."""
 
     task: StepTask
+    partition: int
     staged: StagedFiles
     used_before: CacheUse
     seen: dict[str, Seen] = field(default_factory=dict)
     lanes: dict[str, Any] = field(default_factory=dict)
     entered: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, NodesDone] = field(default_factory=dict)
-    answers: list[KeptAnswers] = field(default_factory=list)
+    kept: list[KeptRows] = field(default_factory=list)
 
     def admit(self, group: int, share: Share) -> Mask | None:
         """Which rows of a share enter; None for all. The others go to their outputs, once, however many groups got
@@ -223,12 +227,16 @@ class TaskReport:
         judged = judge(share.rows.column(TIME), watermark)
         key = f"{group}:{stream.name}"
         self.entered[key] = self.entered.get(key, 0) + judged.seen.rows
-        if task.counting.get(stream.name) == group:
+        if task.counting[stream.name] == group:
             if judged.late is not None:
                 self._put_apart(JobOutput(LATE, stream.name), share.late(judged.late, watermark))
             if judged.dead is not None:
                 self._put_apart(JobOutput(DEAD_LETTERS, stream.name), share.dead(judged.dead))
             self.seen[stream.name] = self.seen.get(stream.name, Seen()) + judged.seen
+            if stream.name in task.read_above:
+                rows = share.inputs(judged.entering, task.counted, slotted=False)
+                store, step, number = task.writes.store, task.clock.step, len(self.kept)
+                self.kept.append(kept_rows(store, step, stream.name, self.partition, rows, number))
         return judged.entering
 
     def _put_apart(self, output: JobOutput, table: pa.Table) -> None:
@@ -239,7 +247,7 @@ class TaskReport:
         name = LaneId(self.task.groups[group], lane)
         for query, answer in output.results.items():
             self.staged.put(JobOutput(RESULTS, query), str(name), answer.table)
-            self.answers += kept_answers(self.task.writes.store, self.task.plan.manifest, name, query, answer)
+            self.kept += kept_answers(self.task.writes.store, self.task.plan.manifest, name, query, answer)
             if answer.dead is not None:
                 self.staged.put(JobOutput(REJECTED, query), str(name), answer.dead)
         self.lanes[str(name)] = encode(replace(output, results={}))
@@ -250,7 +258,7 @@ class TaskReport:
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
         found = {"lanes": self.lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
-        return {**found, "cache": cache, "answers": [encode(one) for one in self.answers]}
+        return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
 
 
 def is_again(context: TaskContext) -> bool:
