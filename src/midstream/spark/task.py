@@ -117,7 +117,9 @@ class StepTask:
         sent: list[Parcel] = []
         store = self.writes.store
         store.read_ahead(self._listed(partition))
-        arrived = shares(batches, self.streams, numbers, self.tags) if self.kept is None else {}
+        # All batches are taken in any case: Spark starts another worker in the place of one that has left some.
+        brought = list(batches)
+        arrived = shares(brought, self.streams, numbers, self.tags) if self.kept is None else {}
         report = TaskReport(self, partition, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
