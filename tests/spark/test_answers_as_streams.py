@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+import midstream as ms
 from midstream.step.commands.add_query import AddQuery
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime, arrive
@@ -70,6 +71,19 @@ def test_answers_that_others_read(
     if name == "three levels":
         actions += [Migrate(1, "q0", "(A (B C))", "parallel_track"), Migrate(3, "q1", "(R Q)", "moving_state")]
     check_case(spark, hooks, tmp_path, Case(declared, steps, queries), {}, actions, expected=expected, lanes=2)
+
+
+def test_what_reads_answers_is_not_spread_over_nodes(spark: SparkSession, tmp_path: Path) -> None:
+    declared, _ = draw_rows(Shape(5, (6, 1), 20, keys=3))
+    made = job(
+        spark, Place(tmp_path), declared, {"pairs": "SELECT A.k, B.n FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"}
+    )
+    reading = "SELECT x.k FROM pairs [RANGE 1 MINUTE] AS x, A [RANGE 1 MINUTE] WHERE x.k < A.k"
+    with pytest.raises(ms.QueryError, match="runs in lanes"):
+        made.query("q", reading, spread="psp", nodes=2)
+    made.query("q", reading)
+    with pytest.raises(ms.LanguageError, match="unknown stream 'later'"):
+        made.query("r", "SELECT k FROM later")
 
 
 def test_a_subquery_comes_to_a_job_that_runs(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

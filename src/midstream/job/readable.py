@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from midstream.language.parts import parts_of
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import HOST, Manifest
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 
 
 def streams_for(
-    name: str, sql: str, streams: Mapping[str, StreamSchema], declared: Mapping[str, AddQuery]
+    query: AddQuery, streams: Mapping[str, StreamSchema], declared: Mapping[str, AddQuery], host: str
 ) -> Mapping[str, StreamSchema]:
     """The streams, with those of the answers that a query reads: of its subqueries, and of queries `declared` before.
 
-    Raises what adding the query would, where it reads answers.
+    Raises what adding the query on the `host` would, where it may read answers.
     """
-    if not parts_of(sql).queries and not _named(sql, declared):
+    if not parts_of(query.sql).queries and not _named(query.sql, declared):
         return streams
-    below = _with_named(Manifest(job="declared", streams=dict(streams)), sql, declared)
-    return taken(below, AddQuery(name, sql)).streams
+    nothing = Manifest(job="declared", streams=dict(streams), published={HOST: host})
+    return taken(_with_named(nothing, query.sql, declared), query).streams
 
 
 def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) -> Manifest:
@@ -30,7 +30,7 @@ def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) 
         if other not in manifest.queries:
             before = dict(list(declared.items())[: list(declared).index(other)])
             manifest = _with_named(manifest, declared[other].sql, before)
-            manifest = taken(manifest, AddQuery(other, declared[other].sql, operator=declared[other].operator))
+            manifest = taken(manifest, declared[other])
     return manifest
 
 

@@ -203,7 +203,7 @@ def _reported(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
 
 
 def _collected(frame: DataFrame) -> list[Row]:
-    """Run the one job of the step."""
+    """Run a job of the step, which has one and one more for each level above."""
     return frame.collect()
 
 

@@ -140,14 +140,17 @@ class Job:
         """
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
-        query = parse_query(sql, streams_for(name, sql, self._schemas(), self._queries))
+        over = spread, nodes, dict(spread_options or {})
+        streams = streams_for(
+            AddQuery(name, sql, None, None, None, history, *over), self._schemas(), self._queries, SPARK
+        )
+        query = parse_query(sql, streams)
         if plan is not None:
             parse_plan(plan, query)
         above = declare_operator(operator, operator_options)
         if above is not None:
             check_operator(query, above, f"query {name}")
         self._sinks[name] = as_sink(sink, self._folders.results(name))
-        over = spread, nodes, dict(spread_options or {})
         added = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history, *over)
         if over != (None, None, {}):
             taken(Manifest(streams=self._schemas()), added)
