@@ -16,6 +16,8 @@ AT_LEAST: dict[tuple[str, str], float] = {
     ("w1a", "spark_rocksdb"): 3.5,
     ("w1b", "spark_default"): 12.0,
     ("w1b", "spark_rocksdb"): 12.0,
+    ("w4", "spark_default"): 3.0,
+    ("w5", "spark_default"): 10.0,
 }
 """How many times Spark's own rows a second midstream on Spark must do, by scenario and peer."""
 
