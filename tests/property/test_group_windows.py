@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pytest
@@ -102,36 +103,49 @@ def windowed(draw: st.DrawFn) -> Windowed:
     )
 
 
-@drawing(CASES)
-@given(st.data())
-def test_groups_are_those_of_the_oracle_in_the_step_that_passes_the_end(data: st.DataObject) -> None:
+Expect = Callable[[Case], Answer]
+
+
+def check_alone(data: st.DataObject, queries: st.SearchStrategy[QuerySpec], expect: Expect) -> None:
+    """Fail unless a query over A alone answers in the very steps it must, over lanes, rescales and restarts."""
     shape = data.draw(shapes(2, LARGEST[1]), label="shape")
     declared, sequence = draw_rows(shape)
     steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    case = Case(declared, steps, (Lifetime("q0", data.draw(windowed(), label="query")),), shape.in_order)
+    case = Case(declared, steps, (Lifetime("q0", data.draw(queries, label="query")),), shape.in_order)
     sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")
     lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
     actions = (*data.draw(rescales(case), label="rescales"), *data.draw(restarts(case), label="restarts"))
-    answer = expected(case)
+    answer = expect(case)
     for done in ((), actions):
         found = check(case, {"q0": answer}, None, done, sharing=sharing, lanes=lanes)
         assert_each_step_same(found.outputs["q0"], answer)
 
 
-@drawing(CASES)
-@given(st.data())
-def test_groups_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
+def check_beside_others(data: st.DataObject, queries: st.SearchStrategy[QuerySpec], expect: Expect) -> None:
+    """Fail unless two such queries answer as they must beside a join that shares their stream and migrates."""
     shape = data.draw(shapes(2, LARGEST[2]), label="shape")
     declared, sequence = draw_rows(shape)
     steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    others = (Lifetime("other", data.draw(windowed(), label="other")), Lifetime("join", JOIN))
-    query = Lifetime("q0", data.draw(windowed(), label="query"))
+    others = (Lifetime("other", data.draw(queries, label="other")), Lifetime("join", JOIN))
+    query = Lifetime("q0", data.draw(queries, label="query"))
     moves = [
         Migrate(step, "join", plan, "moving_state") for step, plan in enumerate(("(B A)", "(A B)")) if step < len(steps)
     ]
     case = Case(declared, steps, (query, *others))
-    answers = {"q0": expected(case), "other": expected(replace(case, queries=(others[0], query)))}
+    answers = {"q0": expect(case), "other": expect(replace(case, queries=(others[0], query)))}
     check(case, answers, None, moves, sharing=data.draw(st.sampled_from(("auto", "off")), label="sharing"))
+
+
+@drawing(CASES)
+@given(st.data())
+def test_groups_are_those_of_the_oracle_in_the_step_that_passes_the_end(data: st.DataObject) -> None:
+    check_alone(data, windowed(), expected)
+
+
+@drawing(CASES)
+@given(st.data())
+def test_groups_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
+    check_beside_others(data, windowed(), expected)
 
 
 JOIN = QuerySpec(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 
 from tests.drawing import PROFILE, drawing
 from tests.oracle.answer import Answer, connection
-from tests.oracle.arrival import Lifetime, arrive
-from tests.oracle.compare import assert_each_step_same
+from tests.oracle.arrival import arrive
 from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
-from tests.property.cases import LARGEST, cuts, rescales, restarts, shapes
-from tests.property.drive import Case, Migrate, check
-from tests.property.rows import cut, draw_rows
-from tests.property.test_group_windows import CALLS, CONDITIONS, HAVINGS, JOIN
+from tests.property.drive import Case
+from tests.property.test_group_windows import CALLS, CONDITIONS, HAVINGS, check_alone, check_beside_others
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -102,30 +99,10 @@ def sessions(draw: st.DrawFn) -> Sessions:
 @drawing(CASES)
 @given(st.data())
 def test_sessions_are_those_of_the_oracle_in_the_step_that_passes_their_end(data: st.DataObject) -> None:
-    shape = data.draw(shapes(2, LARGEST[1]), label="shape")
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    case = Case(declared, steps, (Lifetime("q0", data.draw(sessions(), label="query")),), shape.in_order)
-    sharing = data.draw(st.sampled_from(("auto", "off")), label="sharing")
-    lanes = data.draw(st.sampled_from((1, 3)), label="lanes")
-    actions = (*data.draw(rescales(case), label="rescales"), *data.draw(restarts(case), label="restarts"))
-    answer = expected(case)
-    for done in ((), actions):
-        found = check(case, {"q0": answer}, None, done, sharing=sharing, lanes=lanes)
-        assert_each_step_same(found.outputs["q0"], answer)
+    check_alone(data, sessions(), expected)
 
 
 @drawing(CASES)
 @given(st.data())
 def test_sessions_are_the_same_beside_queries_that_share_the_stream_and_migrate(data: st.DataObject) -> None:
-    shape = data.draw(shapes(2, LARGEST[2]), label="shape")
-    declared, sequence = draw_rows(shape)
-    steps = cut(declared, sequence, data.draw(cuts(), label="cuts"))
-    others = (Lifetime("other", data.draw(sessions(), label="other")), Lifetime("join", JOIN))
-    query = Lifetime("q0", data.draw(sessions(), label="query"))
-    moves = [
-        Migrate(step, "join", plan, "moving_state") for step, plan in enumerate(("(B A)", "(A B)")) if step < len(steps)
-    ]
-    case = Case(declared, steps, (query, *others))
-    answers = {"q0": expected(case), "other": expected(replace(case, queries=(others[0], query)))}
-    check(case, answers, None, moves, sharing=data.draw(st.sampled_from(("auto", "off")), label="sharing"))
+    check_beside_others(data, sessions(), expected)

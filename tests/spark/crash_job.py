@@ -8,12 +8,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.checkpoint.command_log import CommandLog
 from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from tests.crash_case import PLANS, STREAMS, crash_case
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job
 
 CASE = crash_case(25, 50, 75)
 
@@ -34,17 +33,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end; commands are given as the steps go by."""
-    from midstream.spark.driver import Driver
-
-    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
-    commands = {1: Migrate("chain", PLANS[1]), 2: Rescale(3)}
-
-    def fold(self: Driver, batch: object, number: int) -> None:
-        if number in commands and commands[number] not in [command for _, command in log.after(0)]:
-            log.append(commands[number])
-        original(self, batch, number)  # type: ignore[arg-type]
-
-    Driver.fold = fold  # type: ignore[method-assign, assignment]
+    giving(root, {1: Migrate("chain", PLANS[1]), 2: Rescale(3)})
     finish(the_job(local_session("crash", settings=SHORT_LIVED), root))
 
 

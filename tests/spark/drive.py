@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 import midstream as ms
+from midstream.checkpoint.command_log import CommandLog
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.command import Command
 from midstream.model.events import Event
@@ -132,6 +133,18 @@ def job(
     for name, sql in queries.items():
         found.query(name, sql, (plans or {}).get(name), ms.sinks.files(place.answers(name)))
     return found
+
+
+def giving(root: Path, commands: Mapping[int, Command]) -> None:
+    """Have every driver of this process give each command right before its step, unless it has been given."""
+    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
+
+    def fold(self: Driver, batch: DataFrame, number: int) -> None:
+        if number in commands and commands[number] not in [command for _, command in log.after(0)]:
+            log.append(commands[number])
+        original(self, batch, number)
+
+    Driver.fold = fold  # type: ignore[method-assign]
 
 
 def finish(job: ms.Job) -> Run:

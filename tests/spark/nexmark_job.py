@@ -9,7 +9,6 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.checkpoint.command_log import CommandLog
 from midstream.demo.nexmark import generate
 from midstream.language.job_file import read_job_file
 from midstream.model.command import Command
@@ -17,7 +16,7 @@ from midstream.spark.session import local_session
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
 from tests.oracle.spec import StreamSpec
-from tests.spark.drive import SHORT_LIVED, Place, finish, job
+from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job
 
 TABLES: dict[str, pa.Table] = vars(generate(5_000, per_second=100))
 STEPS = 4
@@ -84,16 +83,7 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
 
 def main(root: Path) -> None:
     """Run the job to its end; commands are given as the steps go by."""
-    from midstream.spark.driver import Driver
-
-    log, original = CommandLog(root / "checkpoint" / "commands"), Driver.fold
-
-    def fold(self: Driver, batch: object, number: int) -> None:
-        if number in COMMANDS and COMMANDS[number] not in [command for _, command in log.after(0)]:
-            log.append(COMMANDS[number])
-        original(self, batch, number)  # type: ignore[arg-type]
-
-    Driver.fold = fold  # type: ignore[method-assign, assignment]
+    giving(root, COMMANDS)
     finish(the_job(local_session("nexmark", settings=SHORT_LIVED), root))
 
 

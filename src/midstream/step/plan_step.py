@@ -59,9 +59,8 @@ class StepPlan:
 
     def lane_groups(self, level: int) -> tuple[str, ...]:
         """The groups of a level whose queries are not spread over nodes, sorted."""
-        entries = self.manifest.queries.values()
-        groups = {entry.group for entry in entries if entry.nodes is None}
-        return tuple(sorted(group for group in groups if self._levels.get(group, 0) == level))
+        in_lanes = {entry.group for entry in self.manifest.queries.values() if entry.nodes is None}
+        return tuple(group for group in self.groups_at(level) if group in in_lanes)
 
     def groups_at(self, level: int) -> tuple[str, ...]:
         """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
