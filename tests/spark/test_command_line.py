@@ -14,11 +14,16 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
+import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.checkpoint.report_values import QueryReport
+from midstream.demo.nexmark import generate
+from midstream.language.job_file import read_job_file
 from tests.job_folder import JOB, fill
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.unit.cli.test_process import SOURCE, midstream
+
+NEXMARK = Path(__file__).parents[2] / "examples" / "nexmark"
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -95,3 +100,25 @@ def test_a_short_demo_ends_equal(tmp_path: Path, drivers: ForkedDrivers) -> None
     assert near["nodes"]["scheme"] == "psp_d" and len(near["nodes"]["nodes"]) == 4 and near["nodes"]["balance"] < 1.5
     decided = [review for review in acts["late_in_the_heat"]["reviews"] if review["decision"] == "switch"]
     assert [review["chosen"] for review in decided] == [acts["late_in_the_heat"]["phases"][1]["plan"]]
+
+
+@pytest.mark.parametrize("text", ["STRING", "VARCHAR"])
+def test_a_nexmark_job_file_answers_on_spark_as_embedded(tmp_path: Path, drivers: ForkedDrivers, text: str) -> None:
+    tables = vars(generate(6_000, per_second=1_000))
+    for name, table in tables.items():
+        (tmp_path / name).mkdir()
+        parquet.write_table(table, tmp_path / name / "0.parquet")
+    streams, query = ((NEXMARK / file).read_text() for file in ("streams.toml", "q20.toml"))
+    for file, words in (("streams.toml", streams.replace("STRING", text)), ("q20.toml", query)):
+        (tmp_path / file).write_text(words.replace("${NEXMARK:-nexmark}", str(tmp_path)))
+    engine = ms.Engine()
+    job = read_job_file(tmp_path / "q20.toml")
+    for name, stream in job.streams.items():
+        engine.create_stream(name, stream.schema or "", timestamp=stream.timestamp)
+    ((name, one),) = job.queries.items()
+    engine.add_query(name, one.sql)
+    expected = engine.push(tables)[name].num_rows
+    done = drivers.run("midstream", "run", str(tmp_path / "q20.toml"), "--once", "--cores", "2", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert expected > 0
+    assert json.loads(done.stdout)["queries"][name]["counters"]["rows_out"] == expected

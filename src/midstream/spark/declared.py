@@ -9,8 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import types as T
+from pyspark.sql.pandas.types import from_arrow_type
 
+from midstream.language.ddl import parse_ddl
+from midstream.model.errors import InputError
 from midstream.spark.sources import arrow_type
 from midstream.step.admission.reading import never_fails
 
@@ -18,8 +22,15 @@ _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantTyp
 
 
 def declared_schema(session: Any, ddl: str) -> T.StructType:
-    """The columns of a DDL text, in Spark's understanding of it."""
-    schema: T.StructType = session.createDataFrame([], ddl).schema
+    """The columns of a DDL text: in Spark's words or, where Spark cannot read it, in those of the embedded engine.
+
+    So VARCHAR is text here as there; TIMESTAMP is Spark's in both. Raises LanguageError where neither reads it.
+    """
+    try:
+        schema: T.StructType = session.createDataFrame([], ddl).schema
+    except (PySparkException, ValueError):
+        columns = parse_ddl(ddl)
+        schema = T.StructType([T.StructField(column.name, _spark_type(column)) for column in columns])
     return schema
 
 
@@ -47,6 +58,19 @@ def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
 def ddl_of(schema: T.StructType) -> str:
     """The columns as DDL text."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
+
+
+def _spark_type(column: pa.Field) -> T.DataType:
+    if pa.types.is_timestamp(column.type):
+        return T.TimestampType()
+    try:
+        return from_arrow_type(column.type)
+    except PySparkException as error:
+        raise InputError(
+            f"column {column.name!r} of type {column.type} cannot be carried by Spark",
+            place="schema",
+            remedy="declare it with a type that Spark has",
+        ) from error
 
 
 def _lossless(field: T.StructField, own: T.StructType) -> T.StructField:
