@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.cli.job import job_of
 from midstream.language.job_file import parse_job
+from midstream.spark.declared import declared_schema
 from tests.spark.drive import Place, finish, read_all
 
 DECLARED = "k BIGINT, x DOUBLE, d DECIMAL(6, 2), day DATE, yes BOOLEAN, at TIMESTAMP, s VARCHAR, ts TIMESTAMP"
@@ -146,3 +147,22 @@ def test_a_job_file_loses_no_value_that_cannot_be_read(spark: SparkSession, tmp_
 def rows_of_zoned(dead: pa.Table) -> list[str]:
     """TIMESTAMP in a job file is Spark's, which has a zone; so the reasons name it."""
     return [row.replace("timestamp[us]", "timestamp[us, tz=UTC]") for row in rows_of(dead)]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "types"),
+    [
+        ("k VARCHAR, ts TIMESTAMP", ["string", "timestamp"]),
+        ("k VARCHAR(3), n TEXT, ts TIMESTAMP_NTZ", ["string", "string", "timestamp_ntz"]),
+        ("s STRUCT<a: VARCHAR, t: TIMESTAMP>", ["struct<a:string,t:timestamp>"]),
+        ("varchar VARCHAR, d DECIMAL(10, 2) NOT NULL", ["string", "decimal(10,2)"]),
+    ],
+)
+def test_spark_reads_a_schema_whose_spelling_it_does_not_know(spark: SparkSession, ddl: str, types: list[str]) -> None:
+    assert [field.dataType.simpleString() for field in declared_schema(spark, ddl)] == types
+
+
+@pytest.mark.parametrize("ddl", ["k HUGEINT, a VARCHAR", "k TIME, a VARCHAR", "k UBIGINT", "k NOPE", "k"])
+def test_a_schema_that_spark_cannot_read_is_refused(spark: SparkSession, ddl: str) -> None:
+    with pytest.raises(ms.MidstreamError, match=ddl.split(",")[0].split()[-1]):
+        declared_schema(spark, ddl)

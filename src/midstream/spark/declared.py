@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import sqlglot
 from pyspark.errors import PySparkException
 from pyspark.sql import types as T
-from pyspark.sql.pandas.types import from_arrow_type
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 
 from midstream.language.ddl import parse_ddl
-from midstream.model.errors import InputError
+from midstream.model.errors import InputError, LanguageError
 from midstream.spark.sources import arrow_type
 from midstream.step.admission.reading import never_fails
 
@@ -22,16 +24,25 @@ _NOT_OF_TEXT = (T.ArrayType, T.MapType, T.StructType, T.BinaryType, T.VariantTyp
 
 
 def declared_schema(session: Any, ddl: str) -> T.StructType:
-    """The columns of a DDL text: in Spark's words or, where Spark cannot read it, in those of the embedded engine.
+    """The columns of a DDL text, in Spark's understanding of it; Spark need not know the spelling, such as VARCHAR.
 
-    So VARCHAR is text here as there; TIMESTAMP is Spark's in both. Raises LanguageError where neither reads it.
+    Raises LanguageError where the text is no schema, and InputError where Spark lacks a type that Arrow has.
     """
     try:
-        schema: T.StructType = session.createDataFrame([], ddl).schema
-    except (PySparkException, ValueError):
-        columns = parse_ddl(ddl)
-        schema = T.StructType([T.StructField(column.name, _spark_type(column)) for column in columns])
-    return schema
+        return _schema(session, ddl)
+    except Exception:  # Spark has no common class: VARCHAR(n) fails within the JVM.
+        meant = parse_ddl(ddl)
+    try:
+        respelt = _respelt(ddl)
+        if parse_ddl(respelt) == meant:
+            return _schema(session, respelt)
+    except (PySparkException, SqlglotError, LanguageError):
+        pass
+    raise InputError(
+        f"Spark cannot read {ddl!r}",
+        place="schema",
+        remedy="write types that Spark has, such as STRING for texts",
+    )
 
 
 def arrow_schema(schema: T.StructType) -> pa.Schema:
@@ -60,17 +71,18 @@ def ddl_of(schema: T.StructType) -> str:
     return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
 
 
-def _spark_type(column: pa.Field) -> T.DataType:
-    if pa.types.is_timestamp(column.type):
-        return T.TimestampType()
-    try:
-        return from_arrow_type(column.type)
-    except PySparkException as error:
-        raise InputError(
-            f"column {column.name!r} of type {column.type} cannot be carried by Spark",
-            place="schema",
-            remedy="declare it with a type that Spark has",
-        ) from error
+def _schema(session: Any, ddl: str) -> T.StructType:
+    schema: T.StructType = session.createDataFrame([], ddl).schema
+    return schema
+
+
+def _respelt(ddl: str) -> str:
+    """The columns in Spark's spelling, texts of any length as STRING."""
+    tree = sqlglot.parse_one(f"CREATE TABLE t ({ddl}\n)", read="spark")
+    for kind in tree.find_all(exp.DataType):
+        if kind.is_type(*exp.DataType.TEXT_TYPES):
+            kind.replace(exp.DataType.build("text"))
+    return ", ".join(column.sql("spark") for column in tree.this.expressions)
 
 
 def _lossless(field: T.StructField, own: T.StructType) -> T.StructField:
