@@ -18,6 +18,7 @@ from midstream.model.events import Event
 from midstream.model.manifest import ChunkRef, LaneState, Manifest
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
+from midstream.step.commands.set_table import SetTable
 
 STORE, MANIFESTS = "store", "manifests"
 
@@ -91,13 +92,24 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
 def _moved(manifest: Manifest, source: ChunkStore, target: ChunkStore) -> Manifest:
     """The manifest with all its chunks put into another store."""
     lanes = {name: _moved_lane(lane, source, target) for name, lane in manifest.lane_states.items()}
-    return replace(manifest, lane_states=lanes)
+    tables = {
+        n: replace(table, chunk=_moved_chunk(table.chunk, source, target)) for n, table in manifest.tables.items()
+    }
+    waiting = [
+        replace(one, chunk=_moved_chunk(one.chunk, source, target)) if isinstance(one, SetTable) else one
+        for one in manifest.pending
+    ]
+    return replace(manifest, lane_states=lanes, tables=tables, pending=tuple(waiting))
+
+
+def _moved_chunk(ref: ChunkRef, source: ChunkStore, target: ChunkStore) -> ChunkRef:
+    name, size, checksum = target.put(ref.name, source.get(ref))
+    return replace(ref, name=name, bytes=size, checksum=checksum)
 
 
 def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> LaneState:
     def moved(ref: ChunkRef) -> ChunkRef:
-        name, size, checksum = target.put(ref.name, source.get(ref))
-        return replace(ref, name=name, bytes=size, checksum=checksum)
+        return _moved_chunk(ref, source, target)
 
     states = {}
     for state_id, old in lane.states.items():

@@ -30,7 +30,8 @@ RECORD = {"old": "old_serves", "new": "new_serves"}
 """Fields by their former names, and what they are called since."""
 
 ADDED: Mapping[str, Any] = {
-    "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False, "checked": False
+    "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False, "checked": False,
+    "tables": {},
 }  # fmt: skip
 """Fields that format 4 did not have at first, with what they are for a job that knew nothing of them."""
 

@@ -57,6 +57,7 @@ class EngineCheckpoint:
         self._writer = Writer.take(self.folders.manifests, take_over=take_over)
         self.outputs = Outputs(self.folders, {}, tasks_end=True)
         self._commits = Commits(self._writer, self.outputs, CrashPoint.of_environment(os.getpid()))
+        self.tables = FileStore(self.folders.chunks)
         self.store = WriteBackStore(FileStore(self.folders.chunks, epoch=self._writer.claim.number))
         self.times = StepTimes(self.folders, self._writer.claim.number)
         self._begun: Manifest | None = None

@@ -19,11 +19,12 @@ from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
-from midstream.engine.frames import Rows, tables_of
+from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
 from midstream.job.reported import Reported
+from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
 from midstream.language.ddl import parse_ddl
@@ -55,7 +56,7 @@ Share = TypeVar("Share")
 Done = TypeVar("Done")
 
 
-class Engine(Controls[None], Reported, DashboardBeside):
+class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     """Continuous queries over pushed tables, in this process.
 
     Every call of `push` is one step. Queries, migrations and drops take effect with the next step; what is wrong with
@@ -101,8 +102,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._refusals: list[Event] = []
-        self._late: dict[str, pa.Table] = {}
-        self._dead: dict[str, pa.Table] = {}
+        self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
         self._workers = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
         self._timing = StepTiming(self._workers)
@@ -225,20 +225,21 @@ class Engine(Controls[None], Reported, DashboardBeside):
         first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
         manifest: so whoever goes on knows it exactly.
         """
+        place = partial("step {}".format, self._manifest.step + 1)
         given, self._timing, watch = tables_of(tables), StepTiming(self._workers, took, interval), watch or Stopwatch()
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")
         try:
             try:
-                with fault_located(self._place):
+                with fault_located(place):
                     result = self._step(given, self._manifest.pending)
             except Exception as error:
                 log_failure(error, self._manifest.step + 1, self._manifest.job)
                 self._refuse_culprits(given, error)
                 raise
             watch.lap("fold")
-            with fault_located(self._place):
+            with fault_located(place):
                 happened = self._keep(result, read, watch)
         finally:
             self._store.retain(listed(self._manifest))
@@ -319,6 +320,10 @@ class Engine(Controls[None], Reported, DashboardBeside):
     def _checkpoint_url(self) -> str | None:
         return None if self._checkpoint is None else self._checkpoint.folders.root
 
+    def _set_table(self, name: str, rows: Rows) -> None:
+        store = self._store if self._checkpoint is None else self._checkpoint.tables
+        self._command(set_table(name, rows, self._upcoming().tables, store, self._manifest.step))
+
     def _command(self, *commands: Command, checks: Check = lambda _: None, declares: Change = lambda it: it) -> None:
         ahead = self._upcoming()
         for command in commands:
@@ -375,9 +380,6 @@ class Engine(Controls[None], Reported, DashboardBeside):
     def _rejected(self, kind: str, kept: dict[str, pa.Table]) -> dict[str, pa.Table]:
         return kept if self._checkpoint is None else self._checkpoint.rejected(kind, self._manifest)
 
-    def _place(self) -> str:
-        return f"step {self._manifest.step + 1}"
-
     def _shown(self) -> Manifest:
         """What is shown: the last step's manifest, or what the commands that wait for the next one make of it."""
         return self._upcoming() if self._manifest.pending else self._manifest
@@ -385,9 +387,7 @@ class Engine(Controls[None], Reported, DashboardBeside):
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
         """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
         waiting = self._manifest.pending
-        innocent, refused = culprits(
-            waiting, self._manifest.step + 1, error, lambda commands: self._step(tables, commands)
-        )
+        innocent, refused = culprits(waiting, self._manifest.step + 1, error, partial(self._step, tables))
         if len(innocent) < len(waiting):
             self._refusals += refused
             self._events += refused

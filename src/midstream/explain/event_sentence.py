@@ -34,6 +34,7 @@ from midstream.model.events import (
     StepDelayed,
     StepDone,
     StopRequested,
+    TableSet,
 )
 from midstream.model.words import counted, coverage_text, size_text, span_text, time_text
 
@@ -97,6 +98,8 @@ def _of_queries(event: Event) -> str:
             return f"query {query} has another text and sees {coverage_text(sees, exact, step)}"
         case QueryDropped(query=query):
             return f"query {query} is dropped"
+        case TableSet(table=table, version=version, rows=rows):
+            return f"table {table} has version {version}, of {counted(rows, 'row')}"
         case CrossJoinBegun(query=query, groups=groups):
             tied = " with every row of ".join(" and ".join(group) for group in groups)
             return f"query {query} joins every row of {tied}: no condition ties them"

@@ -79,7 +79,8 @@ def _types(one: Answering) -> str:
 
 def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
     """Which column is the time of each answer, and the unit of an integer."""
-    query, alone = one.query, one.query.plain and len(one.query.sources) == 1
+    query = one.query
+    alone = (query.plain or bool(query.lookups)) and len(query.sources) == 1
     source = query.sources[0]
     stream = streams[source.stream]
     for place, output in enumerate(query.outputs):

@@ -15,13 +15,15 @@ from midstream.language.place import place_of
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown
 from midstream.model.errors import LanguageError
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, TableSchema
 
 _SHAPE = "write EXISTS (SELECT 1 FROM stream WHERE condition), or a IN (SELECT b FROM stream WHERE condition)"
 _KEPT = frozenset({"expressions", "from_", "where", "kind", "hint", "distinct"})
 
 
-def with_existence_joined(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:
+def with_existence_joined(
+    found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema | TableSchema]
+) -> exp.Select:
     """The query with a semi or anti join in the place of the conjunct of WHERE that asks for existence, if any does.
 
     Raises LanguageError for a subquery that is not carried.
@@ -58,7 +60,11 @@ def _asked(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
 
 
 def _joined(
-    found: CqlText, node: exp.Expr, negated: bool, tree: exp.Select, streams: Mapping[str, StreamSchema]
+    found: CqlText,
+    node: exp.Expr,
+    negated: bool,
+    tree: exp.Select,
+    streams: Mapping[str, StreamSchema | TableSchema],
 ) -> tuple[exp.Expr, exp.Expr]:
     """The stream that a subquery reads, and the condition on which its rows count."""
     select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
@@ -86,7 +92,9 @@ Shown = tuple[str, tuple[str, ...]]
 """A source's alias and the names of its columns."""
 
 
-def _shown(table: exp.Expr, common: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema]) -> Shown:
+def _shown(
+    table: exp.Expr, common: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema | TableSchema]
+) -> Shown:
     return table.alias_or_name, names_shown(table, common, streams)
 
 

@@ -78,7 +78,9 @@ def scope_above(
     What a subquery in FROM makes of its stream's columns is NULL in a padded row, whatever it is of NULLs.
     """
     if outer.kind != "outer":
-        return replace(scope, sources=scope.sources[:1])
+        hidden = sources[1].alias
+        above = (one for one in scope.sources if one[0] != hidden and not _is_of(scope, one[0], hidden))
+        return replace(scope, sources=tuple(above))
     times = {s.alias: _time(s, streams[s.stream]) for s in sources if outer.preserved != (s.alias,)}
     views = {
         (alias, name): call("case", call("is_null", times[alias]), literal(None), shown)
@@ -141,6 +143,12 @@ def _tied(condition: Expression, times: Mapping[str, Column]) -> Expression:
         if alias not in condition.aliases():
             condition = call("case", call("is_null", time), literal(False), condition)
     return condition
+
+
+def _is_of(scope: Scope, alias: str, stream: str) -> bool:
+    """Whether a source is a static table whose columns are those of a stream that is enriched from it."""
+    columns = [shown for (other, _), shown in scope.views.items() if other == alias]
+    return bool(columns) and all(isinstance(one, Column) and one.alias == stream for one in columns)
 
 
 def _time(source: Source, stream: StreamSchema) -> Column:

@@ -5,38 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from types import MappingProxyType
 
 from midstream.language.bind import Binder
 from midstream.language.checks import may_reject, with_checks
-from midstream.language.cql_tokens import split_cql
-from midstream.language.existence import with_existence_joined
+from midstream.language.clauses import clauses_of
+from midstream.language.enrichment import EnrichedStream
 from midstream.language.expression import Expression, Literal
 from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
-from midstream.language.parts import parts_of
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
-from midstream.language.select_list import distinct_grouped, outputs_of, select_of
-from midstream.language.sources import check_predicates, check_windows, difference_of, sources_of, used_names
-from midstream.language.subqueries import shown_of
-from midstream.language.top_n import ranked, top_n_of, with_qualify
+from midstream.language.select_list import outputs_of
+from midstream.language.sources import check_predicates, check_windows, difference_of
+from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
+from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
-from midstream.model.manifest import Manifest
-from midstream.model.schema import StreamSchema
+from midstream.model.manifest import Manifest, StaticTable
+from midstream.model.schema import StreamSchema, TableSchema
 
 Streams = tuple[StreamSchema, ...]
+Tables = tuple[TableSchema, ...]
 
 
 def parse_query(
-    text: str, streams: Mapping[str, StreamSchema], *, registered: bool = True, checked: bool = True
+    text: str,
+    streams: Mapping[str, StreamSchema],
+    *,
+    registered: bool = True,
+    checked: bool = True,
+    tables: Mapping[str, TableSchema] = MappingProxyType({}),
 ) -> Query:
-    """The query of a CQL text over known streams, typed and classified.
+    """The query of a CQL text over known streams and static tables, typed and classified.
 
     Raises LanguageError, which names the place in the text and what to do. Predicates of users must be `registered`,
     and fit their arguments; without that their names suffice, as for a checkpoint that is only read. What cannot be
@@ -49,7 +55,7 @@ def parse_query(
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return replace(_parse(text, streams, registered, checked), text=text)
+        return replace(_parse(text, streams, tables, registered, checked), text=text)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -57,17 +63,18 @@ def parse_query(
 def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
     global _latest
-    streams, strict, queries = _latest
-    if streams is not manifest.streams or strict != manifest.checked or len(queries) >= _REMEMBERED:
-        streams, strict, queries = _latest = manifest.streams, manifest.checked, {}
+    streams, tables, strict, queries = _latest
+    same = streams is manifest.streams and tables is manifest.tables and strict == manifest.checked
+    if not same or len(queries) >= _REMEMBERED:
+        streams, tables, strict, queries = _latest = manifest.streams, manifest.tables, manifest.checked, {}
     if sql not in queries:
-        queries[sql] = parsed_over(tuple(streams.values()), sql, strict)
+        queries[sql] = parsed_over(tuple(streams.values()), sql, strict, tuple(manifest.table_schemas.values()))
     return queries[sql]
 
 
 _REMEMBERED = 1 << 14
 
-_latest: tuple[Mapping[str, StreamSchema], bool, dict[str, Query]] = ({}, True, {})
+_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], bool, dict[str, Query]] = ({}, {}, True, {})
 """Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
 
 
@@ -75,74 +82,85 @@ def checked(manifest: Manifest, sql: str) -> Query:
     """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     query = parsed(manifest, sql)
     return (
-        parse_query(sql, manifest.streams, checked=manifest.checked)
+        parse_query(sql, manifest.streams, checked=manifest.checked, tables=manifest.table_schemas)
         if any(map(asks_user, query.expressions()))
         else query
     )
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def parsed_over(streams: Streams, sql: str, checked: bool = True) -> Query:
+def parsed_over(streams: Streams, sql: str, checked: bool = True, tables: Tables = ()) -> Query:
     """A query's text over these streams, parsed once; predicates of users need not be registered here."""
-    return parse_query(sql, {stream.name: stream for stream in streams}, registered=False, checked=checked)
+    known = {table.name: table for table in tables}
+    over = {stream.name: stream for stream in streams}
+    return parse_query(sql, over, registered=False, checked=checked, tables=known)
 
 
-def _parse(text: str, streams: Mapping[str, StreamSchema], registered: bool, checked: bool) -> Query:
-    text = parts_of(text).text
-    found = split_cql(text)
-    tree = distinct_grouped(found, with_qualify(select_of(found)))
-    tree, top = top_n_of(found, tree)
-    tree = with_existence_joined(found, tree, streams)
-    clause = sources_of(found, tree, streams)
-    sources = clause.sources
-    bare = Scope((), registered=registered, checked=checked)
-    views = {
-        s.alias: shown_of(text, s.alias, streams[s.stream].columns, clause.selects[s.alias], bare)
-        for s in sources
-        if s.alias in clause.selects
-    }
-    scope = replace(
-        bare,
-        sources=tuple(
-            (s.alias, views[s.alias].schema if s.alias in views else streams[s.stream].columns) for s in sources
-        ),
-        used=used_names(tree),
-        views={(alias, name): e for alias, view in views.items() for name, e in view.columns},
-    )
-    binder = Binder(text, scope)
-    tree, sources, window = group_window(found, tree, binder, sources, streams)
-    where = tree.args.get("where")
-    conditions = [condition for view in views.values() for condition in view.conditions]
+def enriched_streams(manifest: Manifest, sql: str) -> tuple[EnrichedStream, ...]:
+    """The parts of a query that look rows up in static tables, of which it reads the answers; raises LanguageError."""
+    if not any(name.lower() in sql.lower() for name in manifest.tables):
+        return ()
+    scope = Scope((), registered=False, checked=manifest.checked)
+    enrichment = clauses_of(sql, manifest.streams, manifest.table_schemas, scope).enrichment
+    return () if enrichment is None else enrichment.streams
+
+
+def _parse(
+    text: str,
+    streams: Mapping[str, StreamSchema],
+    tables: Mapping[str, TableSchema],
+    registered: bool,
+    checked: bool,
+) -> Query:
+    clauses = clauses_of(text, streams, tables, Scope((), registered=registered, checked=checked))
+    text, found, tree, top, scope = clauses.text, clauses.found, clauses.tree, clauses.top, clauses.scope
+    sources, enrichment = clauses.source.sources, clauses.enrichment
+    if enrichment is not None:
+        sources, scope = enrichment.sources(sources, streams), enrichment.scope(scope)
+    tables_named = clauses.tables
+    opened = tables_named.opened(scope)
+    tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams)
+    conditions = [
+        condition
+        for source, before in zip(sources, clauses.source.sources, strict=True)
+        if source.stream == before.stream and source.alias in clauses.shown
+        for condition in clauses.shown[source.alias].conditions
+    ]
     outer = outer_join_of(found, tree, sources)
-    seen = scope if outer is None else scope_above(outer, scope, sources, streams)
-    joined = [binder.condition(node) for node in clause.conditions]
-    filters = [] if where is None else [Binder(text, seen).condition(where.this)]
+    seen = opened if outer is None else scope_above(outer, opened, sources, streams)
+    joined = [Binder(text, opened).condition(node) for node in clauses.source.conditions]
+    filters = [Binder(text, seen).condition(node) for node in clauses.where]
     if outer is not None:
         joined, filters, outer = placed(outer, joined, filters, sources, streams)
-    conditions += [*joined, *filters]
-    ties, difference = difference_of(found, scope)
+    looks_up = bool(tables_named.tables) and enrichment is None
+    found_rows = looked_up(text, tables_named, clauses.shown, scope, filters) if looks_up else LookedUp(tuple(filters))
+    conditions += [*joined, *found_rows.before]
+    ties, difference = difference_of(found, tables_named.streams_alone(scope))
     selections, predicates = classify(_all((*conditions, *ties)))
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
-    check_windows(found, sources, clause.offsets)
-    visible = seen.sources if difference is None else scope.sources[:1]
-    selected = replace(seen, sources=visible, time=True)
+    check_windows(found, sources, clauses.source.offsets)
+    subtracted = () if difference is None else difference.subtrahends
+    selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=True)
     if checked:
-        selections, predicates = with_checks(selections, predicates)
+        keys = keys_of_streams(found_rows.lookups)
+        selections, kept = with_checks(selections, (*predicates, *keys))
+        predicates = kept[: len(predicates)]
     if outer is not None:
         check_evaluable(found, tree, predicates)
+    named = tuple(dict.fromkeys(table.table.name for table in tables_named.tables))
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
         query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer)
-        return _complete(query)
+        return _complete(replace(query, lookups=found_rows.lookups, kept_if=found_rows.kept_if, tables=named))
     if difference is not None:
         raise LanguageError(
             "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"
         )
     outputs, aggregate = aggregated
-    return _complete(Query(text, sources, outputs, selections, predicates, aggregate, None, checked))
+    return _complete(Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named))
 
 
 def _complete(query: Query) -> Query:

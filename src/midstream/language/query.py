@@ -142,12 +142,34 @@ class OuterJoin:
     condition: Expression | None = None
 
 
+LookupKind = Literal["inner", "left", "semi", "anti"]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """A static table, under an alias, that each row is joined with as it comes in.
+
+    `conditions` say which rows of the table match: they read its columns, those of the stream, and those of the tables
+    before it. `inner` and `left` give every match, `left` also a row that has none, padded with NULL; `semi` and `anti`
+    keep or drop a row that has some.
+    """
+
+    alias: str
+    table: str
+    kind: LookupKind
+    conditions: tuple[Predicate, ...]
+
+
 @dataclass(frozen=True)
 class Query:
     """A continuous query. `sources` are in FROM order, subtrahends of EXCEPT after them.
 
     `selections` holds for each alias its single-source conjuncts; a conjunct without any column stands under ''. For a
     difference, `predicates` tie the minuend to each subtrahend (one equi-predicate per column and subtrahend).
+
+    A query over one stream may look rows up in static tables, in the order of its `lookups`; of what is found, rows for
+    which all of `kept_if` hold are its answer. `tables` are those that its text names, also where a part of it looks
+    the rows up.
 
     With `checked`, rows for which something cannot be evaluated are dead letters, and the query `rejects` where there
     may be such rows; without it, as in jobs from before, what cannot be evaluated is NULL.
@@ -163,11 +185,14 @@ class Query:
     checked: bool = False
     rejects: bool = False
     outer: OuterJoin | None = None
+    lookups: tuple[Lookup, ...] = ()
+    kept_if: tuple[Expression, ...] = ()
+    tables: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether its answer is the results of its join, and nothing is made of them but the select list."""
-        return self.aggregate is None and self.difference is None and self.outer is None
+        return not (self.aggregate or self.difference or self.outer or self.lookups)
 
     def source(self, alias: str) -> Source:
         """The source of an alias."""
@@ -183,9 +208,13 @@ class Query:
         read = {c.name for part in self.expressions() for c in part.columns() if c.alias == alias}
         return tuple(sorted(read))
 
+    def looked_up(self) -> list[Expression]:
+        """What is evaluated to look rows up, and over what is found."""
+        return [p.expression for lookup in self.lookups for p in lookup.conditions] + list(self.kept_if)
+
     def expressions(self) -> list[Expression]:
         """All that is evaluated for the query."""
-        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates]
+        parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
         parts += [e for _, e in self.selections]
         parts += [] if self.outer is None or self.outer.condition is None else [self.outer.condition]
         if self.aggregate:

@@ -126,10 +126,10 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
         return node.alias, expression
     if isinstance(inner, exp.Column):
         return binder.title(inner), expression
-    return inner.transform(_as_written).sql(DIALECT), expression
+    return inner.transform(as_written).sql(DIALECT), expression
 
 
-def _as_written(node: exp.Expr) -> exp.Expr:
+def as_written(node: exp.Expr) -> exp.Expr:
     """A function under its own name, where SQL text would show what stands for it."""
     if isinstance(node, exp.Initcap):
         return exp.Anonymous(this="INITCAP", expressions=[node.this])

@@ -19,7 +19,7 @@ from midstream.language.place import place_of
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import outputs_of
 from midstream.model.errors import LanguageError
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, TableSchema
 
 _KEPT = frozenset({"expressions", "from_", "where"})
 REMEDY = (
@@ -63,13 +63,13 @@ def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
         select = table.this.copy()
         for inner in list(select.find_all(exp.Table)):
             if (other := found.get(inner.name.lower())) is not None:
-                inner.replace(_as_subquery(other, inner))
+                inner.replace(as_subquery(other, inner))
         found[table.alias.lower()] = select
     return found
 
 
 def names_shown(
-    node: exp.Expr, tables: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema]
+    node: exp.Expr, tables: Mapping[str, exp.Select], streams: Mapping[str, StreamSchema | TableSchema]
 ) -> tuple[str, ...]:
     """The names of the columns that a source of FROM shows: a stream's, or those of a subquery's select list."""
     select = node.this if isinstance(node, exp.Subquery) else tables.get(node.name.lower())
@@ -83,7 +83,8 @@ def names_shown(
     return tuple(name for some in names for name in some)
 
 
-def _as_subquery(select: exp.Select, table: exp.Table) -> exp.Subquery:
+def as_subquery(select: exp.Select, table: exp.Expr) -> exp.Subquery:
+    """A SELECT of WITH as a subquery in the place of the source that names it."""
     return exp.Subquery(this=select.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name)))
 
 

@@ -15,6 +15,11 @@ from midstream.model.errors import QueryError
 class Command(Tagged, tag="command"):
     """A request to a job, which takes it at the beginning of a step."""
 
+    @property
+    def chunks(self) -> tuple[str, ...]:
+        """The names of the chunks that it brings, which must stay in the store until it is taken."""
+        return ()
+
 
 def declare_operator(path: str | None, options: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """A user's operator as commands name it; what a program names in its own code is allowed from then on.

@@ -74,6 +74,15 @@ class ResultsRejected(Event):
 
 
 @dataclass(frozen=True)
+class TableSet(Event):
+    """A static table has another version from this step on."""
+
+    table: str
+    version: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class QueryAdded(Event):
     """A query runs from this step on.
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from midstream.model.codec import Complete, EncodedOnce
@@ -16,7 +17,7 @@ from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.sharing import Chain, Demand, SharedSource
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.model.window import Clock
@@ -61,6 +62,20 @@ class ChunkRef(EncodedOnce):
     def listed_as(self, slice: int, born: tuple[int, int], alive: int) -> ChunkRef:
         """The chunk as a chain lists it."""
         return ChunkRef(self.name, self.rows, self.bytes, self.checksum, self.first, self.lifetimes, born, slice, alive)
+
+
+@dataclass(frozen=True)
+class StaticTable:
+    """A version of a static table: its columns, its rows, which are one chunk, and the digest of both.
+
+    Versions count from 1; steps from `since` on see this one.
+    """
+
+    schema: TableSchema
+    chunk: ChunkRef
+    digest: str
+    version: int = 1
+    since: int = 0
 
 
 @dataclass(frozen=True)
@@ -176,6 +191,7 @@ class Manifest(Complete):
     sharing: str = DEFAULT_SHARING
     lanes: int = 1
     streams: Mapping[str, StreamSchema] = field(default_factory=dict)
+    tables: Mapping[str, StaticTable] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
     queries: Mapping[str, QueryEntry] = field(default_factory=dict)
     chains: Mapping[str, Chain] = field(default_factory=dict)
@@ -203,6 +219,11 @@ class Manifest(Complete):
     def pushed_streams(self) -> dict[str, StreamSchema]:
         """The streams that were declared: those of answers come and go with the queries that read them."""
         return {name: stream for name, stream in self.streams.items() if not stream.answers_of}
+
+    @cached_property
+    def table_schemas(self) -> Mapping[str, TableSchema]:
+        """The static tables that queries may look rows up in."""
+        return {name: table.schema for name, table in self.tables.items()}
 
     @property
     def time_line(self) -> TimeLine:

@@ -121,6 +121,34 @@ class StreamSchema(EncodedOnce):
         return self
 
 
+VERSION = "_version"
+"""The column of a static table that says which version of it a row is of."""
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A static table: its columns. It has no event time and no windows; queries look rows up in it.
+
+    >>> TableSchema("rates", pa.schema([("currency", pa.string()), ("rate", pa.float64())])).columns.names
+    ['currency', 'rate']
+    """
+
+    name: str
+    columns: pa.Schema
+
+    def __post_init__(self) -> None:
+        columns = pa.schema([pa.field(field.name, plain_type(field.type)) for field in self.columns])
+        object.__setattr__(self, "columns", columns)
+        place, names = f"table {self.name}", columns.names
+        reserved = [name for name in names if name == VERSION or name in RESERVED]
+        if reserved:
+            raise InputError(f"column name {reserved[0]!r} is reserved", place=place, remedy="rename the column")
+        doubled = sorted({name for name in names if names.count(name) > 1})
+        if doubled or not names:
+            message = f"columns of one name: {', '.join(doubled)}" if doubled else "no columns"
+            raise InputError(f"table {self.name!r} has {message}", place=place, remedy="give each a name of its own")
+
+
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type that values of a type are kept as: views and days in milliseconds have plainer equals."""
     if pt.is_string_view(kind):

@@ -109,6 +109,7 @@ def stored_columns(query: Query, label: str) -> tuple[str, ...]:
     parts += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
     if query.aggregate:
         parts += query.aggregate.read()
+    parts += query.looked_up()
     return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
@@ -25,19 +24,24 @@ class ProjectOperator(ResultOperator):
         """The sources whose columns the select list reads, or dead letters show."""
         if self.dead_letters is not None:
             return frozenset(self.query.aliases)
-        return frozenset(c.alias for o in self.query.outputs for c in o.expression.columns())
+        parts = [o.expression for o in self.query.outputs] + self.query.looked_up()
+        return frozenset(c.alias for part in parts for c in part.columns())
 
-    @override
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
+    def in_order(self, deltas: Sequence[Combinations]) -> Combinations:
+        """The results of the step in order of time, of the sources that are read."""
         (results,) = deltas
         times = results.valid_from[EVENT_TIME]
         # At least one source stays, for it says how many results there are.
         refs = {label: results.refs[label] for label in self._read_from & results.refs.keys() or results.labels[:1]}
         results = Combinations(refs, {EVENT_TIME: times}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
-            order, ascending = stable_sort(times)
-            times = ascending.view(np.int64)
-            results = results.take(order)
+            results = results.take(stable_sort(times)[0])
+        return results
+
+    @override
+    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
+        results = self.in_order(deltas)
+        times = results.valid_from[EVENT_TIME]
         results, dead = self.sorted_out(lane, results)
         if dead is not None:
             times = results.valid_from[EVENT_TIME]

@@ -157,6 +157,11 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
             preserved=tuple(names[alias] for alias in outer.preserved),
             condition=outer.condition and relabel(outer.condition, names),
         ),
+        lookups=tuple(
+            replace(one, conditions=tuple(_relabel_predicate(p, names) for p in one.conditions))
+            for one in query.lookups
+        ),
+        kept_if=tuple(relabel(e, names) for e in query.kept_if),
     )
 
 

@@ -43,7 +43,7 @@ class DeadLetters:
         read = {(c.alias, c.name): c.type for e in self.query.expressions() for c in e.columns() if c.alias}
         fields = [
             pa.field(self._title(label, name), read[label, name])
-            for label in self.query.aliases
+            for label in (*self.query.aliases, *(lookup.alias for lookup in self.query.lookups))
             for name in self.query.columns_of(label)
         ]
         if self.query.aggregate is not None:

@@ -20,7 +20,7 @@ from midstream.model.counters import Counters
 from midstream.model.errors import CheckpointError
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
-from midstream.model.manifest import LaneState, StateListing
+from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
 from midstream.runtime.watermark import StepClock
@@ -270,6 +270,10 @@ class Lane:
             return self._tables[id]
         listing = self._before.states.get(id)
         return self._store.get(listing.chunks[0]) if listing and listing.chunks else None
+
+    def chunk(self, ref: ChunkRef) -> pa.RecordBatch:
+        """The rows of a chunk that the manifest lists for all lanes, such as a static table's; in any phase."""
+        return self._store.get(ref)
 
     def lists(self, id: StateId) -> bool:
         """Whether a state or table of this id was listed when the step began."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from midstream.language.expression import Expression
-from midstream.language.parse import Streams, parsed_over
+from midstream.language.parse import Streams, Tables, parsed_over
 from midstream.language.query import Query
 from midstream.model.manifest import Manifest
 from midstream.model.window import Clock, Window, WindowKind
@@ -100,7 +100,8 @@ def _columns(conditions: tuple[Expression, ...], label: str) -> set[str]:
 
 def shape_in(manifest: Manifest, sql: str) -> Shape:
     """What of a query's text matters to sharing."""
-    return _shape(tuple(manifest.streams.values()), sql, manifest.checked)
+    tables = tuple(manifest.table_schemas.values())
+    return _shape(tuple(manifest.streams.values()), sql, manifest.checked, tables)
 
 
 def canonical_plan(manifest: Manifest, sql: str, plan: str) -> str:
@@ -117,5 +118,5 @@ def own_plan(manifest: Manifest, sql: str, notation: str) -> str:
 
 
 @lru_cache(maxsize=1 << 14)
-def _shape(streams: Streams, sql: str, checked: bool) -> Shape:
-    return shape_of(parsed_over(streams, sql, checked))
+def _shape(streams: Streams, sql: str, checked: bool, tables: Tables) -> Shape:
+    return shape_of(parsed_over(streams, sql, checked, tables))

@@ -22,6 +22,10 @@ TIMES_BETWEEN_LOOKS = 128
 """How often a `Sweeper` deletes by name before it looks at every file again."""
 
 
+TABLES = "tables"
+"""The folder of the chunks of static tables: they are put there before a command names them."""
+
+
 @dataclass(frozen=True)
 class Swept:
     """What a sweep deleted."""
@@ -36,13 +40,18 @@ def listed(manifest: Manifest) -> Iterator[str]:
         for listing in lane.states.values():
             for chunk in listing.chunks:
                 yield chunk.name
+    for table in manifest.tables.values():
+        yield table.chunk.name
+    for command in manifest.pending:
+        yield from command.chunks
 
 
 def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
     """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
 
-    Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, and those of
-    later epochs to another driver: they stay, as does every file that is not a chunk's. Folders that are empty go too.
+    Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, those of
+    later epochs to another driver, and those of static tables to a command that waits: they stay, as does every file
+    that is not a chunk's. Folders that are empty go too.
     Raises `SinkError` where a file cannot be deleted.
     """
     storage = storage_at(root, durable=False)
@@ -89,7 +98,7 @@ class Sweeper:
 
 def _is_older(name: str, newest: tuple[int, int]) -> bool:
     """Whether a file is a chunk's that nobody can be writing; those of former epochs are, whatever their step."""
-    found = _CHUNK.fullmatch(name)
+    found = None if name.startswith(f"{TABLES}/") else _CHUNK.fullmatch(name)
     return found is not None and (int(found[1] or 0), int(found[2]) if int(found[1] or 0) == newest[0] else 0) <= newest
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +36,16 @@ def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
     whole, written = parts_of(sql), sql.lower()
     if not whole.queries and not any(name.lower() in written for name in manifest.queries):
         return manifest
-    for name in streams_named(whole):
+    return with_answers_of(manifest, streams_named(whole), reader, whole.unions)
+
+
+def with_answers_of(
+    manifest: Manifest, names: Iterable[str], reader: str, unions: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+) -> Manifest:
+    """The same for the queries of these names, others are passed over; `unions` has the queries of each UNION ALL."""
+    for name in names:
         known = find_name(name, manifest.queries)
-        queries = whole.unions.get(name) or (tuple(known) if len(known) == 1 else ())
+        queries = unions.get(name) or (tuple(known) if len(known) == 1 else ())
         if find_name(name, manifest.streams) or not queries:
             continue
         for query in queries:

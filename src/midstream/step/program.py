@@ -15,6 +15,7 @@ from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.binding import Binding, compile_source, stored_columns
 from midstream.operators.compile import compile_pair
 from midstream.operators.difference import DifferenceOperator
+from midstream.operators.lookup import LookupOperator
 from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
 from midstream.operators.project import ProjectOperator
 from midstream.operators.session import SessionOperator
@@ -75,7 +76,8 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
 
     `migrations` are by unit.
     """
-    chosen = tuple(_asked(name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
+    entries = ((name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
+    chosen = tuple((*_asked(name, entry), *_versions(manifest, entry)) for name, entry in entries)
     units = _units(manifest, group, chosen)
     return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
@@ -123,7 +125,7 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
         result = replace(
             _operated(f"{name}.{entry.since}", binding, operator)
             if operator
-            else _result_operator(binding, f"{name}.{entry.since}"),
+            else _result_operator(binding, f"{name}.{entry.since}", manifest),
             names=shown,
         )
         units.append(QueryUnit(name, entry.plan, entry.since, group, query, binding, users[name], names, result))
@@ -135,6 +137,14 @@ def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
     own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
     alone = "" if entry.nodes is None else entry.nodes.alone
     return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone)
+
+
+def _versions(manifest: Manifest, entry: QueryEntry) -> tuple[object, ...]:
+    """The versions of the static tables that a query looks rows up in."""
+    if not manifest.tables:
+        return ()
+    looked_up = (manifest.tables[one.table] for one in parsed(manifest, entry.sql).lookups)
+    return tuple((table.version, table.chunk.name) for table in looked_up)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:
@@ -164,7 +174,7 @@ def _operated(name: str, binding: Binding, operator: str) -> ResultOperator:
     return UserResultOperator(binding.query, binding.rows(), (), name, decode(OperatorSpec, json.loads(operator)))
 
 
-def _result_operator(binding: Binding, name: str) -> ResultOperator:
+def _result_operator(binding: Binding, name: str, manifest: Manifest) -> ResultOperator:
     query, rows = binding.query, binding.rows()
     if query.difference is not None:
         minuend = query.difference.minuend
@@ -190,4 +200,6 @@ def _result_operator(binding: Binding, name: str) -> ResultOperator:
             (state_of_matches(joined[0], query.outer),),
             tuple(compile_source(binding, label) for label in query.outer.preserved),
         )
+    if query.lookups:
+        return LookupOperator(query, rows, (), {one.table: manifest.tables[one.table] for one in query.lookups})
     return ProjectOperator(query, rows, ())

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.engine.frames import ArrowArray, ArrowStream, tables_of
+from midstream.job.frames import ArrowArray, ArrowStream, tables_of
 
 DDL = "k BIGINT, s VARCHAR, ts TIMESTAMP"
 ROWS = [

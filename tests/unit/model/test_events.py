@@ -32,6 +32,7 @@ from midstream.model.events import (
     StepDelayed,
     StepDone,
     StopRequested,
+    TableSet,
 )
 
 EVENTS: tuple[Event, ...] = (
@@ -46,6 +47,7 @@ EVENTS: tuple[Event, ...] = (
     CrossJoinBegun(1, "q", (("A", "B"), ("C",))),
     QueryChanged(1, "q", "SELECT 1", "new", 25_000_000),
     QueryDropped(1, "q"),
+    TableSet(1, "rates", 2, 10),
     QuerySpread(1, "q", "off", "psp_d", 4),
     MigrationBegun(1, "q", "gms", "(A B)", "(B A)", (("A", "B"),), {"predicted": 1}),
     MigrationProgressed(1, "q", "gms", "draining", {"old": 1}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from midstream.model.command import Command
@@ -23,8 +24,9 @@ from midstream.model.events import (
     QuerySpread,
     SharingChanged,
     StopRequested,
+    TableSet,
 )
-from midstream.model.manifest import Manifest
+from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.optimization import OFF, OptimizerSettings
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
@@ -38,6 +40,7 @@ from midstream.step.commands.pin import Pin, Unpin
 from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.set_table import SetTable
 from midstream.step.commands.spread import Spread
 from midstream.step.commands.stop import Stop
 from midstream.step.draft import Draft, MigrationStart
@@ -47,6 +50,7 @@ THREE = "SELECT A.k FROM A, B, C WHERE A.k = B.k AND B.k = C.k WINDOW 5 SECONDS"
 WIDER = THREE.replace("5 SECONDS", "9 SECONDS")
 ONE = "SELECT A.k FROM A WHERE A.k > 1"
 COUNT = "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND"
+RATES, CHUNK = pa.schema([("k", pa.int64())]), ChunkRef("tables/rates/0-1", 1, 8, 0)
 NOWHERE = {"class": "nowhere:No", "options": {}}
 
 
@@ -76,6 +80,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "(A (B C))", "auto", {"speed": 9}), StrategyError, "query q", "options: objective"),
     (Migrate("q", "", "auto", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "name a strategy"),
     (Migrate("q", "", "gms", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "add a query"),
+    (SetTable("A", RATES, CHUNK, "1"), QueryError, "table A", "give the table another name"),
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
     (Stop(3), QueryError, "stop", "stop the one that runs, of epoch 0"),
@@ -115,6 +120,7 @@ DONE: list[tuple[StepCommand, Event]] = [
     (Migrate("q", "(A (B C))"), MigrationEnded(6, "q", "gms", "(A (B C))", 0, {})),
     (Rescale(3), LanesRescaled(6, 1, 3)),
     (Stop(0), StopRequested(6)),
+    (SetTable("rates", RATES, CHUNK, "1"), TableSet(6, "rates", 1, 1)),
     (Reshare("off"), SharingChanged(6, "auto", "off")),
     (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
     (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
@@ -134,6 +140,9 @@ def test_a_command_is_done_by_its_own_event_only(command: StepCommand, event: Ev
     assert not any(command.is_done_by(other) for _, other in DONE if other != event)
     if isinstance(event, StopRequested):
         return  # It says of nothing else what was asked.
+    if isinstance(event, TableSet):
+        assert not command.is_done_by(replace(event, table="other"))
+        return
     field = {"query": "other"} if hasattr(event, "query") else {"lanes": 7} if hasattr(event, "lanes") else {"new": 7}
     assert not command.is_done_by(replace(event, **field))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from midstream.language.parse import checked, parsed
+from midstream.language.parse import checked, enriched_streams, parsed
 from midstream.language.parts import parts_of
 from midstream.language.query import Query
 from midstream.model.errors import QueryError, fault_located
@@ -24,7 +24,7 @@ from midstream.sharing.chains import check_parts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import enrol, unshared
 from midstream.sharing.shape import can_share
-from midstream.step.answers import level_of, refuse_nodes, with_answers
+from midstream.step.answers import level_of, refuse_nodes, with_answers, with_answers_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.operators import check_operator
@@ -62,7 +62,12 @@ class AddQuery(StepCommand):
             if part not in draft.manifest.queries:
                 with fault_located(partial("subquery {}".format, part)):
                     AddQuery(part, text, history=self.history, part=True).apply(draft)
-        manifest = draft.manifest = with_answers(draft.manifest, self.sql, name)
+        draft.manifest = with_answers(draft.manifest, self.sql, name)
+        for enriched in enriched_streams(draft.manifest, self.sql):
+            if enriched.part not in draft.manifest.queries:
+                AddQuery(enriched.part, enriched.sql, history=self.history, part=True).apply(draft)
+            draft.manifest = with_answers_of(draft.manifest, [enriched.part], name)
+        manifest = draft.manifest
         entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects, part=self.part)
         alone = self.operator is not None or entry.nodes is not None
         if scheme(manifest.sharing).shares and not alone and can_share(parsed(manifest, self.sql)):

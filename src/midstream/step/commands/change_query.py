@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from midstream.language.parse import parsed
+from midstream.language.parse import enriched_streams, parsed
 from midstream.language.parts import parts_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
+from midstream.model.manifest import Manifest
 from midstream.sharing.chains import check_parts
 from midstream.sharing.membership import change
 from midstream.step.commands.base import StepCommand
@@ -28,9 +29,10 @@ class ChangeQuery(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         before = draft.entry(self.query).sql
-        if parts_of(before).queries != parts_of(self.sql).queries:
+        if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
             raise QueryError(
-                f"the new text of query {self.query!r} has other subqueries, which are queries of their own",
+                f"the new text of query {self.query!r} has other subqueries or static tables, which are queries of "
+                "their own",
                 place=f"query {self.query}",
                 remedy="drop it and add it anew",
             )
@@ -45,3 +47,8 @@ class ChangeQuery(StepCommand):
     @override
     def is_done_by(self, event: Event) -> bool:
         return isinstance(event, QueryChanged) and (event.query, event.sql) == (self.query, self.sql)
+
+
+def _parts(manifest: Manifest, sql: str) -> set[str]:
+    """The names of the queries that a text has parts of itself run as."""
+    return {*parts_of(sql).queries, *(enriched.part for enriched in enriched_streams(manifest, sql))}

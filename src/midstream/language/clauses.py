@@ -1,0 +1,85 @@
+"""A query's text taken apart: its SELECT, what FROM names, and what names mean; nothing of it is typed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from midstream.language.cql_tokens import CqlText, split_cql
+from midstream.language.enrichment import Enrichment, enrichment_of
+from midstream.language.existence import with_existence_joined
+from midstream.language.parts import parts_of
+from midstream.language.scope import Scope
+from midstream.language.select_list import distinct_grouped, select_of
+from midstream.language.sources import FromClause, sources_of, used_names
+from midstream.language.static_tables import TablesNamed, without_tables
+from midstream.language.subqueries import Shown, shown_of
+from midstream.language.top_n import TopNClause, top_n_of, with_qualify
+from midstream.model.schema import StreamSchema, TableSchema
+
+
+@dataclass(frozen=True)
+class Clauses:
+    """The clauses of a query. `tree` reads streams only; the static `tables` that FROM names stand beside it.
+
+    `shown` has by alias what subqueries and tables show, `scope` what names mean. An `enrichment` is there where parts
+    of the query look rows up in the tables.
+    """
+
+    text: str
+    found: CqlText
+    tree: exp.Select
+    top: TopNClause | None
+    tables: TablesNamed
+    source: FromClause
+    shown: Mapping[str, Shown]
+    scope: Scope
+    enrichment: Enrichment | None
+
+    @property
+    def where(self) -> tuple[exp.Expr, ...]:
+        """The conditions of WHERE."""
+        if self.enrichment is not None:
+            return self.enrichment.where
+        clause = self.tree.args.get("where")
+        return () if clause is None else (clause.this,)
+
+
+def clauses_of(
+    text: str, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema], scope: Scope
+) -> Clauses:
+    """The clauses of a text; `scope` says how its expressions are to be bound. Raises LanguageError."""
+    text = parts_of(text).text
+    found = split_cql(text)
+    tree = distinct_grouped(found, with_qualify(select_of(found)))
+    tree, top = top_n_of(found, tree)
+    tree = with_existence_joined(found, tree, {**streams, **tables})
+    used = used_names(tree)
+    tree, named = without_tables(found, tree, streams, tables)
+    source = sources_of(found, tree, streams)
+    shown = {
+        s.alias: shown_of(text, s.alias, streams[s.stream].columns, source.selects[s.alias], scope)
+        for s in source.sources
+        if s.alias in source.selects
+    }
+    columns = {
+        s.alias: shown[s.alias].schema if s.alias in shown else streams[s.stream].columns for s in source.sources
+    }
+    shown |= {table.alias: table.shown(text, scope) for table in named.tables}
+    columns |= {table.alias: table.columns(shown[table.alias]) for table in named.tables}
+    views = {(alias, name): e for alias, one in shown.items() for name, e in one.columns}
+    scope = replace(scope, sources=named.in_order(columns), used=used, views=views)
+    enriched = named.tables and not _only_selects(found, tree, top)
+    enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
+    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment)
+
+
+def _only_selects(found: CqlText, tree: exp.Select, top: TopNClause | None) -> bool:
+    """Whether a query reads one stream and answers its rows, each as it comes in."""
+    if found.every is not None or found.subtrahends or found.window_function or top is not None:
+        return False
+    if any(tree.args.get(key) for key in ("joins", "group", "having")):
+        return False
+    return not any(item.find(exp.AggFunc) for item in tree.expressions)

@@ -1,0 +1,244 @@
+"""Static tables in FROM: each row of a stream is joined with the rows of a table as it comes in.
+
+A table has no event time, so it takes no part in the join of windows. It is taken out of FROM here; what is left reads
+streams only. A query over one stream that only selects looks rows up itself, `looked_up`; of any other the stream that
+a table is tied to is enriched first, by a part of the query (`midstream.language.enrichment`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.cql_tokens import CqlText
+from midstream.language.evaluate import can_fail
+from midstream.language.expression import Expression
+from midstream.language.place import offset_of, place, place_of
+from midstream.language.predicates import conjuncts, predicate
+from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
+from midstream.language.scope import NOT_STARRED, Scope, find_name
+from midstream.language.subqueries import Shown, common_tables, names_shown, selected, shown_of
+from midstream.language.types import INT64
+from midstream.model.errors import LanguageError
+from midstream.model.schema import VERSION, StreamSchema, TableSchema
+
+_VERSION = pa.field(VERSION, INT64, metadata=NOT_STARRED)
+
+_KINDS: dict[str, LookupKind] = {"SEMI": "semi", "ANTI": "anti"}
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A static table as FROM names it: under an alias, by a kind of join, `on` conditions, with SELECTs around it."""
+
+    alias: str
+    table: TableSchema
+    kind: LookupKind
+    on: tuple[exp.Expr, ...]
+    node: exp.Expr
+    selects: tuple[exp.Select, ...] = ()
+
+    @property
+    def is_visible(self) -> bool:
+        """Whether what stands behind the join may read its columns."""
+        return self.kind in ("inner", "left")
+
+    def shown(self, text: str, scope: Scope) -> Shown:
+        """What it shows: its columns, and the version that they are of, or what a subquery makes of its columns."""
+        columns = self.table.columns if self.selects else self.table.columns.append(_VERSION)
+        return shown_of(text, self.alias, columns, self.selects, scope)
+
+    def columns(self, shown: Shown) -> pa.Schema:
+        """The columns that it shows; `*` does not stand for the version."""
+        return shown.schema if self.selects else self.table.columns.append(_VERSION)
+
+
+@dataclass(frozen=True)
+class TablesNamed:
+    """The static tables that a query names, in order of FROM, and the aliases of all its sources in that order."""
+
+    tables: tuple[NamedTable, ...]
+    order: tuple[str, ...]
+
+    def opened(self, scope: Scope) -> Scope:
+        """What may be read behind the joins: of tables that only keep or drop rows nothing."""
+        hidden = {table.alias for table in self.tables if not table.is_visible}
+        return replace(scope, sources=tuple(one for one in scope.sources if one[0] not in hidden))
+
+    def streams_alone(self, scope: Scope) -> Scope:
+        """What names mean without the tables."""
+        aliases = {table.alias for table in self.tables}
+        return replace(scope, sources=tuple(one for one in scope.sources if one[0] not in aliases))
+
+    def in_order(self, sources: Mapping[str, pa.Schema]) -> tuple[tuple[str, pa.Schema], ...]:
+        """Sources in the order of FROM, those that do not stand there last."""
+        known = [alias for alias in self.order if alias in sources]
+        return tuple((alias, sources[alias]) for alias in dict.fromkeys([*known, *sources]))
+
+
+def without_tables(
+    found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema]
+) -> tuple[exp.Select, TablesNamed]:
+    """The query without the static tables in its FROM, and these; raises LanguageError for a join not carried."""
+    if not any(find_name(table.name, tables) for table in tree.find_all(exp.Table)):
+        return tree, TablesNamed((), ())
+    return _Taker(found, tree, streams, tables).run()
+
+
+class _Taker:
+    """Goes through FROM once, from left to right."""
+
+    def __init__(
+        self, found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema], tables: Mapping[str, TableSchema]
+    ) -> None:
+        self.found, self.tree, self.tables = found, tree, tables
+        self.known: Mapping[str, StreamSchema | TableSchema] = {**streams, **tables}
+        self.common = common_tables(found.text, tree)
+        self.joins: list[exp.Expr] = tree.args.get("joins") or []
+        self.items: list[exp.Expr] = [tree.args["from_"].this, *(join.this for join in self.joins)]
+
+    def run(self) -> tuple[exp.Select, TablesNamed]:
+        unwrapped = [selected(self.found.text, item, self.common) for item in self.items]
+        tables = [find_name(one.table.name, self.tables) for one in unwrapped]
+        order = tuple(item.alias_or_name for item in self.items)
+        if not any(tables):
+            return self.tree, TablesNamed((), ())
+        if all(tables):
+            remedy = "join it with a stream, whose rows say when there is something to answer"
+            raise self._error(self.items[0], "a query over static tables alone", remedy)
+        first = next(at for at, names in enumerate(tables) if not names)
+        self._check_windows([bool(names) for names in tables])
+        if first and (self._word(first, "side") or self._word(first, "kind") in _KINDS):
+            raise self._error(self.items[first], "an outer join of a table with a stream", "write the stream first")
+        found = []
+        for at, (names, one) in enumerate(zip(tables, unwrapped, strict=True)):
+            if not names:
+                continue
+            # What ties the first stream to the tables before it is said of the last of these.
+            ties = [at] if at != first - 1 else [at, first]
+            on = tuple(condition for tie in ties if tie for condition in self._on(tie))
+            kind = self._kind(at) if at else "inner"
+            found.append(NamedTable(order[at], self.tables[names[0]], kind, on, self.items[at], one.selects))
+        rest = self.tree.copy()
+        rest.args["from_"].set("this", self.items[first].copy())
+        rest.set("joins", [self.joins[at - 1].copy() for at in range(first + 1, len(self.items)) if not tables[at]])
+        for at in range(first + 1, len(self.items)):
+            if not tables[at] and self.joins[at - 1].args.get("using"):
+                self._check_using(at, tables)
+        return rest, TablesNamed(tuple(found), order)
+
+    def _kind(self, at: int) -> LookupKind:
+        side, kind, method = (self._word(at, key) for key in ("side", "kind", "method"))
+        if side in ("RIGHT", "FULL") or method or kind not in ("", "INNER", "CROSS", "OUTER", *_KINDS):
+            remedy = "write JOIN, LEFT JOIN, SEMI JOIN or ANTI JOIN: the rows of a table come with those of a stream"
+            raise self._error(self.items[at], f"{side or method or kind} JOIN of a static table", remedy)
+        return _KINDS.get(kind) or ("left" if side else "inner")
+
+    def _on(self, at: int) -> Iterator[exp.Expr]:
+        """The conditions of the join that brings an item in."""
+        join = self.joins[at - 1]
+        if join.args.get("on") is not None:
+            yield join.args["on"]
+        for name in join.args.get("using") or []:
+            shown = [names_shown(item, self.common, self.known) for item in self.items[: at + 1]]
+            other = next((n for n, names in enumerate(shown[:at]) if find_name(name.name, names)), None)
+            if other is None or not find_name(name.name, shown[at]):
+                raise self._error(name, f"USING names column {name.name!r}, which not both sides have", "write ON")
+            sides = [self.items[n].alias_or_name for n in (other, at)]
+            columns = [exp.column(exp.to_identifier(name.name), alias, quoted=True) for alias in sides]
+            yield exp.EQ(this=columns[0], expression=columns[1])
+
+    def _check_using(self, at: int, tables: Sequence[list[str]]) -> None:
+        for name in self.joins[at - 1].args["using"]:
+            before = [names_shown(self.items[n], self.common, self.known) for n in range(at) if not tables[n]]
+            if not any(find_name(name.name, names) for names in before):
+                raise self._error(name, f"USING names column {name.name!r} of a static table", "write ON")
+
+    def _check_windows(self, is_table: Sequence[bool]) -> None:
+        offsets = [offset_of(item) or 0 for item in self.items]
+        for window in self.found.windows:
+            owner = max((at for at, offset in enumerate(offsets) if offset < window.offset), default=None)
+            if owner is not None and is_table[owner]:
+                raise LanguageError(
+                    "a static table has no window", place=place(self.found.text, window.offset), remedy="leave it out"
+                )
+
+    def _word(self, at: int, key: str) -> str:
+        return str(self.joins[at - 1].args.get(key) or "").upper()
+
+    def _error(self, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+        spot = place_of(self.found.text, node)
+        return LanguageError(f"{message} is not part of the language", place=spot, remedy=remedy)
+
+
+@dataclass(frozen=True)
+class LookedUp:
+    """How a query over one stream looks rows up: conditions on the stream alone, the lookups, and on what is found."""
+
+    before: tuple[Expression, ...]
+    lookups: tuple[Lookup, ...] = ()
+    kept_if: tuple[Expression, ...] = ()
+
+
+def looked_up(
+    text: str, named: TablesNamed, shown: Mapping[str, Shown], scope: Scope, where: Sequence[Expression]
+) -> LookedUp:
+    """The lookups of a query over one stream; `where` are its other conditions. Raises LanguageError.
+
+    A condition is put to the last table that it reads, if rows without a match are dropped there anyway.
+    """
+    kinds = {table.alias: table.kind for table in named.tables}
+    found: dict[str, list[Expression]] = {table.alias: list(shown[table.alias].conditions) for table in named.tables}
+    before, kept_if = list[Expression](), list[Expression]()
+    hidden: set[str] = set()
+    for table in named.tables:
+        later = {other.alias for other in named.tables[named.tables.index(table) + 1 :]}
+        seen = tuple((alias, columns) for alias, columns in scope.sources if alias not in later | hidden)
+        binder = Binder(text, replace(scope, sources=seen))
+        for condition in _each(binder.condition(node) for node in table.on):
+            about = condition.aliases() & kinds.keys()
+            (found[table.alias] if about or table.kind != "inner" else before).append(condition)
+        hidden |= set() if table.is_visible else {table.alias}
+    for condition in _each(where):
+        read = [table.alias for table in named.tables if table.alias in condition.aliases()]
+        last = found[read[-1]] if read and kinds[read[-1]] == "inner" else kept_if
+        (last if read else before).append(condition)
+    lookups = tuple(
+        Lookup(table.alias, table.table.name, table.kind, tuple(map(predicate, found[table.alias])))
+        for table in named.tables
+    )
+    _check_evaluable(text, named, [p for lookup in lookups for p in lookup.conditions], kept_if)
+    return LookedUp(tuple(before), lookups, tuple(kept_if))
+
+
+def keys_of_streams(lookups: Sequence[Lookup]) -> tuple[Predicate, ...]:
+    """The conditions of lookups that may fail for a row of the stream by itself, which is a dead letter then."""
+    return tuple(p for lookup in lookups for p in lookup.conditions if can_fail(p.expression))
+
+
+def _check_evaluable(
+    text: str, named: TablesNamed, conditions: Sequence[Predicate], kept_if: Sequence[Expression]
+) -> None:
+    """Refuse conditions on a table's rows that it may be impossible to evaluate: nobody knew what is found."""
+    tables = {table.alias for table in named.tables}
+    doubtful = [e for e in kept_if if can_fail(e)]
+    for one in conditions:
+        if isinstance(one, EquiPredicate | BandPredicate):
+            doubtful += [side for side in (one.left, one.right) if can_fail(side) and side.aliases() & tables]
+        elif can_fail(one.expression):
+            doubtful.append(one.expression)
+    if doubtful:
+        raise LanguageError(
+            f"a condition on a static table that cannot be evaluated for every row: {doubtful[0].text()}",
+            place=place_of(text, named.tables[0].node),
+            remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
+        )
+
+
+def _each(conditions: Iterator[Expression] | Sequence[Expression]) -> Iterator[Expression]:
+    for condition in conditions:
+        yield from conjuncts(condition)
