@@ -180,9 +180,14 @@ def send(
     then `ahead`, then those of the log; one of them that will be refused changes nothing. Raises the `MidstreamError`
     that the job would refuse it by; then nothing is appended. A migration's plan is logged as manifests write it.
     """
-    waiting = [*manifest.pending, *ahead, *(other for _, other in folders.commands.after(manifest.last_command))]
-    after = taken(plan_step(manifest, waiting).manifest, command)
+    after = taken(upcoming(manifest, folders, ahead), command)
     if isinstance(command, AddQuery):
         new_sink(folders, after, command.query, command.sink)
     command = command.logged(after)
     return folders.commands.append(command, manifest.last_command), command
+
+
+def upcoming(manifest: Manifest, folders: Folders, ahead: Sequence[Command] = ()) -> Manifest:
+    """The manifest as the commands that no step has taken yet will leave it; what is refused changes nothing."""
+    waiting = [*manifest.pending, *ahead, *(other for _, other in folders.commands.after(manifest.last_command))]
+    return plan_step(manifest, waiting).manifest

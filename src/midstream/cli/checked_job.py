@@ -12,8 +12,10 @@ import pyarrow as pa
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.new_sink import new_sink
 from midstream.cli.source_columns import source_columns
+from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
+from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_settings_of_spark
@@ -86,8 +88,12 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() == job.streams.keys():
         with found.at(places["checkpoint"]):
             with_streams(newest, _as_declared(newest, job, streams), folders.root)
+    tables = {}
+    for name, table in job.tables.items():
+        with found.at(places[f"tables.{name}"]):
+            tables[name] = unread(name, table_rows(name, table).schema)
     host = "" if embedded else "checked"
-    _check_queries(found, job, places, folders, Manifest(host, streams=streams, lanes=job.lanes))
+    _check_queries(found, job, places, folders, Manifest(host, streams=streams, tables=tables, lanes=job.lanes))
     return found
 
 
@@ -117,7 +123,7 @@ def _with_zones(columns: pa.Schema, old: pa.Schema) -> pa.Schema:
 def _check_queries(
     found: CheckedJob, job: JobFile, places: Mapping[str, str], folders: Folders | None, manifest: Manifest
 ) -> None:
-    missing = job.streams.keys() - manifest.streams.keys()
+    missing = (job.streams.keys() - manifest.streams.keys()) | (job.tables.keys() - manifest.tables.keys())
     for name, query in job.queries.items():
         place = places[f"queries.{name}"]
         with found.at(place):

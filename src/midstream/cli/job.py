@@ -31,6 +31,7 @@ KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 def job_of(session: Any, file: JobFile) -> Job:
     """The job that a job file describes, not started yet."""
     import midstream as ms
+    from midstream.engine.table_source import table_rows
     from midstream.job.calibration_file import with_unit_costs
     from midstream.spark.declared import arrow_schema, declared_schema
     from midstream.step.reviewing.settings import declared_optimizer
@@ -43,6 +44,8 @@ def job_of(session: Any, file: JobFile) -> Job:
         columns = None if declared is None else arrow_schema(declared)
         frame = _read(session, name, spec, declared)
         job.stream(name, frame, spec.timestamp, spec.lateness, spec.idle_timeout, columns, spec.unit)
+    for name, table in file.tables.items():
+        job.table(name, table_rows(name, table))
     for name, query in file.queries.items():
         job.query(
             name,

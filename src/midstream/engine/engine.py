@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import partial
 from os import PathLike
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import pyarrow as pa
 
-from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
@@ -22,7 +21,7 @@ from midstream.engine.durable import EngineCheckpoint, refuse_sink
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
-from midstream.job.reconcile import optimized, redeclared, settings, with_declared, with_streams
+from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_streams
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, timed
@@ -39,6 +38,7 @@ from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
+from midstream.state.store.base import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
@@ -52,8 +52,6 @@ from midstream.step.plan_step import plan_step
 
 Check = Callable[[Manifest], None]
 Change = Callable[[Manifest], Manifest]
-Share = TypeVar("Share")
-Done = TypeVar("Done")
 
 
 class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
@@ -209,8 +207,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
 
-        Rows are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts. Results are Arrow
-        tables: `results["q"].to_pandas()`, `polars.from_arrow(results["q"])`, `results["q"].to_pylist()`.
+        Rows are an Arrow table, batch or reader, a frame of pandas or Polars, or a list of dicts; results Arrow tables.
 
         Whoever pushes at an `interval` may say so, in seconds, with the seconds that the push before `took`: by these
         the optimizer looks at the number of lanes. A `backlog` by stream, and the `watch` that has run while the rows
@@ -252,10 +249,6 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             self._times.note(time)
             log_step(time, happened, self._manifest.job)
         return {name: rows for name, rows in result.results.items() if not self._manifest.queries[name].part}
-
-    def plans(self, name: str) -> PlansReport:
-        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
-        return plans_report(self._manifest, name, self._store)
 
     @property
     def times(self) -> tuple[StepTime, ...]:
@@ -322,7 +315,11 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
     def _set_table(self, name: str, rows: Rows) -> None:
         store = self._store if self._checkpoint is None else self._checkpoint.tables
-        self._command(set_table(name, rows, self._upcoming().tables, store, self._manifest.step))
+        table = set_table(name, rows, self._upcoming().tables, store, self._manifest.step)
+        first = self._checkpoint is not None and f"table {name}" not in self._declared
+        commands = tabled(self._manifest, {name: table}) if first else (table,)
+        self._command(*commands, declares=partial(with_declared, table=table) if first else lambda it: it)
+        self._declared.add(f"table {name}")
 
     def _command(self, *commands: Command, checks: Check = lambda _: None, declares: Change = lambda it: it) -> None:
         ahead = self._upcoming()
@@ -354,7 +351,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     def _step(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> StepResult:
         return step(self._manifest, tables, commands, self._store, self._each, self._timing)
 
-    def _each(self, do: Callable[[Share], Done], items: Sequence[Share]) -> Sequence[Done]:
+    def _each(self, do: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
         """Do something for each, in threads where there are several; all have ended when it fails."""
         if len(items) < 2:
             return [do(item) for item in items]
@@ -384,10 +381,13 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         """What is shown: the last step's manifest, or what the commands that wait for the next one make of it."""
         return self._upcoming() if self._manifest.pending else self._manifest
 
+    def _stored(self) -> tuple[Manifest, ChunkStore]:
+        return self._manifest, self._store
+
     def _refuse_culprits(self, tables: Mapping[str, pa.Table], error: Exception) -> None:
         """Refuse each waiting command with which the step fails, and not without, by no fault that may pass."""
-        waiting = self._manifest.pending
-        innocent, refused = culprits(waiting, self._manifest.step + 1, error, partial(self._step, tables))
+        waiting, number = self._manifest.pending, self._manifest.step + 1
+        innocent, refused = culprits(waiting, number, error, partial(self._step, tables))
         if len(innocent) < len(waiting):
             self._refusals += refused
             self._events += refused

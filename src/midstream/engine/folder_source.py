@@ -38,15 +38,15 @@ class FolderSource(FileSource):
     options: Mapping[str, str]
 
     @staticmethod
-    def of(name: str, spec: SourceSpec, known: pa.Schema | None) -> FolderSource:
+    def of(name: str, spec: SourceSpec, known: pa.Schema | None, place: str = "") -> FolderSource:
         """The source of a stream of a job file; `known` are its columns where it ran before.
 
         Raises an `InputError` where only Spark can read it.
         """
-        place = f"[streams.{name}]"
+        place = place or f"[streams.{name}]"
         if spec.format not in READERS:
             raise InputError(
-                f"stream {name!r} has the format {spec.format!r}; the embedded engine reads {', '.join(READERS)}",
+                f"{name!r} has the format {spec.format!r}; the embedded engine reads {', '.join(READERS)}",
                 place=place,
                 remedy=ON_SPARK,
             )

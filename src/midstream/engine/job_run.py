@@ -14,6 +14,7 @@ from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
 from midstream.engine.results_source import RESULTS, ResultsSource
+from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
 from midstream.job.patience import PATIENCE, Patience
@@ -123,6 +124,8 @@ class FileJob:
         for name, spec in file.streams.items():
             columns = self._sources[name].columns
             self._engine.create_stream(name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit)
+        for name, table in file.tables.items():
+            self._engine.table(name, table_rows(name, table))
         declared = self._engine.manifest.published["declared"]["queries"]
         for name in declared.keys() - file.queries.keys():
             if name in self._engine.manifest.queries:

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from midstream.language.parts import parts_of
-from midstream.model.manifest import HOST, Manifest
+from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 
 
 def streams_for(
-    query: AddQuery, streams: Mapping[str, StreamSchema], declared: Mapping[str, AddQuery], host: str
-) -> Mapping[str, StreamSchema]:
-    """The streams, with those of the answers that a query reads: of its subqueries, and of queries `declared` before.
+    query: AddQuery,
+    streams: Mapping[str, StreamSchema],
+    declared: Mapping[str, AddQuery],
+    host: str,
+    tables: Mapping[str, StaticTable] = MappingProxyType({}),
+) -> Manifest:
+    """A manifest with the streams and static tables that a query reads: also the answers of its subqueries, and of
+    queries `declared` before.
 
     Raises what adding the query on the `host` would, where it may read answers.
     """
-    if not parts_of(query.sql).queries and not _named(query.sql, declared):
-        return streams
-    nothing = Manifest(job="declared", streams=dict(streams), published={HOST: host})
-    return taken(_with_named(nothing, query.sql, declared), query).streams
+    nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
+    if not parts_of(query.sql).queries and not _named(query.sql, declared) and not _named(query.sql, tables):
+        return nothing
+    return taken(_with_named(nothing, query.sql, declared), query)
 
 
 def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) -> Manifest:
@@ -34,6 +40,6 @@ def _with_named(manifest: Manifest, sql: str, declared: Mapping[str, AddQuery]) 
     return manifest
 
 
-def _named(sql: str, declared: Mapping[str, AddQuery]) -> list[str]:
+def _named(sql: str, declared: Iterable[str]) -> list[str]:
     written = sql.lower()
     return [other for other in declared if other.lower() in written]

@@ -31,6 +31,7 @@ from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.set_table import SetTable
 from midstream.step.commands.spread import Spread
 
 STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
@@ -44,12 +45,14 @@ class Declared:
     """What a job script says: lanes, if it says so, how queries share, and of each its text, its plan and its sink.
 
     `optimizer` has the settings of the optimizer by query; under "" are those of queries that have none of their own.
+    `tables` has the rows of static tables.
     """
 
     lanes: int | None
     queries: Mapping[str, AddQuery]
     sharing: str
     optimizer: Mapping[str, OptimizerSettings] = field(default_factory=dict)
+    tables: Mapping[str, SetTable] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The declaration as a manifest keeps it."""
@@ -57,18 +60,33 @@ class Declared:
             n: {"sql": q.sql, "plan": q.plan, "operator": q.operator, **_spread(q)} for n, q in self.queries.items()
         }
         optimizer = {name: encode(settings) for name, settings in self.optimizer.items()}
-        return {"lanes": self.lanes, "sharing": self.sharing, "queries": queries, "optimizer": optimizer}
+        tables = {name: table.digest for name, table in self.tables.items()}
+        return {
+            "lanes": self.lanes,
+            "sharing": self.sharing,
+            "queries": queries,
+            "optimizer": optimizer,
+            "tables": tables,
+        }
 
 
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
     """The commands that bring a job to what its script declares."""
-    found = [*settings(manifest, declared.lanes, declared.sharing)]
+    found = [*settings(manifest, declared.lanes, declared.sharing), *tabled(manifest, declared.tables)]
     for name in sorted(_last(manifest)["queries"].keys() - declared.queries.keys()):
         if name in manifest.queries:
             found.append(DropQuery(name))
     for query in declared.queries.values():
         found += redeclared(manifest, query)
     return (*found, *optimized(manifest, declared.optimizer))
+
+
+def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Command, ...]:
+    """The commands that give static tables the rows of a job's script, where it had others before: what has refreshed
+    a table since stays.
+    """
+    last = _last(manifest).get("tables", {})
+    return tuple(table for name, table in declared.items() if last.get(name) != table.digest)
 
 
 def optimized(manifest: Manifest, declared: Mapping[str, OptimizerSettings]) -> tuple[Command, ...]:
@@ -110,7 +128,7 @@ def redeclared(manifest: Manifest, declared: AddQuery) -> tuple[Command, ...]:
         found += _respread(running, declared)
     if declared.plan is None or (last is not None and last["plan"] == declared.plan):
         return tuple(found)
-    query = parse_query(declared.sql, manifest.streams)
+    query = parse_query(declared.sql, manifest.streams, tables=manifest.table_schemas)
     plan = parse_plan(declared.plan, query).notation()
     return tuple(found) if plan == running.plan else (*found, Migrate(name, plan, STRATEGY))
 
@@ -123,6 +141,7 @@ def with_declared(
     query: AddQuery | None = None,
     dropped: str = "",
     optimizer: Mapping[str, OptimizerSettings] | None = None,
+    table: SetTable | None = None,
 ) -> Manifest:
     """The manifest of a job that is declared bit by bit, with one more thing declared, or a query no longer."""
     last = _last(manifest)
@@ -135,6 +154,7 @@ def with_declared(
         "sharing": last.get("sharing", manifest.sharing) if sharing is None else sharing,
         "queries": queries,
         "optimizer": last.get("optimizer", {}) if optimizer is None else optimizer_now,
+        "tables": {**last.get("tables", {}), **({} if table is None else {table.table: table.digest})},
     }
     return replace(manifest, published={**manifest.published, "declared": declared})
 

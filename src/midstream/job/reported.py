@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
+from midstream.checkpoint.plans_report import PlansReport, plans_report
 from midstream.checkpoint.report import report
 from midstream.checkpoint.report_values import Report
 from midstream.explain import explain
@@ -16,6 +17,7 @@ from midstream.model.events import Event, StopRequested
 from midstream.model.manifest import Manifest
 from midstream.model.step_time import StepTime, time_summary
 from midstream.model.words import counted
+from midstream.state.store.base import ChunkStore
 
 
 class Reported(ABC):
@@ -39,6 +41,15 @@ class Reported(ABC):
     @abstractmethod
     def _shown(self) -> Manifest:
         """What is shown."""
+
+    @abstractmethod
+    def _stored(self) -> tuple[Manifest, ChunkStore]:
+        """The newest step, and where its chunks are."""
+
+    def plans(self, query: str) -> PlansReport:
+        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
+        manifest, store = self._stored()
+        return plans_report(manifest, query, store)
 
     def report(self) -> Report:
         """How it stands, as frozen values; of an engine the queries that the next step begins are in it."""

@@ -11,11 +11,10 @@ import pyarrow as pa
 
 from midstream.job.frames import Rows, tables_of
 from midstream.model.errors import InputError
-from midstream.model.manifest import StaticTable
+from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.schema import TableSchema
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES
-from midstream.step.commands.base import StepCommand
 from midstream.step.commands.set_table import SetTable
 
 Receipt = TypeVar("Receipt")
@@ -39,7 +38,12 @@ class TableControl(ABC, Generic[Receipt]):
         """Store the rows and have the next step take the command."""
 
 
-def set_table(name: str, rows: Rows, known: Mapping[str, StaticTable], store: ChunkStore, step: int) -> StepCommand:
+def unread(name: str, columns: pa.Schema) -> StaticTable:
+    """A static table of these columns that queries are checked against, and that nobody reads."""
+    return StaticTable(TableSchema(name, columns), ChunkRef("", 0, 0, 0), "")
+
+
+def set_table(name: str, rows: Rows, known: Mapping[str, StaticTable], store: ChunkStore, step: int) -> SetTable:
     """The command that gives a table its rows, which are in the store then.
 
     `known` are the tables as the commands that wait will leave them, `step` is the newest one, which goes into the

@@ -1,9 +1,9 @@
 """Streams enriched from static tables, for queries that do more than select: each a part, a query of its own.
 
 `SELECT p.country, COUNT(*) FROM bids [RANGE 5 MINUTES] AS b JOIN people AS p ON p.id = b.bidder GROUP BY ...` reads in
-the place of `bids` the answers of `SELECT "b"..., "p"."country" FROM bids AS "b" JOIN people AS "p" ON ...`. So a row is
-looked up once, as it comes in, whatever is then made of it: joins, aggregates, migrations and sharing know nothing of
-tables.
+the place of `bids` the answers of `SELECT "b"..., "p"."country" FROM bids AS "b" JOIN people AS "p" ON ...`. So a row
+is looked up once, as it comes in, whatever is then made of it: joins, aggregates, migrations and sharing know nothing
+of tables.
 """
 
 from __future__ import annotations

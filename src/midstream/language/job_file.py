@@ -9,7 +9,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
-from midstream.language.job_specs import QuerySpec, SourceSpec, query_spec, source_spec, spark_settings
+from midstream.language.job_specs import (
+    QuerySpec,
+    SourceSpec,
+    TableSpec,
+    query_spec,
+    source_spec,
+    spark_settings,
+    table_spec,
+)
 from midstream.language.toml_file import TomlTable, TomlText
 from midstream.model.errors import LanguageError, MidstreamError
 from midstream.model.manifest import DEFAULT_SHARING
@@ -53,6 +61,7 @@ class JobFile:
     optimizer: Mapping[str, Any] | None = None
     spark: Mapping[str, str] = field(default_factory=dict)
     places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    tables: Mapping[str, TableSpec] = field(default_factory=dict)
 
 
 def read_job_file(path: str | Path) -> JobFile:
@@ -141,16 +150,18 @@ def _job(texts: Sequence[TomlText]) -> JobFile:
     sharing = one("sharing", lambda top: str(top.get("sharing", str, a_text, DEFAULT_SHARING)), DEFAULT_SHARING)
     patience = one("patience", lambda top: top.duration("patience"), None)
     streams, queries = each("streams", source_spec), each("queries", query_spec)
+    tables = each("tables", table_spec)
     optimizer = one("optimizer", lambda top: top.get("optimizer", dict, "a table", None), None)
     spark: dict[str, str] = one("spark", spark_settings, {})
     for top in tops:
-        top.known = [INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "queries", "optimizer", "spark"]
+        top.known = [INCLUDE, "checkpoint", "lanes", "sharing", "patience", "streams", "tables", "queries", "optimizer"]
+        top.known.append("spark")
         attempt(top.close)
     if not any(key.startswith("streams.") for key in places) and not faults:
         faults.append(tops[0].error("streams", "names no stream", "add a table such as [streams.A]"))
     if faults:
         raise faults[0] if len(faults) == 1 else JobFileError.of(faults)
-    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer, spark, places)
+    return JobFile(checkpoint, lanes, streams, queries, sharing, patience, optimizer, spark, places, tables)
 
 
 def _lanes(top: TomlTable) -> int:

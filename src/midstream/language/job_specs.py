@@ -31,6 +31,16 @@ class SourceSpec:
 
 
 @dataclass(frozen=True)
+class TableSpec:
+    """Where the rows of a static table come from: files of a format, read as a stream's, or as `schema` declares."""
+
+    format: str
+    path: str
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class QuerySpec:
     """A query's text, its plan in plan notation or None, where its results go, and a user's operator on top.
 
@@ -102,8 +112,21 @@ def source_spec(table: TomlTable) -> SourceSpec:
             raise table.error("schema", f"has {unknown[0]!r}, of which Kafka says nothing", remedy)
         if timestamp not in columns:
             raise table.error("timestamp", f"names no column: {timestamp!r}", suggest(timestamp, columns))
-    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
-    return SourceSpec(kind, path, schema, timestamp, lateness, idle, texts, value, unit)
+    return SourceSpec(kind, path, schema, timestamp, lateness, idle, _texts(options), value, unit)
+
+
+def table_spec(table: TomlTable) -> TableSpec:
+    """The static table of a table `[tables.NAME]`; raises `LanguageError`."""
+    kind, path, schema = table.required("format"), table.required("path"), table.get("schema", str, "a text", None)
+    options = table.get("options", dict, "a table", {})
+    table.close()
+    if schema is not None:
+        table.within("schema", lambda: parse_ddl(schema))
+    return TableSpec(kind, path, schema, _texts(options))
+
+
+def _texts(options: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
 
 
 def _check_value(table: TomlTable, value: str, kind: str, schema: str | None) -> None:

@@ -13,11 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
+from midstream.job.frames import Rows, tables_of
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.readable import streams_for
 from midstream.job.reconcile import Declared, refuse_other_host, with_streams
 from midstream.job.spark_log import has_run
+from midstream.job.static_tables import set_table, unread
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import parse_duration, stream_duration
 from midstream.language.parse import parse_query
@@ -30,10 +32,12 @@ from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
 from midstream.sinks import Sink, SinkFunction, as_sink
 from midstream.spark.feed import Feed
+from midstream.spark.frames import rows_of_frame
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
 from midstream.spark.sources import JobStream, job_stream
+from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
@@ -87,6 +91,7 @@ class Job:
         self._spark, self._folders, self._lanes = spark, Folders(located(checkpoint), durable), lanes
         self._sharing, self._seed, self._patience = sharing, seed, parse_duration(patience)
         self._streams: dict[str, JobStream] = {}
+        self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, AddQuery] = {}
         self._sinks: dict[str, Sink] = {}
         self._optimizer: dict[str, OptimizerSettings] = {}
@@ -116,6 +121,21 @@ class Job:
         self._streams[name] = job_stream(name, df, timestamp, late, idle, columns, unit)
         return self
 
+    def table(self, name: str, rows: DataFrame | Rows) -> Job:
+        """Declare a static table over a DataFrame that does not stream, or any rows; the driver holds them.
+
+        Queries declared after it name it in FROM like a stream. Each row of a stream meets the version that stands in
+        the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
+        it declares others than it last did.
+        """
+        if name in self._tables or name in self._streams:
+            raise InputError(f"{name!r} is declared already", place=f"table {name}", remedy="use another name")
+        found = tables_of({name: rows_of_frame(rows, f"table {name}")}).get(name)
+        if found is None:
+            raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
+        self._tables[name] = found
+        return self
+
     def query(
         self,
         name: str,
@@ -141,10 +161,11 @@ class Job:
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         over = spread, nodes, dict(spread_options or {})
-        streams = streams_for(
-            AddQuery(name, sql, None, None, None, history, *over), self._schemas(), self._queries, SPARK
+        tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
+        manifest = streams_for(
+            AddQuery(name, sql, None, None, None, history, *over), self._schemas(), self._queries, SPARK, tables
         )
-        query = parse_query(sql, streams)
+        query = parse_query(sql, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
             parse_plan(plan, query)
         above = declare_operator(operator, operator_options)
@@ -153,7 +174,7 @@ class Job:
         self._sinks[name] = as_sink(sink, self._folders.results(name))
         added = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history, *over)
         if over != (None, None, {}):
-            taken(Manifest(streams=self._schemas()), added)
+            taken(Manifest(streams=self._schemas(), tables=tables), added)
         self._queries[name] = added
         return self
 
@@ -220,7 +241,11 @@ class Job:
             outputs.clear(manifest)
         log.forget_former()
         ship(self._spark.sparkContext)
-        declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer)
+        chunks = FileStore(folders.chunks)
+        tables = {
+            name: set_table(name, rows, manifest.tables, chunks, manifest.step) for name, rows in self._tables.items()
+        }
+        declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer, tables)
         streams = tuple(self._streams[name] for name in manifest.pushed_streams)
         feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
         return Run(feed, writer, manifest, declared, outputs, self._patience)

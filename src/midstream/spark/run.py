@@ -11,8 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
-from midstream.checkpoint.plans_report import PlansReport, plans_report
-from midstream.checkpoint.reader import send, status
+from midstream.checkpoint.reader import send, status, upcoming
 from midstream.checkpoint.report import report
 from midstream.checkpoint.writer import Writer
 from midstream.dashboard.beside import DashboardBeside
@@ -22,6 +21,7 @@ from midstream.job.outputs import Outputs
 from midstream.job.patience import Patience
 from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
+from midstream.job.static_tables import TableControl, set_table
 from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import (
@@ -40,8 +40,11 @@ from midstream.model.step_time import StepTime, time_summary
 from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
+from midstream.spark.frames import rows_of_frame
 from midstream.spark.progress import last_progress
 from midstream.spark.results import stream_of
+from midstream.state.store.base import ChunkStore
+from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.controls import Controls
@@ -59,7 +62,7 @@ class Interrupted(Exception):
     """
 
 
-class Run(Controls[int], Reported, DashboardBeside):
+class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
     """A started job; a command is answered with its number in the command log.
 
     Runs until it is stopped, fails, or (with the trigger `availableNow`) has done what there was.
@@ -125,10 +128,6 @@ class Run(Controls[int], Reported, DashboardBeside):
         session = self._feed.session
         return stream_of(session, driver.folders, driver.manifest, query, {**declared, **added}, options)
 
-    def plans(self, query: str) -> PlansReport:
-        """The plans that a query could run by, what each would cost, and what the optimizer would decide now."""
-        return plans_report(self._driver.manifest, query, self._driver.store)
-
     def status(self) -> dict[str, Any]:
         """The job at a glance, as JSON values."""
         manifest = self._driver.manifest
@@ -160,8 +159,7 @@ class Run(Controls[int], Reported, DashboardBeside):
         them, for without one Spark does no step.
         """
         driver = self._driver
-        declared = () if driver.reconciled else differences(driver.manifest, driver.declared)
-        return (*declared, *(one for _, one in driver.folders.commands.after(driver.manifest.last_command)))
+        return (*self._ahead(), *(one for _, one in driver.folders.commands.after(driver.manifest.last_command)))
 
     @property
     def delayed(self) -> StepDelayed | None:
@@ -203,6 +201,20 @@ class Run(Controls[int], Reported, DashboardBeside):
     def _shown(self) -> Manifest:
         return self._driver.manifest
 
+    def _stored(self) -> tuple[Manifest, ChunkStore]:
+        return self._driver.manifest, self._driver.store
+
+    def _set_table(self, name: str, rows: Any) -> int:
+        driver = self._driver
+        known = upcoming(driver.manifest, driver.folders, self._ahead()).tables
+        given = rows_of_frame(rows, f"table {name}")
+        return self._command(set_table(name, given, known, FileStore(driver.folders.chunks), driver.manifest.step))
+
+    def _ahead(self) -> tuple[Command, ...]:
+        """What the job declares otherwise than it runs, which its next step will change."""
+        driver = self._driver
+        return () if driver.reconciled else differences(driver.manifest, driver.declared)
+
     def _checkpoint_url(self) -> str:
         return self._driver.folders.root
 
@@ -214,8 +226,7 @@ class Run(Controls[int], Reported, DashboardBeside):
                 place=driver.folders.root,
                 remedy="mend what it failed by and start it again; then give the command",
             ) from self._error
-        ahead = () if driver.reconciled else differences(driver.manifest, driver.declared)
-        number, logged = send(driver.manifest, driver.folders, command, ahead)
+        number, logged = send(driver.manifest, driver.folders, command, self._ahead())
         log_command(logged, driver.manifest.step, number, driver.manifest.job)
         return number
 
