@@ -20,6 +20,7 @@ def engine() -> ms.Engine:
     made = ms.Engine()
     for name in "AB":
         made.create_stream(name, "k BIGINT, v DOUBLE, s VARCHAR, ts TIMESTAMP", timestamp="ts")
+    made.table("rates", pa.table({"k": [1, 2], "rate": [1.5, 2.5]}))
     return made
 
 

@@ -67,6 +67,7 @@ SQL: dict[tuple[str, str], str] = {
             AS INTEGER) AS begins FROM bid))
       GROUP BY bidder, number HAVING ended < {BID}""",
     ("q12", "counts"): windowed("bidder, count(*), w, w + INTERVAL 10 SECONDS", "bidder"),
+    ("q13", "enriched"): "SELECT auction, bidder, price, ts, value FROM bid JOIN side_input ON auction % 10000 = key",
     ("q14", "calculated"): """SELECT auction, bidder, 0.908 * price,
       CASE WHEN hour(ts) BETWEEN 8 AND 18 THEN 'dayTime' WHEN hour(ts) <= 6 OR hour(ts) >= 20 THEN 'nightTime'
       ELSE 'otherTime' END, length(url) - length(replace(url, 'c', ''))

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import midstream as ms
 from midstream.cli.main import app
-from midstream.demo.nexmark import generate
+from midstream.demo.nexmark import generate, side_input
 from midstream.language.job_file import read_job_file
 from tests.embedded.nexmark_oracle import SQL
 
@@ -25,12 +25,13 @@ FILES = sorted(
 )
 EVENTS, PER_SECOND, STEPS = 21_000, 1_000, 5
 TABLES = vars(generate(EVENTS, per_second=PER_SECOND))
+SIDE = side_input()
 
 
 @pytest.fixture(scope="module")
 def oracle() -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect()
-    for name, table in TABLES.items():
+    for name, table in {**TABLES, "side_input": SIDE}.items():
         connection.register(name, table)
     return connection
 
@@ -56,6 +57,8 @@ def test_a_query_of_nexmark_answers_as_duckdb(
     engine = ms.Engine(lanes=lanes)
     for name, stream in job.streams.items():
         engine.create_stream(name, stream.schema or "", timestamp=stream.timestamp)
+    for name in job.tables:
+        engine.table(name, SIDE)
     for name, query in job.queries.items():
         engine.add_query(name, query.sql)
     answers: dict[str, list[tuple[Any, ...]]] = {name: [] for name in job.queries}
@@ -79,10 +82,13 @@ def test_a_job_file_runs_as_its_page_says(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.argv", ["generate.py", "5000"])
     runpy.run_path(str(FILES[0].parent / "generate.py"), run_name="__main__")
-    done = CliRunner().invoke(app, ["run", str(FILES[3]), "--engine", "embedded", "--once"])
-    assert done.exit_code == 0, done.output
+    for path in (FILES[3], FILES[0].parent / "q13.toml"):
+        done = CliRunner().invoke(app, ["run", str(path), "--engine", "embedded", "--once"])
+        assert done.exit_code == 0, done.output
     connection = duckdb.connect()
     for name, table in vars(generate(5_000)).items():
         connection.register(name, table)
-    found = connection.sql("SELECT count(*) FROM 'nexmark/out/q3/sellers/**/*.parquet'").fetchall()
-    assert found == connection.sql(f"SELECT count(*) FROM ({SQL['q3', 'sellers']})").fetchall() != [(0,)]
+    connection.register("side_input", SIDE)
+    for query, name in (("q3", "sellers"), ("q13", "enriched")):
+        found = connection.sql(f"SELECT count(*) FROM 'nexmark/out/{query}/{name}/**/*.parquet'").fetchall()
+        assert found == connection.sql(f"SELECT count(*) FROM ({SQL[query, name]})").fetchall() != [(0,)]

@@ -171,22 +171,22 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    keys = st.one_of(st.none(), st.integers(0, 3))
-    names = st.one_of(st.none(), st.sampled_from(["x", "y", ""]))
-    numbers = st.one_of(st.none(), st.sampled_from([-1.0, 0.0, 1.0, 2.0, float("nan")]))
-    records = st.lists(st.tuples(keys, st.one_of(st.none(), st.integers(-1, 3)), names), max_size=5)
+    keys = st.sampled_from([0, 1, 1, 2, 2, 3, None])
+    names = st.sampled_from(["x", "y", "", None])
+    numbers = st.sampled_from([-1.0, 0.0, 1.0, 2.0, float("nan"), None])
+    record = st.tuples(keys, st.sampled_from([-1, 0, 1, 2, 3, None]), names)
     case, now = Case(), 0
     for number in range(draw(st.integers(1, 4))):
-        given: dict[str, list[tuple[int | None, float | None, str | None, int]]] = {}
+        brought: dict[str, list[tuple[int | None, float | None, str | None, int]]] = {}
         latest = now
         for stream in "ABC":
-            times = sorted(draw(st.lists(st.integers(now, now + 6), max_size=5)))
-            given[stream] = [(draw(keys), draw(numbers), draw(names), time) for time in times]
+            times = sorted(now + draw(st.integers(0, 4)) for _ in range(draw(st.integers(0, 6))))
+            brought[stream] = [(draw(keys), draw(numbers), draw(names), second) for second in times]
             latest = max([latest, *times])
-        case.steps.append(given)
+        case.steps.append(brought)
         now = latest
         which = "RT" if not number else draw(st.sampled_from(["", "", "R", "T", "RT"]))
-        case.tables.append({name: draw(records) for name in which})
+        case.tables.append({name: [draw(record) for _ in range(draw(st.integers(0, 6)))] for name in which})
     return case
 
 

@@ -122,14 +122,17 @@ def job(
     queries: Mapping[str, str],
     plans: Mapping[str, str] | None = None,
     lanes: int | None = None,
+    tables: Mapping[str, pa.Table] | None = None,
     **options: Any,
 ) -> ms.Job:
-    """A job over the streams' folders with its answers in files."""
+    """A job over the streams' folders, and static tables, with its answers in files."""
     found = ms.Job(spark, place.checkpoint, lanes, **options)
     for spec in streams:
         frame = place.frame(spark, spec)
         timing = {"lateness": spec.lateness, "idle_timeout": spec.idle_timeout, "unit": spec.unit}
         found.stream(spec.name, frame, timestamp=spec.timestamp, **timing)
+    for name, table in (tables or {}).items():
+        found.table(name, table)
     for name, sql in queries.items():
         found.query(name, sql, (plans or {}).get(name), ms.sinks.files(place.answers(name)))
     return found

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import midstream as ms
-from midstream.demo.nexmark import generate
+from midstream.demo.nexmark import generate, side_input
 from midstream.language.job_file import read_job_file
 from midstream.model.command import Command
 from midstream.spark.session import local_session
@@ -19,6 +19,7 @@ from tests.oracle.spec import StreamSpec
 from tests.spark.drive import SHORT_LIVED, Place, finish, giving, job
 
 TABLES: dict[str, pa.Table] = vars(generate(5_000, per_second=100))
+SIDE = side_input()
 STEPS = 4
 FILES = Path(__file__).parents[2] / "examples" / "nexmark"
 
@@ -31,6 +32,7 @@ OF_FILES = {
     "q8": ("q8", "newcomers"),
     "q9": ("q9", "winning"),
     "q11": ("q11", "sessions"),
+    "q13": ("q13", "enriched"),
     "q16": ("q16", "statistics"),
     "q18": ("q18", "latest"),
     "q19": ("q19", "highest"),
@@ -48,6 +50,8 @@ MORE = {
     "WHERE p.id IN (SELECT seller FROM auction [RANGE 10 SECONDS])",
     "offers": "SELECT auction, ARRAY_AGG(price ORDER BY price DESC) AS prices, STRING_AGG(channel, ' ') AS channels, "
     "window_start FROM bid GROUP BY auction, TUMBLE(ts, INTERVAL 10 SECONDS) HAVING COUNT(*) > 2",
+    "letters": "SELECT LEFT(s.value, 1) AS letter, COUNT(*) AS n, window_end FROM bid AS b "
+    "JOIN side_input AS s ON s.key = b.auction % 10000 GROUP BY LEFT(s.value, 1), TUMBLE(b.ts, INTERVAL 10 SECONDS)",
     "spread": "SELECT category, COUNT(DISTINCT seller) AS sellers, STDDEV(initial_bid) AS spread, window_end "
     "FROM auction GROUP BY category, HOP(ts, INTERVAL 5 SECONDS, INTERVAL 10 SECONDS)",
 }
@@ -78,7 +82,7 @@ def feed(root: Path) -> None:
 def the_job(spark: SparkSession, root: Path) -> ms.Job:
     """The job, the same whenever it is started."""
     streams = [StreamSpec(name, table.schema, "ts") for name, table in TABLES.items()]
-    return job(spark, Place(root), streams, queries(), {"q23": "((b a) p)"}, 2)
+    return job(spark, Place(root), streams, queries(), {"q23": "((b a) p)"}, 2, {"side_input": SIDE})
 
 
 def main(root: Path) -> None:

@@ -15,7 +15,7 @@ from tests.embedded.nexmark_oracle import BOTH, COMERS, SQL, windowed
 from tests.embedded.test_nexmark import plain
 from tests.spark.drive import Place, finish, read_all
 from tests.spark.forked_drivers import ForkedDrivers
-from tests.spark.nexmark_job import MORE, OF_FILES, TABLES, feed, the_job
+from tests.spark.nexmark_job import MORE, OF_FILES, SIDE, TABLES, feed, the_job
 
 TENS = "INTERVAL 10 SECONDS"
 NEAR = "abs(epoch_us({0}.ts) - epoch_us({1}.ts)) <= 10000000"
@@ -36,6 +36,9 @@ MORE_SQL = {
         "auction, list(price ORDER BY price DESC), string_agg(channel, ' ' ORDER BY channel), w", "auction"
     )
     + " HAVING count(*) > 2",
+    "letters": windowed("value[1], count(*), w + INTERVAL 10 SECONDS", "value[1]").replace(
+        "FROM bid)", "FROM bid JOIN side_input ON key = auction % 10000)", 1
+    ),
     "spread": f"""SELECT category, count(DISTINCT seller), stddev(initial_bid), s + {TENS} AS e FROM ({HOPS})
       WHERE s + {TENS} <= (SELECT max(ts) FROM auction) GROUP BY category, s""",
 }
@@ -53,7 +56,7 @@ def test_every_form_is_exact_though_the_driver_is_killed_at_every_point(
     spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path
 ) -> None:
     connection = duckdb.connect()
-    for name, table in TABLES.items():
+    for name, table in {**TABLES, "side_input": SIDE}.items():
         connection.register(name, table)
     feed(tmp_path)
     for point, step in CRASHES:

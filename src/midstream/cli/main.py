@@ -26,6 +26,7 @@ from midstream.cli.savepoint import fork, rewind, savepoint
 from midstream.cli.state import state
 from midstream.cli.status import explain, status
 from midstream.cli.stop import stop
+from midstream.cli.table import table
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
@@ -48,6 +49,7 @@ for command in (
     add,
     change,
     drop,
+    table,
     spread,
     rescale,
     reshare,

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 PEOPLE, AUCTIONS, BIDS = 1, 3, 46
@@ -29,6 +30,8 @@ HOT_AUCTIONS, HOT_SELLERS, HOT_BIDDERS = 2, 4, 4
 HOT_EVERY = 100
 """The hot key is the newest id that this divides."""
 ACTIVE_PEOPLE, AUCTIONS_IN_FLIGHT, LEAD = 1000, 100, 10
+SIDE_KEYS = 10_000
+"""How many keys the side input has."""
 START = 1_436_918_400_000_000
 """The time of the first event, in microseconds: 2015-07-15 00:00:00, as in Beam."""
 
@@ -90,6 +93,19 @@ def write(folder: Path, events: int, seed: int = 0, per_second: int = 10_000, fi
         ends = [table.num_rows * n // files for n in range(files + 1)]
         for number, (begin, end) in enumerate(itertools.pairwise(ends)):
             pq.write_table(table.slice(begin, end - begin), folder / name / f"part-{number:03d}.parquet")
+    pa_csv.write_csv(side_input(seed), folder / "side_input.csv")
+
+
+def side_input(seed: int = 0, keys: int = SIDE_KEYS) -> pa.Table:
+    """The bounded input that query 13 joins bids with: a value, drawn from letters, for each key.
+
+    >>> side_input(keys=2).column("key").to_pylist()
+    [0, 1]
+    """
+    random = np.random.default_rng(np.random.SeedSequence(seed).spawn(4)[3])
+    letters = random.integers(ord("a"), ord("z") + 1, (keys, 8)).astype(np.uint8)
+    values = [bytes(word).decode() for word in letters]
+    return pa.table({"key": np.arange(keys), "value": pa.array(values, pa.string())})
 
 
 def _people(number: Integers, random: np.random.Generator, per_second: int) -> pa.Table:

@@ -92,10 +92,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         durable: bool = True,
         threads: int | None = None,
     ) -> None:
-        if sharing is not None:
-            scheme(sharing, "Engine")
-        if lanes is not None:
-            check_lanes(lanes)
+        scheme(DEFAULT_SHARING if sharing is None else sharing, "Engine")
+        check_lanes(1 if lanes is None else lanes)
         self._manifest = Manifest(seed=seed, sharing=sharing or DEFAULT_SHARING, lanes=lanes or 1)
         self._ahead: Manifest | None = None
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
@@ -135,13 +133,15 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle, unit)
-        streams = {**self._manifest.streams, name: stream.in_unit()}
-        if name not in self._manifest.streams:
-            self._change(replace(self._manifest, streams=streams))
-        elif self._checkpoint is not None and name not in self._declared:
+        known = self._manifest.streams
+        if name in known and self._checkpoint is not None and name not in self._declared:
+            streams = {**self._manifest.pushed_streams, name: stream.in_unit()}
             self._change(with_streams(self._manifest, streams, f"stream {name}"))
+        elif name in known or name in self._upcoming().tables:
+            what = "stream" if name in known else "table"
+            raise InputError(f"there is a {what} {name!r} already", place="create_stream", remedy="use another name")
         else:
-            raise InputError(f"there is a stream {name!r} already", place="create_stream", remedy="use another name")
+            self._change(replace(self._manifest, streams={**known, name: stream.in_unit()}))
         self._declared.add(name)
 
     def add_query(
@@ -329,8 +329,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         checks(ahead)
         self._change(declares(replace(self._manifest, pending=(*self._manifest.pending, *commands))))
         self._ahead = declares(ahead)
-        for command in commands:
-            log_command(command, self._manifest.step, None, self._manifest.job)
+        for one in commands:
+            log_command(one, self._manifest.step, None, self._manifest.job)
 
     def _change(self, manifest: Manifest) -> None:
         """What is declared or commanded between two steps."""

@@ -114,6 +114,9 @@ class _Taker:
         self._check_windows([bool(names) for names in tables])
         if first and (self._word(first, "side") or self._word(first, "kind") in _KINDS):
             raise self._error(self.items[first], "an outer join of a table with a stream", "write the stream first")
+        for one, names in zip(unwrapped, tables, strict=True):
+            if names:
+                self._check_bare(one.table)
         found = []
         for at, (names, one) in enumerate(zip(tables, unwrapped, strict=True)):
             if not names:
@@ -130,6 +133,16 @@ class _Taker:
             if not tables[at] and self.joins[at - 1].args.get("using"):
                 self._check_using(at, tables)
         return rest, TablesNamed(tuple(found), order)
+
+    def _check_bare(self, node: exp.Expr) -> None:
+        alias = node.args.get("alias")
+        extra = [key for key, value in node.args.items() if value and key not in ("this", "alias")]
+        if extra or (alias is not None and alias.args.get("columns")):
+            what = f"{extra[0].upper().replace('_', ' ')} of a static table" if extra else "columns behind an alias"
+            if extra == ["version"]:
+                what = "FOR SYSTEM_TIME AS OF"
+            remedy = "leave it out: a row meets the version that stands when it comes in; t._version says which"
+            raise self._error(node, what, remedy)
 
     def _kind(self, at: int) -> LookupKind:
         side, kind, method = (self._word(at, key) for key in ("side", "kind", "method"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,13 +46,13 @@ def listed(manifest: Manifest) -> Iterator[str]:
         yield from command.chunks
 
 
-def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
+def sweep(root: Place, manifests: Iterable[Manifest], waiting: Collection[str] | None = None) -> Swept:
     """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
 
     Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, those of
     later epochs to another driver, and those of static tables to a command that waits: they stay, as does every file
-    that is not a chunk's. Folders that are empty go too.
-    Raises `SinkError` where a file cannot be deleted.
+    that is not a chunk's. Where it is known which chunks commands are `waiting` with, other tables' chunks go too.
+    Folders that are empty go as well. Raises `SinkError` where a file cannot be deleted.
     """
     storage = storage_at(root, durable=False)
     keep: set[str] = set()
@@ -62,7 +62,13 @@ def sweep(root: Place, manifests: Iterable[Manifest]) -> Swept:
         newest = max(newest, (manifest.epochs[-1].number if manifest.epochs else 0, manifest.step))
     if newest[0] < 0:
         return Swept()
-    gone = [(name, size) for name, size in storage.walk() if name not in keep and _is_older(name, newest)]
+    keep.update(map(file_of, waiting or ()))
+    spared = f"{TABLES}/" if waiting is None else None
+    gone = [
+        (name, size)
+        for name, size in storage.walk()
+        if name not in keep and _is_older(name, newest) and not (spared and name.startswith(spared))
+    ]
     storage.remove(name for name, _ in gone)
     forget_opened(storage.place(name) for name, _ in gone)
     if isinstance(storage, LocalStorage):
@@ -98,7 +104,7 @@ class Sweeper:
 
 def _is_older(name: str, newest: tuple[int, int]) -> bool:
     """Whether a file is a chunk's that nobody can be writing; those of former epochs are, whatever their step."""
-    found = None if name.startswith(f"{TABLES}/") else _CHUNK.fullmatch(name)
+    found = _CHUNK.fullmatch(name)
     return found is not None and (int(found[1] or 0), int(found[2]) if int(found[1] or 0) == newest[0] else 0) <= newest
 
 

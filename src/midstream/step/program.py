@@ -140,11 +140,15 @@ def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
 
 
 def _versions(manifest: Manifest, entry: QueryEntry) -> tuple[object, ...]:
-    """The versions of the static tables that a query looks rows up in."""
+    """The versions of the static tables that a query looks rows up in, and their chunks, which another store may have
+    under the same name.
+    """
     if not manifest.tables:
         return ()
     looked_up = (manifest.tables[one.table] for one in parsed(manifest, entry.sql).lookups)
-    return tuple((table.version, table.chunk.name) for table in looked_up)
+    return tuple(
+        (table.version, chunk.name, chunk.bytes, chunk.checksum) for table in looked_up for chunk in [table.chunk]
+    )
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.model.errors import CheckpointError
-from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store.files import FileStore, file_of, forget_opened
 from midstream.state.sweep import listed, sweep
@@ -15,24 +15,24 @@ from midstream.state.sweep import listed, sweep
 
 def chunks(patient: Patient) -> Iterator[Finding]:
     """Every chunk that a kept manifest lists is there, and its checksum is right."""
-    store, bad = FileStore(patient.folders.chunks), dict[str, tuple[StateId, CheckpointError]]()
+    store, bad = FileStore(patient.folders.chunks), dict[str, tuple[bool, CheckpointError]]()
     seen: set[str] = set()
     for manifest in patient.kept.values():
-        for id, ref in _listed(manifest):
+        for is_given, ref in _listed(manifest):
             if ref.name not in seen:
                 seen.add(ref.name)
                 forget_opened([store.storage.place(file_of(ref.name))])
                 try:
                     store.get(ref)
                 except CheckpointError as error:
-                    bad[ref.name] = (id, error)
+                    bad[ref.name] = (is_given, error)
     there = {f"step {step}" for step in patient.folders.manifests.steps()}
     whole = [called for called, one in patient.kept.items() if not bad.keys() & set(listed(one))]
-    for name, (id, fault) in bad.items():
+    for name, (is_given, fault) in bad.items():
         listing = [called for called, one in patient.kept.items() if name in set(listed(one))]
         if all(called.startswith("step") and called not in there for called in listing):
             continue  # The job has gone on, and swept it away, since the manifests were read.
-        if id.is_base:
+        if is_given:
             way = f"go back to {whole[-1]}, the newest that is whole" if whole else "no kept step is whole"
             yield Finding("chunks", f"{fault.message}; in {', '.join(listing)}", fault.place, f"restore it, or {way}")
         else:
@@ -44,7 +44,8 @@ def orphans(patient: Patient) -> Iterator[Finding]:
     """No file is there that nobody will use. A job that runs has such, and removes them in time."""
     if patient.is_held or not patient.all_read:
         return
-    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)}
+    brought = _brought(patient)
+    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)} | set(map(file_of, brought))
     saved = {ref["name"] for one in patient.kept.values() for ref in _tables(one)}
     store = patient.folders.chunks
     there = [name for name, _ in store.walk()]
@@ -56,7 +57,7 @@ def orphans(patient: Patient) -> Iterator[Finding]:
             store.url,
             "remove them; a job does so in time",
             harmless=True,
-            mend=lambda: sweep(store, patient.kept.values()),
+            mend=lambda: sweep(store, patient.kept.values(), brought),
         )
     halves = [
         name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and not name.startswith("spark/")
@@ -72,10 +73,21 @@ def orphans(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def _listed(manifest: Manifest) -> Iterator[tuple[StateId, ChunkRef]]:
+def _listed(manifest: Manifest) -> Iterator[tuple[bool, ChunkRef]]:
+    """The chunks, and whether nobody can compute what is in them."""
+    yield from ((True, table.chunk) for table in manifest.tables.values())
     for lane in manifest.lane_states.values():
         for id, listing in lane.states.items():
-            yield from ((id, ref) for ref in listing.chunks)
+            yield from ((id.is_base, ref) for ref in listing.chunks)
+
+
+def _brought(patient: Patient) -> set[str]:
+    """The chunks that the commands that no step has taken yet bring; those of damaged ones are found by themselves."""
+    log, found = patient.folders.commands, set[str]()
+    for number in log.numbers():
+        with suppress(CheckpointError):
+            found.update(log.read(number).chunks)
+    return found
 
 
 def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:

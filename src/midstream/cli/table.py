@@ -1,0 +1,50 @@
+"""`midstream table`: give a static table of a running job its rows."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Annotated
+
+import typer
+
+from midstream.cli.arguments import AsJson, CheckpointPath, WaitSeconds
+from midstream.cli.errors import WrongUse
+
+
+def table(
+    path: CheckpointPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The table, as queries name it; or a new one.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="A file or a folder, or a URL of one.")],
+    file_format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="F", help="parquet, orc, csv or json. Default: by the file's name."),
+    ] = None,
+    schema: Annotated[
+        str | None, typer.Option("--schema", metavar="DDL", help="Its columns; those it has, unless it is new.")
+    ] = None,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a static table its rows, the first time or anew: rows that come in from the next step on meet these.
+
+    Rows that it has already are no new version. Its columns stay as they are while a query reads them.
+    """
+    from midstream.checkpoint.reader import Checkpoint, upcoming
+    from midstream.cli.send import send
+    from midstream.engine.file_formats import READERS
+    from midstream.engine.table_source import table_rows
+    from midstream.job.static_tables import set_table
+    from midstream.language.job_specs import TableSpec
+    from midstream.state.store.files import FileStore
+    from midstream.state.store.places import located
+
+    kind = file_format or PurePath(file).suffix.lstrip(".")
+    if kind not in READERS:
+        raise WrongUse(
+            f"{kind or file!r} is no format of a table", place="--format", remedy=f"use {', '.join(READERS)}"
+        )
+    checkpoint = Checkpoint.open(path)
+    manifest = checkpoint.manifest()
+    known = upcoming(manifest, checkpoint.folders).tables
+    rows = table_rows(name, TableSpec(kind, located(file), schema))
+    send(path, set_table(name, rows, known, FileStore(checkpoint.folders.chunks), manifest.step), wait, as_json)
