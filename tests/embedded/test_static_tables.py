@@ -99,6 +99,10 @@ def test_the_command_line_refreshes_a_table(tmp_path: Path) -> None:
         assert sent.exit_code == 0, sent.output
         assert answered(engine.push(rows(1, 2))) == [(1, 20, 2), (2, 21, 2)]
         assert TableSet(1, "rates", 2, 2) in engine.events
+        shown = CliRunner().invoke(app, ["status", str(tmp_path / "c")])
+        assert "static tables" in shown.output and "rates" in shown.output
+        assert "left join with table rates on r.k = A.k" in engine.explain("q")
+        assert engine.report().tables["rates"].version == 2
         again = CliRunner().invoke(app, ["table", str(tmp_path / "c"), "rates", str(tmp_path / "rates.csv")])
         assert again.exit_code == 0, again.output
         assert answered(engine.push(rows(1))) == [(1, 20, 2)]

@@ -15,6 +15,7 @@ from midstream.checkpoint.report_values import (
     Report,
     StateReport,
     StreamReport,
+    TableReport,
 )
 from midstream.checkpoint.running import lanes_of_group, rows_by_slice, running_boxes, running_units, state_names
 from midstream.model.codec import decode
@@ -63,6 +64,10 @@ def report(manifest: Manifest) -> Report:
         state_bytes=whole.bytes,
         chunks=whole.chunks,
         streams={name: _stream(manifest, name) for name in manifest.streams},
+        tables={
+            name: TableReport(name, table.version, table.chunk.rows, table.chunk.bytes, table.since)
+            for name, table in manifest.tables.items()
+        },
         queries={name: queries[name] for name in manifest.queries},
         chains={name: _chain(manifest, name, chains.get(name), queries) for name in manifest.chains},
         migrations=tuple(sorted(migrations, key=lambda one: one.begun)),

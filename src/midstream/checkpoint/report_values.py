@@ -45,6 +45,17 @@ class StreamReport(ReportValue):
 
 
 @dataclass(frozen=True)
+class TableReport(ReportValue):
+    """The version of a static table that stands, how many rows it has, and since which step."""
+
+    name: str
+    version: int
+    rows: int
+    bytes: int
+    since: int
+
+
+@dataclass(frozen=True)
 class MigrationReport(ReportValue):
     """A migration under way: of `query`, and of all the others in `queries` that run by the same plan.
 
@@ -236,6 +247,7 @@ class Report(ReportValue):
     state_bytes: int
     chunks: int
     streams: Mapping[str, StreamReport]
+    tables: Mapping[str, TableReport]
     queries: Mapping[str, QueryReport]
     chains: Mapping[str, ChainReport]
     migrations: tuple[MigrationReport, ...]

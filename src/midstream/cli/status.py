@@ -124,6 +124,11 @@ def _show(report: Report, place: str) -> None:
         ],
     )
     print_table(
+        "static tables",
+        ("table", "version", "rows", "size", "since step"),
+        [(t.name, t.version, t.rows, size_text(t.bytes), t.since) for t in report.tables.values()],
+    )
+    print_table(
         "queries",
         (
             "query",

@@ -12,6 +12,7 @@ from midstream.explain.chain import chain_values
 from midstream.explain.chain_view import ChainView
 from midstream.explain.drawing import draw_chain, reads_text
 from midstream.explain.nodes import draw_nodes, node_values
+from midstream.language.expression import infix
 from midstream.language.parse import parsed
 from midstream.migration.under_way.transition import Transition
 from midstream.model.codec import encode
@@ -52,6 +53,11 @@ def explain(manifest: Manifest, name: str, *, analyze: bool = False, format: str
         value["cross_join"] = [list(group) for group in groups]
     if bound.outer is not None:
         value["outer_join"] = {"kind": bound.outer.kind, "preserved": list(bound.outer.preserved)}
+    if bound.lookups:
+        value["looks_up"] = [
+            {"table": one.table, "kind": one.kind, "conditions": [infix(p.expression) for p in one.conditions]}
+            for one in bound.lookups
+        ]
     if query.operator is not None:
         value["on_top"] = query.operator
     if query.nodes is not None:
@@ -94,6 +100,7 @@ def _text(value: dict[str, Any], names: Mapping[str, str]) -> str:
     lines += [f"on top {value['on_top']}"] if "on_top" in value else []
     lines += [_cross_join(value["cross_join"])] if "cross_join" in value else []
     lines += [_outer_join(value["outer_join"])] if "outer_join" in value else []
+    lines += [_lookup(one) for one in value.get("looks_up", ())]
     lines += draw_nodes(value["nodes"]) if "nodes" in value else []
     chain = value.get("chain")
     if chain is not None and _is_worth_it(value):
@@ -126,6 +133,12 @@ def _outer_join(outer: Mapping[str, Any]) -> str:
         "anti": f"the rows of {rows} that have none",
     }
     return wrapped("answer ", told[outer["kind"]])
+
+
+def _lookup(lookup: Mapping[str, Any]) -> str:
+    """Which rows of a static table each result is joined with."""
+    on = " and ".join(lookup["conditions"])
+    return wrapped("answer ", f"{lookup['kind']} join with table {lookup['table']}{f' on {on}' if on else ''}")
 
 
 def _is_worth_it(value: dict[str, Any]) -> bool:

@@ -86,7 +86,8 @@ def _brought(patient: Patient) -> set[str]:
     log, found = patient.folders.commands, set[str]()
     for number in log.numbers():
         with suppress(CheckpointError):
-            found.update(log.read(number).chunks)
+            command = log.read(number)
+            found.update(() if command is None else command.chunks)
     return found
 
 
