@@ -85,9 +85,9 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
                     name, columns, spec.timestamp, spec.lateness, spec.idle_timeout, spec.unit
                 ).in_unit()
     all_read = {*streams, *found.unknown} == job.streams.keys()
-    if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() == job.streams.keys():
+    if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
         with found.at(places["checkpoint"]):
-            with_streams(newest, _as_declared(newest, job, streams), folders.root)
+            with_streams(newest, {**streams, **_as_declared(newest, job, streams)}, folders.root)
     tables = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):

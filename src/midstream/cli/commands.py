@@ -81,11 +81,20 @@ def change(
     send(path, ChangeQuery(query, sql_text(sql)), wait, as_json)
 
 
-def drop(path: CheckpointPath, query: QueryName, wait: WaitSeconds = None, as_json: AsJson = False) -> None:
-    """End a query of a running job and let go of the state that no other query reads."""
+def drop(
+    path: CheckpointPath,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a running query.")],
+    stream: Annotated[
+        bool, typer.Option("--stream", help="It is a stream that no query reads; not of a job on Spark.")
+    ] = False,
+    wait: WaitSeconds = None,
+    as_json: AsJson = False,
+) -> None:
+    """End a query of a running job and let go of the state that no other query reads; or forget a stream."""
     from midstream.step.commands.drop_query import DropQuery
+    from midstream.step.commands.drop_stream import DropStream
 
-    send(path, DropQuery(query), wait, as_json)
+    send(path, DropStream(name) if stream else DropQuery(name), wait, as_json)
 
 
 def migrate(

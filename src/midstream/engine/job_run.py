@@ -41,7 +41,7 @@ class FileJob:
     def __init__(self, file: JobFile, *, take_over: bool = False, threads: int | None = None) -> None:
         folders = self._folders = Folders(located(file.checkpoint))
         newest = folders.manifests.latest()
-        known = {} if newest is None else {name: stream.columns for name, stream in newest.streams.items()}
+        known = {} if newest is None else {name: stream.columns for name, stream in newest.pushed_streams.items()}
         if known:
             refuse_other_streams(known, file.streams, folders.root)
         self._sources = {name: _source(name, spec, known.get(name)) for name, spec in file.streams.items()}

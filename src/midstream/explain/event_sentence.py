@@ -34,6 +34,8 @@ from midstream.model.events import (
     StepDelayed,
     StepDone,
     StopRequested,
+    StreamAdded,
+    StreamDropped,
     TableSet,
 )
 from midstream.model.words import counted, coverage_text, size_text, span_text, time_text
@@ -98,6 +100,10 @@ def _of_queries(event: Event) -> str:
             return f"query {query} has another text and sees {coverage_text(sees, exact, step)}"
         case QueryDropped(query=query):
             return f"query {query} is dropped"
+        case StreamAdded(stream=stream):
+            return f"stream {stream} is read"
+        case StreamDropped(stream=stream):
+            return f"stream {stream} is read no longer"
         case TableSet(table=table, version=version, rows=rows):
             return f"table {table} has version {version}, of {counted(rows, 'row')}"
         case CrossJoinBegun(query=query, groups=groups):

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from midstream.checkpoint.folders import Folders
-from midstream.job.spark_log import begin_log, forget_former_logs, has_committed
+from midstream.job.spark_log import begin_log, fit_sources, forget_former_logs, has_committed
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from midstream.state.store.disk import cannot_write, names_in
@@ -62,6 +62,10 @@ class SparkLog:
     def begin(self, manifest: Manifest) -> None:
         """Write the log as it was after the manifest's step; raises `CheckpointError` where that is not known."""
         begin_log(self._folders.spark, self._epoch, manifest, durable=self._folders.durable)
+
+    def fit(self, streams: int) -> None:
+        """Have the log know of so many streams, before a query over them goes on with it."""
+        fit_sources(self.folder, streams, durable=self._folders.durable)
 
     def noted(self, step: int) -> dict[str, Any]:
         """What a step's manifest must carry of it."""
@@ -123,6 +127,11 @@ class CarriedLog(SparkLog):
             raise cannot_write(error, self.folder) from error
         self._objects = dict(found["objects"])
         self._last_carried = dict.fromkeys(self._objects.values(), manifest.step)
+
+    def fit(self, streams: int) -> None:
+        """The same of the log on this machine; what the next step's manifest carries is read anew."""
+        super().fit(streams)
+        self._known = {}
 
     def noted(self, step: int) -> dict[str, Any]:
         """The files, large ones written to the storage first."""

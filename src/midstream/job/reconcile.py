@@ -24,6 +24,7 @@ from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -208,7 +209,7 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
 
 
 def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:
-    """The manifest with the streams as the script declares them now; refuses streams of another job.
+    """The manifest with the streams as the script declares them now, new ones last; refuses streams of another job.
 
     Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back.
     """
@@ -228,9 +229,10 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
         name: replace(one, floor=floors[name]) if name in known and _changed(known[name], streams[name]) else one
         for name, one in manifest.progress.items()
     }
-    return replace(
-        manifest, streams={name: streams.get(name, old) for name, old in manifest.streams.items()}, progress=progress
-    )
+    for name in streams.keys() - manifest.streams.keys():
+        refuse_taken_name(manifest, name, "stream")
+    now = {name: streams.get(name, old) for name, old in manifest.streams.items()}
+    return replace(manifest, streams={**now, **streams}, progress=progress)
 
 
 def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:
@@ -243,12 +245,12 @@ def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:
 
 
 def refuse_other_streams(known: Collection[str], declared: Collection[str], place: str) -> None:
-    """Raise where a job declares other streams than its checkpoint has."""
-    if set(declared) != set(known):
+    """Raise where a job does not declare all streams that its checkpoint has; it may declare more."""
+    if not set(known) <= set(declared):
         raise CheckpointError(
             f"the checkpoint has the streams {', '.join(known)}, this job has {', '.join(declared)}",
             place=place,
-            remedy="declare the same streams, or use a new checkpoint",
+            remedy="declare those too, drop them from the checkpoint if it is an embedded engine's, or use a new one",
         )
 
 

@@ -18,6 +18,9 @@ from midstream.model.manifest import Manifest
 from midstream.state.store.disk import cannot_write, names_in, sync_folder, sync_tree, write_whole
 from midstream.state.store.files import epoch_folder
 
+NOTHING_READ = "-"
+"""What Spark's offsets say of a source that has read nothing."""
+
 _SAVEPOINT = "savepoint="
 _COMPACT = re.compile(r"\d{1,9}\.compact", re.ASCII)
 
@@ -45,6 +48,39 @@ def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True
         return target
     except OSError as error:
         raise cannot_write(error, target) from error
+
+
+def fit_sources(log: str, streams: int, *, durable: bool = True) -> None:
+    """Have a log that no query writes know of so many sources: new ones, which come last, have read nothing yet.
+
+    Spark has a line of offsets for each source, "-" for nothing, and goes on only with as many sources as lines. A log
+    that was cut off before a stream was added has lines too many, of sources that had read nothing by then; what such a
+    source had seen is removed.
+    """
+    try:
+        for batch in sorted(_batches(f"{log}/offsets")):
+            path = f"{log}/offsets/{batch}"
+            with open(path, encoding="utf-8", newline="") as file:
+                version, settings, *ends = file.read().splitlines()
+            fitted = [*ends, *[NOTHING_READ] * (streams - len(ends))]
+            if len(fitted) > streams and set(fitted[streams:]) == {NOTHING_READ}:
+                fitted = fitted[:streams]
+            if fitted != ends:
+                write_whole(path, "\n".join([version, settings, *fitted]).encode(), fsync=durable)
+        newest = max(_batches(f"{log}/offsets"), default=None)
+        for number, end in enumerate(_ends(f"{log}/offsets/{newest}") if newest is not None else ()):
+            if end == NOTHING_READ:
+                shutil.rmtree(f"{log}/sources/{number}", ignore_errors=True)
+    except (OSError, ValueError) as error:
+        raise CheckpointError(
+            f"Spark's log of offsets does not read: {error}", place=log, remedy="go back to an older step"
+        ) from error
+
+
+def _ends(path: str) -> list[str]:
+    """By source where a batch ends in it, as Spark has it."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return file.read().splitlines()[2:]
 
 
 def forget_former_logs(root: str, epoch: int) -> None:

@@ -74,6 +74,20 @@ class ResultsRejected(Event):
 
 
 @dataclass(frozen=True)
+class StreamAdded(Event):
+    """A stream is read from this step on."""
+
+    stream: str
+
+
+@dataclass(frozen=True)
+class StreamDropped(Event):
+    """A stream is read no longer, and forgotten."""
+
+    stream: str
+
+
+@dataclass(frozen=True)
 class TableSet(Event):
     """A static table has another version from this step on."""
 

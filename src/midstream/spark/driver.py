@@ -156,6 +156,10 @@ class Driver:
         entries += [command.sql for _, command in waiting if isinstance(command, AddQuery | ChangeQuery)]
         return list(self._parsed(self.manifest, entries))
 
+    def streams_to_come(self) -> tuple[str, ...]:
+        """The pushed streams that the next step knows."""
+        return tuple((self._coming or self.manifest).pushed_streams)
+
     def _parsed(self, manifest: Manifest, texts: Iterable[str]) -> Iterable[Query]:
         for text in dict.fromkeys(texts):
             try:
@@ -181,10 +185,14 @@ class Driver:
         return replace(plan, manifest=self.outputs.named(plan.manifest), events=(*refused, *plan.events))
 
     def _carries(self, plan: StepPlan) -> bool:
-        """Whether the running union has every column the queries read; it had, unless a command was taken."""
+        """Whether the running union has every stream, and every column that the queries read; it had, unless a command
+        was taken.
+        """
         assert self.layout is not None
         if not plan.events:
             return True
+        if not plan.manifest.pushed_streams.keys() <= set(self.layout.streams):
+            return False
         queries = self._parsed(plan.manifest, (entry.sql for entry in plan.manifest.queries.values()))
         return self.layout.covers(needs(queries, plan.manifest.streams))
 

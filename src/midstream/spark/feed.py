@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from midstream.job.carried_log import SparkLog
 from midstream.language.duration import parse_duration
 from midstream.language.query import Query
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.optimization import SECOND
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
@@ -40,6 +40,18 @@ class Feed:
     log: SparkLog
     trigger: Mapping[str, Any]
     name: str = ""
+
+    def of(self, names: Iterable[str]) -> Feed:
+        """The feed of the streams of these names, in this order; raises CheckpointError where one is not declared."""
+        known = {stream.schema.name: stream for stream in self.streams}
+        names = tuple(names)
+        if missing := [name for name in names if name not in known]:
+            raise CheckpointError(
+                f"stream {missing[0]!r} was added to the job, and this program does not declare it",
+                place=self.log.folder,
+                remedy=f"declare it: job.stream({missing[0]!r}, ...)",
+            )
+        return replace(self, streams=tuple(known[name] for name in names))
 
     def union(self, queries: Iterable[Query]) -> Intake:
         """The union of the streams with the columns that the queries read."""

@@ -20,8 +20,7 @@ from midstream.job.readable import streams_for
 from midstream.job.reconcile import Declared, refuse_other_host, with_streams
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
-from midstream.language.ddl import parse_ddl
-from midstream.language.duration import parse_duration, stream_duration
+from midstream.language.duration import parse_duration
 from midstream.language.parse import parse_query
 from midstream.model.command import declare_operator
 from midstream.model.errors import CheckpointError, InputError, QueryError
@@ -36,7 +35,7 @@ from midstream.spark.frames import rows_of_frame
 from midstream.spark.results import DataFrames
 from midstream.spark.run import Run
 from midstream.spark.session import ship
-from midstream.spark.sources import JobStream, job_stream
+from midstream.spark.sources import JobStream, declared_stream
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
@@ -115,10 +114,7 @@ class Job:
         """
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
-        idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
-        columns = parse_ddl(schema) if isinstance(schema, str) else schema
-        late = stream_duration(name, "lateness", lateness)
-        self._streams[name] = job_stream(name, df, timestamp, late, idle, columns, unit)
+        self._streams[name] = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:

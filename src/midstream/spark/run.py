@@ -6,8 +6,10 @@ import os
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -26,6 +28,7 @@ from midstream.model.codec import encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import (
     CheckpointError,
+    InputError,
     LostCheckpointError,
     MidstreamError,
     ReadError,
@@ -43,9 +46,11 @@ from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
 from midstream.spark.progress import last_progress
 from midstream.spark.results import stream_of
+from midstream.spark.sources import declared_stream
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.files import FileStore
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import AddStream
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.controls import Controls
 from midstream.step.commands.stop import Stop
@@ -89,6 +94,31 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
         threading.Thread(target=self._listen, name="midstream stop", daemon=True).start()
+
+    def stream(
+        self,
+        name: str,
+        df: DataFrame,
+        timestamp: str,
+        lateness: str | int = 0,
+        idle_timeout: str | int | None = None,
+        schema: pa.Schema | str | None = None,
+        unit: str | None = None,
+    ) -> int:
+        """Have the job read one more stream, beginning with the next step, as `Job.stream` declares one.
+
+        A job that is started again must declare it.
+        """
+        if name in self._driver.manifest.streams:
+            raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
+        added = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
+        before = self._feed
+        self._feed = replace(before, streams=(*before.streams, added))
+        try:
+            return self._command(AddStream(added.schema))
+        except BaseException:
+            self._feed = before
+            raise
 
     def add_query(
         self,
@@ -231,10 +261,12 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         return number
 
     def _start(self) -> StreamingQuery:
-        union = self._feed.union(self._driver.queries_to_come())
+        feed = self._feed.of(self._driver.streams_to_come())
+        union = feed.union(self._driver.queries_to_come())
         self._driver.layout = union.layout
         self._started.clear()
-        query = self._feed.start(union.frame, self._fold)
+        feed.log.fit(len(feed.streams))
+        query = feed.start(union.frame, self._fold)
         self._query = query
         self._started.set()
         return query

@@ -20,6 +20,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
+from midstream.language.ddl import parse_ddl
+from midstream.language.duration import stream_duration
 from midstream.language.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
@@ -145,6 +147,21 @@ def job_stream(
     kinds = {field.name: _spark_type(schema, field) for field in schema.columns}
     unlike = {field.name for field in schema.columns if not never_fails(own[field.name], field.type)}
     return JobStream(schema, frame, kinds, frozenset(unlike))
+
+
+def declared_stream(
+    name: str,
+    frame: DataFrame,
+    timestamp: str,
+    lateness: str | int,
+    idle_timeout: str | int | None,
+    schema: pa.Schema | str | None,
+    unit: str | None,
+) -> JobStream:
+    """The same as a user declares it: durations are text or microseconds, the schema may be DDL."""
+    idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
+    columns = parse_ddl(schema) if isinstance(schema, str) else schema
+    return job_stream(name, frame, timestamp, stream_duration(name, "lateness", lateness), idle, columns, unit)
 
 
 def needs(queries: Iterable[Query], streams: Iterable[str]) -> dict[str, frozenset[str]]:

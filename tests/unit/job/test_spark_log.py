@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from midstream.job.spark_log import begin_log
+from midstream.job.spark_log import begin_log, fit_sources
+from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from tests.unit.state.chunk_files import linux_only
 
@@ -29,3 +30,31 @@ def test_a_copy_of_spark_s_log_is_durable_before_it_is_in_place(
     synced.clear()
     begin_log(str(tmp_path), 3, Manifest(step=0), durable=False)
     assert synced == []
+
+
+def test_a_log_is_fitted_to_the_streams_of_a_job(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    for batch, ends in enumerate((["{0}"], ["{1}"])):
+        (tmp_path / "offsets" / str(batch)).write_text("\n".join(["v1", "{}", *ends]))
+    for source in range(3):
+        (tmp_path / "sources" / str(source)).mkdir(parents=True)
+        (tmp_path / "sources" / str(source) / "0").write_text("v1")
+
+    def ends() -> list[list[str]]:
+        return [(tmp_path / "offsets" / str(batch)).read_text().split("\n")[2:] for batch in range(2)]
+
+    fit_sources(str(tmp_path), 3)
+    assert ends() == [["{0}", "-", "-"], ["{1}", "-", "-"]]
+    assert [path.name for path in (tmp_path / "sources").iterdir()] == ["0"], (
+        "a stream of before may have had the place"
+    )
+    fit_sources(str(tmp_path), 3)
+    fit_sources(str(tmp_path), 1)
+    assert ends() == [["{0}"], ["{1}"]]
+    (tmp_path / "offsets" / "1").write_text("v1\n{}\n{1}\n{2}")
+    fit_sources(str(tmp_path), 1)
+    assert ends()[1] == ["{1}", "{2}"], "what has read something stays, and Spark refuses it"
+    (tmp_path / "offsets" / "1").write_text("nonsense")
+    with pytest.raises(CheckpointError, match="log of offsets does not read"):
+        fit_sources(str(tmp_path), 1)
+    fit_sources(str(tmp_path / "new"), 2)

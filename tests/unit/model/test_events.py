@@ -32,6 +32,8 @@ from midstream.model.events import (
     StepDelayed,
     StepDone,
     StopRequested,
+    StreamAdded,
+    StreamDropped,
     TableSet,
 )
 
@@ -47,6 +49,8 @@ EVENTS: tuple[Event, ...] = (
     CrossJoinBegun(1, "q", (("A", "B"), ("C",))),
     QueryChanged(1, "q", "SELECT 1", "new", 25_000_000),
     QueryDropped(1, "q"),
+    StreamAdded(1, "A"),
+    StreamDropped(1, "A"),
     TableSet(1, "rates", 2, 10),
     QuerySpread(1, "q", "off", "psp_d", 4),
     MigrationBegun(1, "q", "gms", "(A B)", "(B A)", (("A", "B"),), {"predicted": 1}),

@@ -24,16 +24,21 @@ from midstream.model.events import (
     QuerySpread,
     SharingChanged,
     StopRequested,
+    StreamAdded,
+    StreamDropped,
     TableSet,
 )
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.model.optimization import OFF, OptimizerSettings
+from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import AddStream
 from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand, apply, taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.drop_stream import DropStream
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
@@ -51,6 +56,7 @@ WIDER = THREE.replace("5 SECONDS", "9 SECONDS")
 ONE = "SELECT A.k FROM A WHERE A.k > 1"
 COUNT = "SELECT COUNT(*) AS n FROM A [RANGE 5 SECONDS] EVERY 1 SECOND"
 RATES, CHUNK = pa.schema([("k", pa.int64())]), ChunkRef("tables/rates/0-1", 1, 8, 0)
+NARROW = pa.schema([("ts", pa.timestamp("us"))])
 NOWHERE = {"class": "nowhere:No", "options": {}}
 
 
@@ -80,6 +86,8 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "(A (B C))", "auto", {"speed": 9}), StrategyError, "query q", "options: objective"),
     (Migrate("q", "", "auto", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "name a strategy"),
     (Migrate("q", "", "gms", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "add a query"),
+    (AddStream(StreamSchema("A", NARROW, "ts")), QueryError, "stream A", "give the stream another name"),
+    (DropStream("A"), QueryError, "stream A", "drop it first"),
     (SetTable("A", RATES, CHUNK, "1"), QueryError, "table A", "give the table another name"),
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
@@ -120,6 +128,8 @@ DONE: list[tuple[StepCommand, Event]] = [
     (Migrate("q", "(A (B C))"), MigrationEnded(6, "q", "gms", "(A (B C))", 0, {})),
     (Rescale(3), LanesRescaled(6, 1, 3)),
     (Stop(0), StopRequested(6)),
+    (AddStream(StreamSchema("Z", NARROW, "ts")), StreamAdded(6, "Z")),
+    (DropStream("Z"), StreamDropped(6, "Z")),
     (SetTable("rates", RATES, CHUNK, "1"), TableSet(6, "rates", 1, 1)),
     (Reshare("off"), SharingChanged(6, "auto", "off")),
     (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
@@ -140,8 +150,9 @@ def test_a_command_is_done_by_its_own_event_only(command: StepCommand, event: Ev
     assert not any(command.is_done_by(other) for _, other in DONE if other != event)
     if isinstance(event, StopRequested):
         return  # It says of nothing else what was asked.
-    if isinstance(event, TableSet):
-        assert not command.is_done_by(replace(event, table="other"))
+    if isinstance(event, StreamAdded | StreamDropped | TableSet):
+        named = {"table": "other"} if isinstance(event, TableSet) else {"stream": "other"}
+        assert not command.is_done_by(replace(event, **named))
         return
     field = {"query": "other"} if hasattr(event, "query") else {"lanes": 7} if hasattr(event, "lanes") else {"new": 7}
     assert not command.is_done_by(replace(event, **field))

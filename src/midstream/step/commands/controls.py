@@ -13,6 +13,7 @@ from midstream.step.commands.approve import Approve
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.drop_stream import DropStream
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
@@ -62,6 +63,10 @@ class Controls(ABC, Generic[Receipt]):
     def drop_query(self, name: str) -> Receipt:
         """End a query; the next step no longer answers it."""
         return self._command(DropQuery(name))
+
+    def drop_stream(self, name: str) -> Receipt:
+        """Forget a stream that no query reads any more, beginning with the next step; not on Spark."""
+        return self._command(DropStream(name))
 
     def spread(
         self, query: str, scheme: str, nodes: int | str | None = None, *, plan: str | None = None, **options: Any

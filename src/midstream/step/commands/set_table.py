@@ -8,11 +8,11 @@ import pyarrow as pa
 from typing_extensions import override
 
 from midstream.language.parse import parsed
-from midstream.language.scope import find_name
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, TableSet
 from midstream.model.manifest import ChunkRef, Manifest, StaticTable
 from midstream.model.schema import TableSchema
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
@@ -35,7 +35,7 @@ class SetTable(StepCommand):
         manifest, schema = draft.manifest, TableSchema(self.table, self.columns)
         known = manifest.tables.get(self.table)
         if known is None:
-            refuse_taken_name(manifest, self.table)
+            refuse_taken_name(manifest, self.table, "table")
         elif known.digest == self.digest:
             return
         elif known.schema.columns != schema.columns and (readers := _readers(manifest, self.table)):
@@ -62,15 +62,6 @@ class SetTable(StepCommand):
     def is_met(self, manifest: Manifest) -> bool:
         known = manifest.tables.get(self.table)
         return known is not None and known.digest == self.digest
-
-
-def refuse_taken_name(manifest: Manifest, table: str) -> None:
-    """Raise QueryError where a stream, a query or another table has the name that a table is to have."""
-    for what, names in (("stream", manifest.streams), ("query", manifest.queries), ("table", manifest.tables)):
-        if others := find_name(table, names):
-            raise QueryError(
-                f"a {what} is called {others[0]!r}", place=f"table {table}", remedy="give the table another name"
-            )
 
 
 def _readers(manifest: Manifest, table: str) -> list[str]:

@@ -1,0 +1,48 @@
+"""Have a running job read one more stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
+
+from midstream.language.scope import find_name
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, StreamAdded
+from midstream.model.manifest import Manifest
+from midstream.model.schema import StreamSchema
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class AddStream(StepCommand):
+    """Read a stream from this step on; queries that are added with it or later may name it."""
+
+    stream: StreamSchema
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        manifest, name = draft.manifest, self.stream.name
+        if manifest.streams.get(name) == self.stream:
+            return
+        refuse_taken_name(manifest, name, "stream")
+        draft.manifest = replace(manifest, streams={**manifest.streams, name: self.stream})
+        draft.events.append(StreamAdded(manifest.step, name))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, StreamAdded) and event.stream == self.stream.name
+
+    @override
+    def is_met(self, manifest: Manifest) -> bool:
+        return manifest.streams.get(self.stream.name) == self.stream
+
+
+def refuse_taken_name(manifest: Manifest, name: str, what: str) -> None:
+    """Raise QueryError where a stream, a query or a table has the name that something is to have."""
+    for kind, names in (("stream", manifest.streams), ("query", manifest.queries), ("table", manifest.tables)):
+        if others := find_name(name, names):
+            raise QueryError(
+                f"a {kind} is called {others[0]!r}", place=f"{what} {name}", remedy=f"give the {what} another name"
+            )

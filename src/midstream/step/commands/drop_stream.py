@@ -1,0 +1,57 @@
+"""Have a running job read a stream no longer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from typing_extensions import override
+
+from midstream.language.parse import parsed
+from midstream.model.errors import QueryError
+from midstream.model.events import Event, StreamDropped
+from midstream.model.manifest import Manifest
+from midstream.step.commands.base import StepCommand
+from midstream.step.draft import Draft
+
+
+@dataclass(frozen=True)
+class DropStream(StepCommand):
+    """Forget a stream that no query reads any more.
+
+    Not on Spark: its log of offsets, which a job that goes back needs, has a place for each stream that it ever read.
+    """
+
+    stream: str
+
+    @override
+    def apply(self, draft: Draft) -> None:
+        manifest, place = draft.manifest, f"stream {self.stream}"
+        if self.stream not in manifest.pushed_streams:
+            known = ", ".join(manifest.pushed_streams) or "there is none"
+            raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=f"use one of: {known}")
+        if readers := _readers(manifest, self.stream):
+            raise QueryError(
+                f"stream {self.stream!r} cannot be dropped, it is read by {', '.join(readers)}",
+                place=place,
+                remedy=f"drop {'it' if len(readers) == 1 else 'them'} first",
+            )
+        if manifest.is_on_spark:
+            raise QueryError(
+                f"stream {self.stream!r} cannot be dropped on Spark, whose log of offsets keeps a place for it",
+                place=place,
+                remedy="leave it declared: a stream that no query reads is only counted",
+            )
+        streams = {name: one for name, one in manifest.streams.items() if name != self.stream}
+        progress = {name: one for name, one in manifest.progress.items() if name != self.stream}
+        draft.manifest = replace(manifest, streams=streams, progress=progress)
+        draft.events.append(StreamDropped(manifest.step, self.stream))
+
+    @override
+    def is_done_by(self, event: Event) -> bool:
+        return isinstance(event, StreamDropped) and event.stream == self.stream
+
+
+def _readers(manifest: Manifest, stream: str) -> list[str]:
+    """The queries that read a stream."""
+    texts = ((name, parsed(manifest, entry.sql)) for name, entry in manifest.queries.items())
+    return [name for name, query in texts if any(source.stream == stream for source in query.sources)]
