@@ -175,8 +175,10 @@ def aggregate(
     name = call.function.lower()
     if name == "count":
         return pa.array(np.bincount(owner, minlength=groups))
-    if name == "median" or (name in ("min", "max") and pt.is_floating(kept.type)):
-        return _by_rank(name, kept, owner, groups)
+    if name == "median":
+        return _median(kept, owner, groups)
+    if name in ("min", "max") and pt.is_floating(kept.type):
+        return _extreme(name, kept, owner, groups)
     if name in ("quantile_cont", "quantile_disc") and call.share is not None:
         return quantile(kept, owner, groups, call.share, between=name == "quantile_cont")
     if name in ("bool_and", "bool_or"):
@@ -225,8 +227,16 @@ def _spread(owner: Words, values: pa.Array, groups: int) -> pa.Array:
     return values.take(pa.array(place, mask=place < 0))
 
 
-def _by_rank(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
-    """MIN, MAX and MEDIAN by position within the sorted group, NaN being the greatest number."""
+def _extreme(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """MIN and MAX of floating-point numbers, NaN being the greatest."""
+    found = np.full(groups, np.nan if name == "min" else -np.inf)
+    # The one passes NaN over where there is a number, the other passes it on.
+    (np.fmin if name == "min" else np.maximum).at(found, owner, as_double(values).to_numpy(zero_copy_only=False))
+    return pa.array(found, mask=np.bincount(owner, minlength=groups) == 0).cast(values.type)
+
+
+def _median(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """The mean of the two in the middle of the sorted group, NaN being the greatest number."""
     numbers = as_double(values).to_numpy(zero_copy_only=False)
     order = np.lexsort((numbers, owner))
     numbers, owner = numbers[order], owner[order]
@@ -234,12 +244,8 @@ def _by_rank(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array
     present = counts > 0
     start = (np.cumsum(counts) - counts)[present]
     size = counts[present]
-    if name == "median":
-        chosen = (numbers[start + (size - 1) // 2] + numbers[start + size // 2]) / 2
-    else:
-        chosen = numbers[start if name == "min" else start + size - 1]
-    kind = pa.float64() if name == "median" else values.type
-    return _spread(np.flatnonzero(present), pa.array(chosen).cast(kind), groups)
+    chosen = (numbers[start + (size - 1) // 2] + numbers[start + size // 2]) / 2
+    return _spread(np.flatnonzero(present), pa.array(chosen), groups)
 
 
 def quantile(values: pa.Array, owner: Words, groups: int, share: float, *, between: bool) -> pa.Array:
@@ -288,8 +294,10 @@ def group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words
     for column in (instants, *groups):
         codes = _codes(column)
         joined = numbers * (int(codes.max()) + 1) + codes
-        numbers = np.unique(joined, return_inverse=True)[1].astype(np.int64)
-    first = np.unique(numbers, return_index=True)[1]
+        numbers = _codes(pa.array(joined))
+    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
+    # Of several that are put in one place the last remains.
+    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
     order = np.lexsort((first, instants.to_numpy()[first]))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))

@@ -138,12 +138,30 @@ def earliest(refs: Words, times: Words) -> Words:
     """
     if not len(refs):
         return refs
-    low = refs.min()
-    place = np.full(refs.max() - low + 1, -1)
+    rows = refs - refs.min()
+    least = np.full(rows.max() + 1, FOREVER)
+    np.minimum.at(least, rows, times)
+    place = np.full(len(least), -1)
     # Of several that are put in one place the last remains.
-    order = stable_sort(times)[0][::-1]
-    place[refs[order] - low] = order
+    at = indices(times == least[rows])[::-1]
+    place[rows[at]] = at
     return place[place >= 0]
+
+
+def _merged(ascending: Sequence[Words]) -> Words:
+    """The indices that sort the concatenation of ascending columns, ties in their present order.
+
+    >>> _merged([np.array([1, 4, 4]), np.array([2, 4])]).tolist()
+    [0, 3, 1, 2, 4]
+    """
+    first, *others = ascending
+    if len(others) > 1:
+        return stable_sort(np.concatenate(ascending))[0]
+    (second,) = others
+    order = np.empty(len(first) + len(second), np.int64)
+    order[np.arange(len(first)) + second.searchsorted(first, "left")] = np.arange(len(first))
+    order[np.arange(len(second)) + first.searchsorted(second, "right")] = np.arange(len(second)) + len(first)
+    return order
 
 
 def state_of_matches(joined: StateSpec, outer: OuterJoin) -> StateSpec:
@@ -161,6 +179,6 @@ def _together(answers: Sequence[Answer]) -> Answer:
     if len(there) < 2:
         return replace((there or answers)[0], dead=dead)
     times = np.concatenate([answer.times for answer in there])
-    order = stable_sort(times)[0]
+    order = _merged([answer.times for answer in there])
     table = pa.concat_tables([answer.table for answer in there]).combine_chunks()
     return Answer(table.take(pa.array(order)), times[order], dead)
