@@ -36,6 +36,7 @@ class Windowed(QuerySpec):
     slide: int = SECOND
     written: str = "hop"
     condition: str = ""
+    distinct: bool = False
 
     def cql(self) -> str:
         """The text in one of the ways in which users write it."""
@@ -49,6 +50,8 @@ class Windowed(QuerySpec):
         items = [*[item.cql() for item in self.select], f"{start} AS began", f"{end} AS ended", "_ts"]
         where = f" WHERE {self.condition}" if self.condition else ""
         having = f" HAVING {self.having}" if self.having else ""
+        if self.distinct:
+            return f"SELECT DISTINCT {', '.join(items)} FROM A{where} GROUP BY {call}"
         return f"SELECT {', '.join(items)} FROM A{where} GROUP BY {', '.join([call, *self.group_by])}{having}"
 
 
@@ -89,16 +92,18 @@ def windowed(draw: st.DrawFn) -> Windowed:
     size = draw(st.sampled_from((1, 2, 3, 5, 8))) * SECOND
     slide = size if written == "tumble" else draw(st.sampled_from((1, 2, 3, 7))) * SECOND
     groups = tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.ok")), max_size=2, unique=True)))
-    calls = draw(st.lists(st.sampled_from(CALLS), min_size=0 if groups else 1, max_size=3))
+    distinct = bool(groups) and draw(st.integers(0, 4)) == 0
+    calls = [] if distinct else draw(st.lists(st.sampled_from(CALLS), min_size=0 if groups else 1, max_size=3))
     items = [Item(text, f"g{n}") for n, text in enumerate(groups)] + [Item(c, f"a{n}") for n, c in enumerate(calls)]
     return Windowed(
         (SourceSpec("A", "A"),),
         tuple(items),
         group_by=groups,
-        having=draw(st.sampled_from(HAVINGS)),
+        having="" if distinct else draw(st.sampled_from(HAVINGS)),
         size=size,
         slide=slide,
         written=written,
+        distinct=distinct,
         condition=draw(st.sampled_from(CONDITIONS)),
     )
 

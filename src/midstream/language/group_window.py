@@ -21,17 +21,13 @@ from midstream.language.place import place, place_of
 from midstream.language.query import Source
 from midstream.language.session_window import SessionWindow
 from midstream.language.tokens import DIALECT
+from midstream.language.window_words import FIELDS, WINDOW_CALLS
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 from midstream.model.window import Window
 
-_WRITTEN = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
-"""By name the most arguments: the timestamp and durations. HOP gives its slide first, Spark's `window` its size."""
-
 _SHAPES = "TUMBLE(ts, size), HOP(ts, slide, size), window(ts, size, slide) or SESSION(ts, gap)"
 _SESSIONS = (SESSION_STAND_IN, "SESSION_WINDOW")
-_FIELDS = (WINDOW_STAND_IN, "SESSION_WINDOW")
-"""The windows of Spark, whose bounds are fields."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +68,9 @@ def group_window(
     if found.window_function:
         tree = _with_function(found, tree)
     clause = tree.args.get("group")
-    calls = [] if clause is None else [node for node in clause.expressions if _name(node) in _WRITTEN]
+    calls = [] if clause is None else [node for node in clause.expressions if _name(node) in WINDOW_CALLS]
     if clause is None or not calls:
-        stray = next((node for node in tree.find_all(exp.Anonymous) if _name(node) in _WRITTEN), None)
+        stray = next((node for node in tree.find_all(exp.Anonymous) if _name(node) in WINDOW_CALLS), None)
         if stray is not None:
             raise _error(found, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
         return tree, sources, None
@@ -148,7 +144,7 @@ def _read(
     streams: Mapping[str, StreamSchema],
 ) -> GroupWindow | SessionWindow:
     name, arguments = _name(node), node.expressions
-    if not 2 <= len(arguments) <= _WRITTEN[name] or (name == "HOP" and len(arguments) != 3):
+    if not 2 <= len(arguments) <= WINDOW_CALLS[name] or (name == "HOP" and len(arguments) != 3):
         raise _error(found, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
     column = binder.bind(arguments[0])
@@ -195,11 +191,11 @@ def _boundary(found: CqlText, node: exp.Expr, made: GroupWindow | SessionWindow,
     name = _name(node)
     if isinstance(node, exp.Column):
         full = f"{node.table}.{node.name}".lower()
-        if node.table.upper() in _FIELDS and node.name.lower() in ("start", "end"):
+        if node.table.upper() in FIELDS and node.name.lower() in ("start", "end"):
             return node.name.lower()
         own = {column.name.lower() for alias, _ in binder.scope.sources for column in binder.scope.columns(alias)}
         return full[8:] if full in (".window_start", ".window_end") and full[1:] not in own else None
-    if name in _WRITTEN:
+    if name in WINDOW_CALLS:
         raise _error(found, node, f"{_shown(node)} in the select list or HAVING", "select window_start or window_end")
     base, _, end = name.rpartition("_")
     if base not in ("TUMBLE", "HOP", "SESSION") or end not in ("START", "END"):

@@ -22,7 +22,7 @@ from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
-from midstream.language.sources import check_predicates, check_windows, difference_of
+from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
@@ -117,6 +117,7 @@ def _parse(
     sources, enrichment = clauses.source.sources, clauses.enrichment
     if enrichment is not None:
         sources, scope = enrichment.sources(sources, streams), enrichment.scope(scope)
+    check_rows_windows(found, tree, sources, streams)
     tables_named = clauses.tables
     opened = tables_named.opened(scope)
     tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams)

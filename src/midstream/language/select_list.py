@@ -13,6 +13,7 @@ from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
 from midstream.language.tokens import DIALECT
+from midstream.language.window_words import is_window_bound, is_window_call
 from midstream.model.errors import LanguageError
 
 _REFUSED = {
@@ -51,9 +52,9 @@ def select_of(found: CqlText) -> exp.Select:
 
 
 def distinct_grouped(found: CqlText, tree: exp.Select) -> exp.Select:
-    """The query with GROUP BY its whole select list in the place of DISTINCT.
+    """The query with GROUP BY its whole select list in the place of DISTINCT, beside a group window if there is one.
 
-    Raises LanguageError where EVERY is missing, or something is grouped already.
+    Raises LanguageError where there is none and EVERY is missing, or something else is grouped already.
     """
     distinct = tree.args.get("distinct")
     if distinct is None:
@@ -61,19 +62,29 @@ def distinct_grouped(found: CqlText, tree: exp.Select) -> exp.Select:
     spot = place_of(found.text, tree)
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError("DISTINCT ON, or of *", place=spot, remedy="list the columns: SELECT DISTINCT a, b")
-    if tree.args.get("group") is not None or any(item.find(exp.AggFunc) for item in tree.expressions):
+    group = tree.args.get("group")
+    windows = [] if group is None else [node for node in group.expressions if is_window_call(node)]
+    grouped_otherwise = group is not None and len(windows) < len(group.expressions)
+    if grouped_otherwise or any(item.find(exp.AggFunc) for item in tree.expressions):
         raise LanguageError(
             "DISTINCT beside GROUP BY or an aggregate", place=spot, remedy="groups differ: leave it out"
         )
-    if found.every is None:
+    if found.every is None and not windows and not found.window_function:
         raise LanguageError(
-            "DISTINCT over a stream needs EVERY",
+            "DISTINCT over a stream needs EVERY, or a window to group by",
             place=spot,
-            remedy="say at which instants to ask for the different rows of the windows, such as EVERY 10 SECONDS",
+            remedy="say at which instants to ask for the different rows of the windows, such as EVERY 10 SECONDS; or "
+            "GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS)",
         )
     grouped = tree.copy()
     grouped.set("distinct", None)
-    grouped.set("group", exp.Group(expressions=[item.unalias().copy() for item in grouped.expressions]))
+    items = [item.unalias().copy() for item in grouped.expressions]
+    if windows:
+        items = [*(node.copy() for node in windows), *(item for item in items if not is_window_bound(item))]
+    elif found.window_function:
+        bounds = [exp.column(name) for name in ("window_start", "window_end")]
+        items = [*bounds, *(item for item in items if not is_window_bound(item))]
+    grouped.set("group", exp.Group(expressions=items))
     return grouped
 
 

@@ -83,12 +83,6 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
             raise LanguageError(
                 f"a ROWS window on the subquery {source.alias!r}", place=place_of(text, tree), remedy="use RANGE"
             )
-        if streams[source.stream].answers_of and source.window is not None and source.window.kind == "rows":
-            raise LanguageError(
-                f"a ROWS window over the answers of query {source.stream!r}, which come in no order of arrival",
-                place=place_of(text, tree),
-                remedy="use RANGE",
-            )
     offsets = tuple(offset for _, _, offset, _ in everyone)
     return FromClause(tuple(sources), tuple(conditions), offsets, selects)
 
@@ -110,6 +104,20 @@ def used_names(tree: exp.Select) -> frozenset[str]:
     return frozenset(
         name.name.lower() for join in tree.args.get("joins") or [] for name in join.args.get("using") or []
     )
+
+
+def check_rows_windows(
+    found: CqlText, tree: exp.Select, sources: tuple[Source, ...], streams: Mapping[str, StreamSchema]
+) -> None:
+    """Refuse ROWS windows where answers of a query are read: these come in no order of arrival."""
+    answered = next((source for source in sources if streams[source.stream].answers_of), None)
+    if answered is not None and any(source.window and source.window.kind == "rows" for source in sources):
+        raise LanguageError(
+            f"a ROWS window over the answers of query {answered.stream!r}, or beside them: they come in no order of "
+            "arrival",
+            place=place_of(found.text, tree),
+            remedy="use RANGE",
+        )
 
 
 def check_windows(found: CqlText, sources: tuple[Source, ...], offsets: tuple[int, ...]) -> None:

@@ -101,7 +101,7 @@ CASES = [
     ("SELECT ARRAY_AGG(k ORDER BY k, v) FROM A [NOW] EVERY 1 DAY", "in order of several", "line 1, column 8", "by one"),
     ("SELECT k FROM A WHERE k = ?", "a parameter", "line 1, column", "the language has"),
     ("SELECT * EXCLUDE (k) FROM A", "EXCLUDE", "line 1, column", "list the columns"),
-    ("SELECT DISTINCT k FROM A", "DISTINCT over a stream needs EVERY", "line 1, column", "EVERY 10 SECONDS"),
+    ("SELECT DISTINCT k FROM A", "DISTINCT over a stream needs EVERY, or", "line 1, column", "EVERY 10 SECONDS"),
     ("SELECT DISTINCT * FROM A [ROWS 3] EVERY 1 DAY", "DISTINCT ON, or of *", "line 1, column", "list the columns"),
     ("SELECT DISTINCT COUNT(*) FROM A [ROWS 3] EVERY 1 DAY", "beside GROUP BY", "line 1, column", "leave it out"),
     ("SELECT k FROM A ORDER BY k", "ORDER BY is not part", "line 1, column 26", "order of their time"),

@@ -1,0 +1,38 @@
+"""The words in which users write windows to group by, and their bounds."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from midstream.language.cql_tokens import SESSION_STAND_IN, WINDOW_STAND_IN
+from midstream.language.expression import TIME_COLUMN
+
+WINDOW_CALLS = {"TUMBLE": 2, "HOP": 3, WINDOW_STAND_IN: 3, SESSION_STAND_IN: 2, "SESSION_WINDOW": 2}
+"""By name the most arguments: the timestamp and durations. HOP gives its slide first, Spark's `window` its size."""
+
+FIELDS = (WINDOW_STAND_IN, "SESSION_WINDOW")
+"""The windows of Spark, whose bounds are fields."""
+
+_BOUNDS = ("start", "end")
+
+
+def is_window_call(node: exp.Expr) -> bool:
+    """Whether an expression of GROUP BY is a window.
+
+    >>> is_window_call(exp.Anonymous(this="TUMBLE")), is_window_call(exp.column("k"))
+    (True, False)
+    """
+    return isinstance(node, exp.Anonymous) and node.name.upper() in WINDOW_CALLS
+
+
+def is_window_bound(node: exp.Expr) -> bool:
+    """Whether an item of the select list says which window it is: `window_end`, `window.end`, `TUMBLE_END(...)`, `_ts`.
+
+    >>> is_window_bound(exp.column("window_end")), is_window_bound(exp.column("k"))
+    (True, False)
+    """
+    name = node.name.lower()
+    if isinstance(node, exp.Column):
+        return name in ("window_start", "window_end", TIME_COLUMN) or (node.table.upper() in FIELDS and name in _BOUNDS)
+    base, _, bound = name.rpartition("_")
+    return isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "session") and bound in _BOUNDS
