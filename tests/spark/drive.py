@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,13 @@ class Place:
         schema = from_arrow_schema(spec.schema, prefer_timestamp_ntz=True)
         (self.root / "in" / spec.name).mkdir(parents=True, exist_ok=True)
         reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        return reader.parquet(str(self.root / "in" / spec.name))
+        frame = reader.parquet(str(self.root / "in" / spec.name))
+        return frame.where("true") if self.through_spark else frame
+
+    @property
+    def through_spark(self) -> bool:
+        """Whether Spark reads the files, as for half of all tests, or tasks may read them: by the folder's name."""
+        return bool(zlib.crc32(self.root.name.rstrip("0123456789").encode()) & 1)
 
     def manifest(self) -> Manifest:
         found = ManifestLog(self.checkpoint / "manifests").latest()

@@ -63,9 +63,9 @@ class SparkLog:
         """Write the log as it was after the manifest's step; raises `CheckpointError` where that is not known."""
         begin_log(self._folders.spark, self._epoch, manifest, durable=self._folders.durable)
 
-    def fit(self, streams: int) -> None:
-        """Have the log know of so many streams, before a query over them goes on with it."""
-        fit_sources(self.folder, streams, durable=self._folders.durable)
+    def fit(self, sources: int) -> None:
+        """Have the log know of so many sources, before a query over them goes on with it."""
+        fit_sources(self.folder, sources, durable=self._folders.durable)
 
     def noted(self, step: int) -> dict[str, Any]:
         """What a step's manifest must carry of it."""
@@ -128,9 +128,9 @@ class CarriedLog(SparkLog):
         self._objects = dict(found["objects"])
         self._last_carried = dict.fromkeys(self._objects.values(), manifest.step)
 
-    def fit(self, streams: int) -> None:
+    def fit(self, sources: int) -> None:
         """The same of the log on this machine; what the next step's manifest carries is read anew."""
-        super().fit(streams)
+        super().fit(sources)
         self._known = {}
 
     def noted(self, step: int) -> dict[str, Any]:

@@ -50,7 +50,7 @@ def begin_log(root: str, epoch: int, manifest: Manifest, *, durable: bool = True
         raise cannot_write(error, target) from error
 
 
-def fit_sources(log: str, streams: int, *, durable: bool = True) -> None:
+def fit_sources(log: str, sources: int, *, durable: bool = True) -> None:
     """Have a log that no query writes know of so many sources: new ones, which come last, have read nothing yet.
 
     Spark has a line of offsets for each source, "-" for nothing, and goes on only with as many sources as lines. A log
@@ -62,9 +62,9 @@ def fit_sources(log: str, streams: int, *, durable: bool = True) -> None:
             path = f"{log}/offsets/{batch}"
             with open(path, encoding="utf-8", newline="") as file:
                 version, settings, *ends = file.read().splitlines()
-            fitted = [*ends, *[NOTHING_READ] * (streams - len(ends))]
-            if len(fitted) > streams and set(fitted[streams:]) == {NOTHING_READ}:
-                fitted = fitted[:streams]
+            fitted = [*ends, *[NOTHING_READ] * (sources - len(ends))]
+            if len(fitted) > sources and set(fitted[sources:]) == {NOTHING_READ}:
+                fitted = fitted[:sources]
             if fitted != ends:
                 write_whole(path, "\n".join([version, settings, *fitted]).encode(), fsync=durable)
         newest = max(_batches(f"{log}/offsets"), default=None)

@@ -36,6 +36,7 @@ from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
 from midstream.spark.gather import Gathered, Setting, run_step, setting_of
 from midstream.spark.layout import StepLayout
+from midstream.spark.plain_files import PlainFiles
 from midstream.spark.session import STEP_SETTINGS
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
@@ -92,6 +93,7 @@ class Driver:
         self._commits = Commits(writer, outputs, crash)
         self.reconciled = False
         self._setting: Setting | None = None
+        self.plain: PlainFiles | None = None
         self._prepared: str | None = None
         self._coming: Manifest | None = None
         self._rows_before = 0
@@ -214,10 +216,11 @@ class Driver:
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
+        files = None if self.plain is None else self.plain.of_batch(plan.manifest.step, self.layout)
         for attempt in range(1, ATTEMPTS + 1):
             self._attempts += 1
             try:
-                return run_step(self.manifest, plan, batch, self._setting, writes)
+                return run_step(self.manifest, plan, batch, self._setting, writes, files if attempt == 1 else None)
             except MidstreamError:
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.

@@ -58,6 +58,12 @@ class Feed:
         with settings(self.session, QUERY_SETTINGS):
             return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]))
 
+    @staticmethod
+    def sources(frame: DataFrame) -> int:
+        """How many sources Spark finds in a union: a stream may be made of several."""
+        leaves: Any = frame._jdf.queryExecution().analyzed().collectLeaves()
+        return sum(bool(leaves.apply(at).isStreaming()) for at in range(leaves.size()))
+
     def start(self, frame: DataFrame, fold: Fold) -> StreamingQuery:
         """Have `fold` called with each micro-batch of a union.
 

@@ -30,6 +30,7 @@ from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange, Group, row_filters
+from midstream.spark.file_rows import Dealt, Files, seen_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.layout import StepLayout
 from midstream.spark.node_task import NodeTask
@@ -53,6 +54,10 @@ from midstream.step.spreading.taken_over import returned
 
 class FaultInWorker(Exception):
     """What went wrong in a task, as the cause of the error raised for it: the traceback in the Python worker."""
+
+
+READERS = 4
+"""With more tasks than this, each would read too much that is not its own."""
 
 
 @dataclass(frozen=True)
@@ -132,8 +137,16 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
     return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
 
 
-def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
-    """Run the step's jobs. Raises the `MidstreamError` of a task, or whatever Spark raises."""
+def run_step(
+    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes, files: Files | None = None
+) -> Gathered:
+    """Run the step's jobs. Raises the `MidstreamError` of a task, or whatever Spark raises.
+
+    Where `files` are all that the batch brings, and dealing out their rows needs nothing of Spark's, the tasks read
+    them.
+    """
+    if files is not None and _can_read(plan, setting):
+        return _run_over_files(before, plan, batch.sparkSession, setting, writes, files)
     exchange, streams = setting.exchange, setting.exchange.layout.streams
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
@@ -166,6 +179,42 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     if exchange.has_filters:
         found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
     return _with_levels_above(plan, batch.sparkSession, setting, clock, writes, found) if setting.above else found
+
+
+def _can_read(plan: StepPlan, setting: Setting) -> bool:
+    """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
+    exchange = setting.exchange
+    in_lanes = not any(group.evenly for group in exchange.groups) and not plan.spread_at(0)
+    return (
+        not setting.counted
+        and in_lanes
+        and exchange.partitions <= READERS
+        and all(dealt.is_by_numbers for dealt in _dealt(exchange))
+    )
+
+
+def _dealt(exchange: Exchange) -> tuple[Dealt, ...]:
+    return tuple(Dealt(group.lanes, group.streams, group.keys) for group in exchange.groups)
+
+
+def _run_over_files(
+    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes, files: Files
+) -> Gathered:
+    """Run the step's jobs over files that the tasks read by themselves."""
+    exchange, streams = setting.exchange, setting.exchange.layout.streams
+    marks = watermarks(plan.manifest.streams, before.progress)
+    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
+    clock = StepClock(plan.manifest.step, marks, marks, counts)
+    if setting.needs_watermarks:
+        seen = seen_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
+        clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
+    task = _task(plan, setting, exchange, clock, writes)
+    back = returned(before, plan, writes.store)
+    task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=_dealt(exchange))
+    writes.store.finish()
+    reports = _reports(session.range(0, exchange.partitions, 1, exchange.partitions), task)
+    found = _gathered(plan, (), reports, _seen_by_tasks(streams, reports))
+    return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
 
 
 def _with_levels_above(

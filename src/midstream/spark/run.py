@@ -44,6 +44,7 @@ from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherColumns
 from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
+from midstream.spark.plain_files import PlainFiles
 from midstream.spark.progress import last_progress
 from midstream.spark.results import stream_of
 from midstream.spark.sources import declared_stream
@@ -265,7 +266,8 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         union = feed.union(self._driver.queries_to_come())
         self._driver.layout = union.layout
         self._started.clear()
-        feed.log.fit(len(feed.streams))
+        feed.log.fit(feed.sources(union.frame))
+        self._driver.plain = PlainFiles.of(feed.streams, feed.log.folder)
         query = feed.start(union.frame, self._fold)
         self._query = query
         self._started.set()

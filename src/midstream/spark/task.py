@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import secrets
 import traceback
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
+from midstream.spark.file_rows import Dealt, Files, shares_of_files
 from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
@@ -66,7 +67,8 @@ class StepTask:
     that the driver allows, `predicates` the users' predicates that its queries ask. `spreads` are the queries that are
     spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `kept` are the
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
-    of which those of the streams `read_above` are kept.
+    of which those of the streams `read_above` are kept. With `files` they are read from these, and dealt out as `dealt`
+    says of each group.
     """
 
     plan: StepPlan
@@ -85,6 +87,8 @@ class StepTask:
     returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
     kept: Mapping[str, tuple[ChunkRef, ...]] | None = None
     read_above: frozenset[str] = frozenset()
+    files: Files | None = None
+    dealt: tuple[Dealt, ...] = ()
 
     @property
     def partitions(self) -> int:
@@ -112,14 +116,13 @@ class StepTask:
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
     def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Any], list[Parcel]]:
-        numbers = dict(enumerate(self.counts))
         spreads = {part.group: part for part in self.spreads}
         sent: list[Parcel] = []
         store = self.writes.store
         store.read_ahead(self._listed(partition))
         # All batches are taken in any case: Spark starts another worker in the place of one that has left some.
         brought = list(batches)
-        arrived = shares(brought, self.streams, numbers, self.tags) if self.kept is None else {}
+        arrived = self._shares(partition, brought)
         report = TaskReport(self, partition, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
@@ -135,6 +138,15 @@ class StepTask:
             self.writes.crash.reach("amid_tasks", self.clock.step)
         store.finish()
         return report.to_json(), sent
+
+    def _shares(self, partition: int, brought: Sequence[pa.RecordBatch]) -> dict[tuple[int, int, int], Share]:
+        """The partition's rows, by group, lane and stream; none for a level above, which reads what was kept."""
+        if self.kept is not None:
+            return {}
+        if self.files is None:
+            return shares(brought, self.streams, dict(enumerate(self.counts)), self.tags)
+        own = self.lanes[partition]
+        return shares_of_files(self.files, self.streams, self.dealt, own, counts_unread=not partition)
 
     def _listed(self, partition: int) -> Iterator[ChunkRef]:
         """The chunks of the partition's lanes."""

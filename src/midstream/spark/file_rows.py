@@ -1,0 +1,156 @@
+"""A partition's share of files that its task reads by itself: the rows that the exchange would have brought.
+
+Each task reads every file and takes the rows of its own lanes, by the very hash that Spark's exchange deals rows out
+by: so from one step to the next either way may be taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from midstream.language.expression import Column, Expression
+from midstream.runtime.lane_key import SLOTS
+from midstream.runtime.watermark import Seen
+from midstream.spark.unpack import Share, StreamSlots
+from midstream.state.base_state import TIME
+from midstream.step.admission.admit import judge
+
+Files = Mapping[str, tuple[str, ...]]
+"""By stream the files of a batch, in the order of Spark's log."""
+
+Slots = npt.NDArray[np.int64]
+
+_SEED = 42
+_PRIMES = tuple(
+    np.uint64(prime)
+    for prime in (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
+)
+
+
+@dataclass(frozen=True)
+class Dealt:
+    """How the rows of streams are dealt out to a group's lanes: by the slot of a key, or all to one lane.
+
+    `keys` are columns of whole numbers, by stream.
+    """
+
+    lanes: int
+    streams: frozenset[str]
+    keys: Mapping[str, Expression] | None
+
+    @property
+    def is_by_numbers(self) -> bool:
+        """Whether the slots can be found here."""
+        return self.keys is None or all(isinstance(k, Column) and pt.is_integer(k.type) for k in self.keys.values())
+
+    def slots(self, stream: str, rows: FileRows) -> Slots:
+        """The slot of each row."""
+        if self.keys is None:
+            return np.zeros(len(rows), np.int64)
+        key = self.keys[stream]
+        assert isinstance(key, Column)
+        values = rows.columns[key.name].cast(pa.int64())
+        hashed = xxhash64(values.fill_null(0).to_numpy())
+        if values.null_count:
+            # Rows without a key join nothing and are spread by their time; but they make up a group of GROUP BY.
+            alone = len(self.keys) == 1
+            without = np.full(len(rows), _SEED, np.int64) if alone else xxhash64(rows.times.fill_null(0).to_numpy())
+            hashed = np.where(values.is_null().to_numpy(zero_copy_only=False), without, hashed)
+        return hashed & (SLOTS - 1)
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """The rows of a stream's files."""
+
+    stream: StreamSlots
+    files: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        """The columns that are carried, and the timestamp."""
+        names = list(dict.fromkeys([self.stream.timestamp, *(name for name, _, _ in self.stream.columns)]))
+        tables = [pq.ParquetFile(path, memory_map=True).read(names, use_threads=False) for path in self.files]
+        table = pa.concat_tables(tables)
+        return {name: table.column(name).combine_chunks() for name in names}
+
+    @cached_property
+    def times(self) -> pa.Array:
+        """The event times, in microseconds."""
+        return self.columns[self.stream.timestamp].view(pa.int64())
+
+    def share(self, rows: Slots | None, slots: Slots) -> Share:
+        """Some of the rows, or all, as a lane's share."""
+        slotted = {slot: self.columns[name] for name, slot, _ in self.stream.columns if slot != TIME}
+        batch = pa.RecordBatch.from_pydict({**slotted, TIME: self.times})
+        if rows is None:
+            return Share(self.stream, batch, slots)
+        return Share(self.stream, batch.take(pa.array(rows)), slots[rows])
+
+
+def shares_of_files(
+    files: Files,
+    streams: Sequence[StreamSlots],
+    groups: Sequence[Dealt],
+    lanes: Sequence[tuple[int, int]],
+    *,
+    counts_unread: bool,
+) -> dict[tuple[int, int, int], Share]:
+    """The rows of a partition's `lanes` by (group, lane, stream number); one partition `counts_unread` streams too."""
+    found: dict[tuple[int, int, int], Share] = {}
+    for number, stream in enumerate(streams):
+        if not files.get(stream.name):
+            continue
+        rows = FileRows(stream, files[stream.name])
+        if counts_unread and not any(stream.name in group.streams for group in groups):
+            found[len(groups), 0, number] = rows.share(None, np.zeros(len(rows), np.int64))
+        slots: dict[int, Slots] = {}
+        for group, lane in lanes:
+            dealt = groups[group]
+            if stream.name not in dealt.streams:
+                continue
+            if group not in slots:
+                slots[group] = dealt.slots(stream.name, rows)
+            own = None if dealt.lanes == 1 else np.flatnonzero(slots[group] % dealt.lanes == lane)
+            if own is None or len(own):
+                found[group, lane, number] = rows.share(own, slots[group])
+    return {place: share for place, share in found.items() if share.rows.num_rows}
+
+
+def seen_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+    """What a batch brings of each stream, in numbers; only its timestamps are read."""
+    found = {}
+    for name, timestamp in timestamps.items():
+        bare = StreamSlots(name, timestamp, (), (), None)
+        found[name] = judge(FileRows(bare, files[name]).times, watermarks[name]).seen if files[name] else Seen()
+    return found
+
+
+def xxhash64(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Spark's `xxhash64` of BIGINTs.
+
+    >>> xxhash64(np.array([0, 7])).tolist()
+    [-5252525462095825812, -2864211556195259663]
+    """
+    one, two, three, four, five = _PRIMES
+    with np.errstate(over="ignore"):
+        words = np.uint64(_SEED) + five + np.uint64(8) ^ _rotated(values.view(np.uint64) * two, 31) * one
+        words = _rotated(words, 27) * one + four
+        words = (words ^ (words >> np.uint64(33))) * two
+        words = (words ^ (words >> np.uint64(29))) * three
+        return (words ^ (words >> np.uint64(32))).view(np.int64)
+
+
+def _rotated(words: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint64]:
+    return (words << np.uint64(bits)) | (words >> np.uint64(64 - bits))

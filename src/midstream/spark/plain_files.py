@@ -1,0 +1,118 @@
+"""Which files a micro-batch brings, where every stream of the job is nothing but a folder of Parquet files here.
+
+What Spark reads crosses the JVM as rows, is tagged, shuffled and turned into Arrow before a task sees it; Arrow reads
+the same file in a fraction of that time. Which files are new, and which batch brings which, stays Spark's to say: by
+its offsets and by the log of its file source.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+from midstream.spark.file_rows import Files
+from midstream.spark.layout import StepLayout
+from midstream.spark.sources import JobStream
+
+MOST_BYTES, MOST_FILES = 256 << 20, 256
+"""Every task reads all files of a batch: with more than this the rows had better be dealt out."""
+
+_OPTIONS = {"path", "maxfilespertrigger", "maxbytespertrigger", "latestfirst", "maxfileage"}
+"""Options, in small letters, that say which files come when, and nothing of how they are read."""
+
+
+@dataclass(frozen=True)
+class PlainFiles:
+    """The folders of a job's streams, and Spark's `log` of what each batch takes from them."""
+
+    streams: tuple[JobStream, ...]
+    log: str
+
+    @staticmethod
+    def of(streams: Sequence[JobStream], log: str) -> PlainFiles | None:
+        """Those of a job; None where a stream is anything else, or more than its folder."""
+        plain = all(map(_is_plain, streams)) and _are_apart([stream.frame for stream in streams])
+        return PlainFiles(tuple(streams), log) if plain else None
+
+    def of_batch(self, number: int, layout: StepLayout) -> Files | None:
+        """The files of a batch; None where they had better be read by Spark, or it is not known which they are."""
+        try:
+            found = {
+                stream.schema.name: self._files(source, number, layout) for source, stream in enumerate(self.streams)
+            }
+        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            return None  # Whatever is wrong with the files, Spark is the one to tell.
+        paths = [path for files in found.values() for path in files]
+        if len(paths) > MOST_FILES or sum(map(os.path.getsize, paths)) > MOST_BYTES:
+            return None
+        return found
+
+    def _files(self, source: int, number: int, layout: StepLayout) -> tuple[str, ...]:
+        """The files that a batch takes from a source; raises where one cannot be read as it is."""
+        last = self._end(source, number - 1) if number else -1
+        files = [path for at in range(last + 1, self._end(source, number) + 1) for path in self._entries(source, at)]
+        stream = self.streams[source]
+        needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]
+        for path in files:
+            known = pq.read_schema(path)
+            if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
+                raise ValueError(f"{path} has other types than are declared")
+        return tuple(files)
+
+    def _end(self, source: int, batch: int) -> int:
+        """The number of the last entry of a source's log that a batch, or one before it, has taken; -1 for none."""
+        with open(f"{self.log}/offsets/{batch}", encoding="utf-8") as file:
+            line = file.read().splitlines()[2:][source]
+        return -1 if line == "-" else int(json.loads(line)["logOffset"])
+
+    def _entries(self, source: int, number: int) -> list[str]:
+        """The files of an entry of a source's log; some entries hold all those before as well."""
+        path = f"{self.log}/sources/{source}/{number}"
+        with open(path if os.path.exists(path) else f"{path}.compact", encoding="utf-8") as file:
+            entries = [json.loads(line) for line in file.read().splitlines()[1:]]
+        return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+
+
+def _local(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme != "file" or parts.netloc:
+        raise ValueError(f"{url} is not on this machine")
+    return unquote(parts.path)
+
+
+def _is_plain(stream: JobStream) -> bool:
+    """Whether a stream is the Parquet files of a folder, as they are; its time is a timestamp in microseconds."""
+    if stream.is_read or stream.schema.columns.field(stream.schema.timestamp).type.bit_width != 64:
+        return False
+    kind = stream.schema.columns.field(stream.schema.timestamp).type
+    if not (pa.types.is_timestamp(kind) and kind.unit == "us"):
+        return False
+    try:
+        return _scans_parquet(stream.frame)
+    except Exception:  # Whatever the JVM answers, Spark reads the stream then.
+        return False
+
+
+def _are_apart(frames: Sequence[DataFrame]) -> bool:
+    """Whether each has a source of its own: Spark makes one of those that are equal."""
+    plans: list[Any] = [frame._jdf.queryExecution().analyzed() for frame in frames]
+    return not any(one.equals(other) for at, one in enumerate(plans) for other in plans[:at])
+
+
+def _scans_parquet(frame: DataFrame) -> bool:
+    plan: Any = frame._jdf.queryExecution().analyzed()
+    if plan.getClass().getSimpleName() != "StreamingRelation":
+        return False
+    source = plan.dataSource()
+    pairs, options = source.options().iterator(), set[str]()
+    while pairs.hasNext():
+        options.add(str(pairs.next()._1()).lower())
+    return str(source.className()).lower() == "parquet" and options <= _OPTIONS
