@@ -131,6 +131,10 @@ def test_what_spark_must_bring_it_brings(spark: SparkSession, tmp_path: Path, st
     pq.write_table(narrow, tmp_path / "A" / "003.parquet")
     finish(spark, tmp_path, "first", False, ["plain"])
     assert len(steps_over_files) == before, "Spark reads what is of another type than declared"
+    old = part("A", 4).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    pq.write_table(old, tmp_path / "A" / "004.parquet")
+    finish(spark, tmp_path, "first", False, ["plain"])
+    assert len(steps_over_files) == before, "Spark sets the days of another calendar right"
 
 
 def test_two_streams_of_one_frame_and_a_stream_of_two_sources_start_again(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -65,6 +65,8 @@ class PlainFiles:
             known = pq.read_schema(path)
             if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
                 raise ValueError(f"{path} has other types than are declared")
+            if _has_old_calendar(known.metadata or {}):
+                raise ValueError(f"{path} counts days by another calendar")
         return tuple(files)
 
     def _end(self, source: int, batch: int) -> int:
@@ -79,6 +81,12 @@ class PlainFiles:
         with open(path if os.path.exists(path) else f"{path}.compact", encoding="utf-8") as file:
             entries = [json.loads(line) for line in file.read().splitlines()[1:]]
         return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+
+
+def _has_old_calendar(metadata: Mapping[bytes, bytes]) -> bool:
+    """Whether a file was written by a Spark that counted old days by the Julian calendar, which Spark sets right."""
+    version = metadata.get(b"org.apache.spark.version", b"3")
+    return b"org.apache.spark.legacyDateTime" in metadata or version.split(b".")[0] in (b"1", b"2")
 
 
 def _local(url: str) -> str:
