@@ -105,7 +105,7 @@ def test_checkpoints_of_another_job(spark: SparkSession, tmp_path: Path) -> None
         return lambda: job(spark, place, specs, {}).start({"availableNow": True})
 
     refused(ms.CheckpointError, again(A), "streams", "A, B")
-    refused(ms.CheckpointError, again(A, B, StreamSpec("C", SCHEMA)), "streams")
+    refused(ms.CheckpointError, again(A, StreamSpec("C", SCHEMA)), "streams", "A, B")
     text = pa.schema([("k", pa.string()), ("s", pa.string()), ("v", pa.float64()), ("ts", pa.timestamp("us"))])
     refused(ms.CheckpointError, again(A, StreamSpec("B", text)), "'k'", "int64", "string")
     fewer = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))])

@@ -24,7 +24,7 @@ from midstream.model.errors import CheckpointError
 from midstream.model.events import Event, RowsLate
 from midstream.model.ids import CounterKey, OperatorId
 from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, TableSchema
 from midstream.model.window import Clock
 from midstream.operators.user import Standing
 from midstream.runtime.result_operator import Answer
@@ -36,10 +36,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
     max_leaves=4,
 )
+COLUMNS = st.just(pa.schema([("k", pa.decimal128(9, 2)), ("ts", pa.timestamp("us", "UTC"))]))
 STREAMS = st.builds(
     StreamSchema,
     st.text(max_size=5),
-    st.just(pa.schema([("k", pa.decimal128(9, 2)), ("ts", pa.timestamp("us", "UTC"))])),
+    COLUMNS,
     st.just("ts"),
     st.integers(0),
     st.none() | st.integers(0),
@@ -52,7 +53,8 @@ OPERATORS = st.builds(OperatorId, st.sampled_from(["join", "state"]), st.text(ma
 CLOCKS = st.builds(Clock, st.none() | st.text(max_size=3))
 BY_HAND: Mapping[Any, st.SearchStrategy[Any]] = {
     StreamSchema: STREAMS, Clock: CLOCKS, OperatorId: OPERATORS, Any: JSON,
-    CounterKey: st.builds(CounterKey, GROUPS, OPERATORS),
+    CounterKey: st.builds(CounterKey, GROUPS, OPERATORS), pa.Schema: COLUMNS,
+    TableSchema: st.builds(TableSchema, st.text(max_size=5), COLUMNS),
 }  # fmt: skip
 
 

@@ -1,26 +1,33 @@
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command, declare_operator
 from midstream.model.errors import CheckpointError
+from midstream.model.manifest import ChunkRef
 from midstream.model.optimization import OptimizerSettings
+from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import AddStream
 from midstream.step.commands.answer_lanes import ApproveLanes, RejectLanes
 from midstream.step.commands.approve import Approve
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
+from midstream.step.commands.drop_stream import DropStream
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
 from midstream.step.commands.reject import Reject
 from midstream.step.commands.rescale import Rescale
 from midstream.step.commands.reshare import Reshare
+from midstream.step.commands.set_table import SetTable
 from midstream.step.commands.spread import Spread
 from midstream.step.commands.stop import Stop
 
+COLUMNS = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", "UTC"))])
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5}, declare_operator("shop.operators:Median"), together=True),
     AddQuery("q", "SELECT 1", "(A B)", {"format": "json"}, declare_operator("shop.operators:Median"), history=False),
@@ -36,6 +43,9 @@ COMMANDS: tuple[Command, ...] = (
     Pin("q", "(A (B C))"),
     Unpin("q"),
     Stop(3),
+    AddStream(StreamSchema("A", COLUMNS, "ts", 5)),
+    DropStream("A"),
+    SetTable("rates", COLUMNS, ChunkRef("tables/rates/00000003-x", 1, 8, 7), "0123"),
     Spread("q", "ctr", 4, {"copies": 3}, "[A: B C | B: A C | C: A B]"),
 )
 
