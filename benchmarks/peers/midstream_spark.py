@@ -10,7 +10,7 @@ from typing import Any
 import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import BatchWatch, session, source
+from benchmarks.peers.session import BatchWatch, rows_by_step, session, source
 from tests.object_server import BUCKET, ObjectServer, free_port
 
 
@@ -44,8 +44,9 @@ def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: 
     for stream in scenario.streams:
         job.stream(stream, source(spark, task, stream), timestamp="ts")
     job.query("answer", scenario.midstream, sink=ms.sinks.files(str(task.work / "answer"), format="parquet"))
-    job.start(trigger={"availableNow": True}).await_termination()
-    batches = watch.batches()
+    live = job.start(trigger={"availableNow": True})
+    live.await_termination()
+    batches = watch.batches(rows_by_step(live.times))
     spark.stop()
     answer = answer_of_files(task.work / "answer")
     return Measurement(peer, scenario.name, batches, answer, notes(len(batches)) if notes else {})

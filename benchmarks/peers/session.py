@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from benchmarks.measurement import Batch
 from benchmarks.peers import Task
+from midstream.model.step_time import StepTime
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -83,7 +85,7 @@ class BatchWatch(StreamingQueryListener):
     def onQueryProgress(self, event: Any) -> None:
         """Keep the batch."""
         progress = event.progress
-        if progress.numInputRows:
+        if brought_rows(progress):
             seconds = progress.durationMs["triggerExecution"] / 1000
             self._batches[progress.batchId] = Batch(progress.numInputRows, seconds)
 
@@ -91,8 +93,20 @@ class BatchWatch(StreamingQueryListener):
         """No batch comes after this."""
         self._ended.set()
 
-    def batches(self) -> tuple[Batch, ...]:
-        """All batches, once the query has ended."""
+    def batches(self, rows: Mapping[int, int] | None = None) -> tuple[Batch, ...]:
+        """All batches, once the query has ended; `rows` says how many rows each had, where Spark has not seen them."""
         if not self._ended.wait(60):
             raise TimeoutError("Spark did not report the end of the streaming query")
-        return tuple(batch for _, batch in sorted(self._batches.items()))
+        found = sorted(self._batches.items())
+        return tuple(batch if rows is None else replace(batch, rows=rows.get(number, 0)) for number, batch in found)
+
+
+def brought_rows(progress: Any) -> bool:
+    """Whether a batch brought rows; those of files that midstream's tasks read by themselves Spark does not see."""
+    ours = (progress.name or "").startswith("midstream") and "addBatch" in progress.durationMs
+    return bool(progress.numInputRows) or ours
+
+
+def rows_by_step(times: Iterable[StepTime]) -> dict[int, int]:
+    """The rows of each step of a job, the late and rejected ones too."""
+    return {time.step: sum(time.rows.values()) + time.late + time.rejected for time in times}

@@ -12,6 +12,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from benchmarks.peers.session import brought_rows
 from benchmarks.plan_change.clock import Clock
 from benchmarks.plan_change.contestants import RESTART
 from benchmarks.plan_change.rows import Counts
@@ -167,7 +168,7 @@ class Live:
         """What happened, once it is over: the sinks' folders and the events tell."""
         recorder, last = Recorder(asked=self.asked), 0.0
         for number, (job, progress) in enumerate(zip(self.jobs, self.progress, strict=True)):
-            took = {told.batchId: told.durationMs["triggerExecution"] / 1000 for told in progress if told.numInputRows}
+            took = {told.batchId: told.durationMs["triggerExecution"] / 1000 for told in progress if brought_rows(told)}
             at: dict[int, float] = {}
             for event in job.run.events:
                 if isinstance(event, StepDone) and (rows := sum(event.rows_in.values())):

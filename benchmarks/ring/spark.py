@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from benchmarks.measurement import answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import BatchWatch, session, source
+from benchmarks.peers.session import BatchWatch, rows_by_step, session, source
 from benchmarks.ring.contestants import QUERY, Contestant, engine_for
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import Record, measured
@@ -41,7 +41,7 @@ def run(asked: RingScenario, contestant: Contestant, load: Load, folder: Path) -
         if not live.await_termination(load.budget):
             live.stop()
             return Record.nothing(contestant, scenario.name, stopped=f"not done within {load.budget:g} s")
-        batches, nodes = watch.batches(), live.status()["queries"][QUERY].get("nodes")
+        batches, nodes = watch.batches(rows_by_step(live.times)), live.status()["queries"][QUERY].get("nodes")
         stages = stages_of_jobs(spark, str(live.query.runId))
         steps = [event for event in live.events if isinstance(event, StepDone) and any(event.rows_in.values())]
     finally:

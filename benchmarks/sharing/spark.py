@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 import midstream as ms
 from benchmarks.measurement import answer_of_files
+from benchmarks.peers.session import brought_rows
 from benchmarks.sharing.pace import Pace
 from benchmarks.sharing.record import OnSpark
 from benchmarks.sharing.workload import SCHEMA, STREAMS, Feed, Workload
@@ -154,7 +155,7 @@ def _ends(progresses: Sequence[Sequence[Any]]) -> list[float]:
     for progress in progresses:
         own = {}
         for told in progress:
-            if told.numInputRows:
+            if brought_rows(told):
                 begin = datetime.fromisoformat(told.timestamp.replace("Z", "+00:00")).timestamp()
                 own[told.batchId] = begin + told.durationMs["triggerExecution"] / 1000
         ends.append([own[number] for number in sorted(own)])
