@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -76,24 +76,29 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
 
     `migrations` are by unit.
     """
-    entries = ((name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
-    chosen = tuple((*_asked(name, entry), *_versions(manifest, entry)) for name, entry in entries)
+    chosen = tuple(_asked(name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
     units = _units(manifest, group, chosen)
     return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
 
-_COMPILED: dict[tuple[object, ...], tuple[Unit, ...]] = {}
+_COMPILED: dict[tuple[object, ...], tuple[object, tuple[Unit, ...]]] = {}
+"""By all else that programs depend on, the versions of static tables that they were compiled for last, and the units:
+what is made of a version goes with it.
+"""
+
 _REMEMBERED = 64
 
 
 def _units(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
     streams, shared = tuple(manifest.streams.values()), _shared(manifest, group)
     key = (streams, manifest.sharing, group, chosen, shared)
-    if key not in _COMPILED:
+    versions = _versions(manifest, [name for name, *_ in chosen])
+    known = _COMPILED.get(key)
+    if known is None or known[0] != versions:
         while len(_COMPILED) >= _REMEMBERED:
             del _COMPILED[next(iter(_COMPILED))]
-        _COMPILED[key] = _compile(manifest, group, chosen)
-    return _COMPILED[key]
+        known = _COMPILED[key] = versions, _compile(manifest, group, chosen)
+    return known[1]
 
 
 def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
@@ -139,16 +144,15 @@ def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
     return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone)
 
 
-def _versions(manifest: Manifest, entry: QueryEntry) -> tuple[object, ...]:
-    """The versions of the static tables that a query looks rows up in, and their chunks, which another store may have
+def _versions(manifest: Manifest, queries: Iterable[str]) -> object:
+    """The versions of the static tables that queries look rows up in, and their chunks, which another store may have
     under the same name.
     """
     if not manifest.tables:
         return ()
-    looked_up = (manifest.tables[one.table] for one in parsed(manifest, entry.sql).lookups)
-    return tuple(
-        (table.version, chunk.name, chunk.bytes, chunk.checksum) for table in looked_up for chunk in [table.chunk]
-    )
+    lookups = (one for name in queries for one in parsed(manifest, manifest.queries[name].sql).lookups)
+    found = (manifest.tables[one.table] for one in lookups)
+    return tuple((one.version, one.chunk.name, one.chunk.bytes, one.chunk.checksum) for one in found)
 
 
 def _text(operator: Mapping[str, Any] | None) -> str:
