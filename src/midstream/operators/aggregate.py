@@ -231,7 +231,8 @@ def _extreme(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array
     """MIN and MAX of floating-point numbers, NaN being the greatest."""
     found = np.full(groups, np.nan if name == "min" else -np.inf)
     # The one passes NaN over where there is a number, the other passes it on.
-    (np.fmin if name == "min" else np.maximum).at(found, owner, as_double(values).to_numpy(zero_copy_only=False))
+    with np.errstate(invalid="ignore"):
+        (np.fmin if name == "min" else np.maximum).at(found, owner, as_double(values).to_numpy(zero_copy_only=False))
     return pa.array(found, mask=np.bincount(owner, minlength=groups) == 0).cast(values.type)
 
 
