@@ -216,11 +216,10 @@ class Driver:
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
-        files = None if self.plain is None else self.plain.of_batch(plan.manifest.step, self.layout)
         for attempt in range(1, ATTEMPTS + 1):
             self._attempts += 1
             try:
-                return run_step(self.manifest, plan, batch, self._setting, writes, files if attempt == 1 else None)
+                return run_step(self.manifest, plan, batch, self._setting, writes, self.plain if attempt == 1 else None)
             except MidstreamError:
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.

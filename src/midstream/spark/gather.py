@@ -35,6 +35,7 @@ from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.layout import StepLayout
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
+from midstream.spark.plain_files import PlainFiles
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart, spread_parts, stages_of
@@ -138,14 +139,15 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
 
 
 def run_step(
-    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes, files: Files | None = None
+    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes, plain: PlainFiles | None
 ) -> Gathered:
     """Run the step's jobs. Raises the `MidstreamError` of a task, or whatever Spark raises.
 
-    Where `files` are all that the batch brings, and dealing out their rows needs nothing of Spark's, the tasks read
-    them.
+    Where all that the batch brings is `plain` files, and dealing out their rows needs nothing of Spark's, the tasks
+    read them.
     """
-    if files is not None and _can_read(plan, setting):
+    files = plain.of_batch(plan.manifest.step, setting.exchange.layout) if plain and _can_read(plan, setting) else None
+    if files is not None:
         return _run_over_files(before, plan, batch.sparkSession, setting, writes, files)
     exchange, streams = setting.exchange, setting.exchange.layout.streams
     marks = watermarks(plan.manifest.streams, before.progress)

@@ -48,12 +48,11 @@ class PlainFiles:
             found = {
                 stream.schema.name: self._files(source, number, layout) for source, stream in enumerate(self.streams)
             }
-        except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+            paths = [path for files in found.values() for path in files]
+            few = len(paths) <= MOST_FILES and sum(map(os.path.getsize, paths)) <= MOST_BYTES
+        except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
             return None  # Whatever is wrong with the files, Spark is the one to tell.
-        paths = [path for files in found.values() for path in files]
-        if len(paths) > MOST_FILES or sum(map(os.path.getsize, paths)) > MOST_BYTES:
-            return None
-        return found
+        return found if few else None
 
     def _files(self, source: int, number: int, layout: StepLayout) -> tuple[str, ...]:
         """The files that a batch takes from a source; raises where one cannot be read as it is."""
@@ -79,7 +78,8 @@ class PlainFiles:
         """The files of an entry of a source's log; some entries hold all those before as well."""
         path = f"{self.log}/sources/{source}/{number}"
         with open(path if os.path.exists(path) else f"{path}.compact", encoding="utf-8") as file:
-            entries = [json.loads(line) for line in file.read().splitlines()[1:]]
+            # Those that hold all before grow with the job: only the lines of this entry are read.
+            entries = [json.loads(line) for line in file if f'"batchId":{number}' in line]
         return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
 
 
@@ -98,10 +98,8 @@ def _local(url: str) -> str:
 
 def _is_plain(stream: JobStream) -> bool:
     """Whether a stream is the Parquet files of a folder, as they are; its time is a timestamp in microseconds."""
-    if stream.is_read or stream.schema.columns.field(stream.schema.timestamp).type.bit_width != 64:
-        return False
     kind = stream.schema.columns.field(stream.schema.timestamp).type
-    if not (pa.types.is_timestamp(kind) and kind.unit == "us"):
+    if stream.is_read or not (pa.types.is_timestamp(kind) and kind.unit == "us"):
         return False
     try:
         return _scans_parquet(stream.frame)
