@@ -86,8 +86,14 @@ def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Comman
     """The commands that give static tables the rows of a job's script, where it had others before: what has refreshed
     a table since stays.
     """
-    last = _last(manifest).get("tables", {})
+    last = declared_tables(manifest)
     return tuple(table for name, table in declared.items() if last.get(name) != table.digest)
+
+
+def declared_tables(manifest: Manifest) -> Mapping[str, str]:
+    """By name the digests of the static tables as a job's script declared them last."""
+    last: Mapping[str, str] = _last(manifest).get("tables", {})
+    return last
 
 
 def optimized(manifest: Manifest, declared: Mapping[str, OptimizerSettings]) -> tuple[Command, ...]:

@@ -19,7 +19,7 @@ from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Column, Expression
 from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
-from midstream.language.query import Source
+from midstream.language.query import Query, Source
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import as_written
 from midstream.language.static_tables import NamedTable, TablesNamed
@@ -40,6 +40,17 @@ class EnrichedStream:
     sql: str
     columns: Mapping[tuple[str, str], Column]
     conditions: tuple[Expression, ...]
+
+    def check(self, query: Query) -> None:
+        """Raise LanguageError unless the part, parsed, evaluates what the text says: it was written out anew."""
+        lookups = [predicate.expression for one in query.lookups for predicate in one.conditions]
+        evaluated = {part.text() for one in (*lookups, *(e for _, e in query.selections)) for part in conjuncts(one)}
+        missing = [part.text() for one in self.conditions for part in conjuncts(one) if part.text() not in evaluated]
+        if missing:
+            raise LanguageError(
+                f"a condition between {self.alias!r} and a static table cannot be evaluated apart: {missing[0]}",
+                remedy="join the table and its stream in a subquery of their own",
+            )
 
 
 @dataclass(frozen=True)
@@ -226,11 +237,6 @@ def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
         yield from _anded(inner.expression)
     else:
         yield node
-
-
-def evaluated(conditions: Sequence[Expression]) -> set[str]:
-    """The texts of conditions, each conjunct by itself."""
-    return {part.text() for condition in conditions for part in conjuncts(condition)}
 
 
 def _text(node: exp.Expr) -> str:

@@ -17,7 +17,7 @@ from midstream.job.frames import Rows, tables_of
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.readable import streams_for
-from midstream.job.reconcile import Declared, refuse_other_host, with_streams
+from midstream.job.reconcile import Declared, declared_tables, refuse_other_host, with_streams
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
@@ -237,9 +237,10 @@ class Job:
             outputs.clear(manifest)
         log.forget_former()
         ship(self._spark.sparkContext)
-        chunks = FileStore(folders.chunks)
+        chunks, last = FileStore(folders.chunks), declared_tables(manifest)
         tables = {
-            name: set_table(name, rows, manifest.tables, chunks, manifest.step) for name, rows in self._tables.items()
+            name: set_table(name, rows, manifest.tables, chunks, manifest.step, last.get(name, ""))
+            for name, rows in self._tables.items()
         }
         declared = Declared(self._lanes, self._queries, self._sharing, self._optimizer, tables)
         streams = tuple(self._streams[name] for name in manifest.pushed_streams)

@@ -66,6 +66,7 @@ class AddQuery(StepCommand):
         for enriched in enriched_streams(draft.manifest, self.sql):
             if enriched.part not in draft.manifest.queries:
                 AddQuery(enriched.part, enriched.sql, history=self.history, part=True).apply(draft)
+            enriched.check(parsed(draft.manifest, enriched.sql))
             draft.manifest = with_answers_of(draft.manifest, [enriched.part], name)
         manifest = draft.manifest
         entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects, part=self.part)
