@@ -214,7 +214,7 @@ def _run_over_files(
     back = returned(before, plan, writes.store)
     task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=_dealt(exchange))
     writes.store.finish()
-    reports = _reports(session.range(0, exchange.partitions, 1, exchange.partitions), task)
+    reports = _reports_of(session, task)
     found = _gathered(plan, (), reports, _seen_by_tasks(streams, reports))
     return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
 
@@ -230,14 +230,22 @@ def _with_levels_above(
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
         task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
         task = replace(task, kept=chunks_by_stream(streams, found.kept))
-        each = session.range(0, exchange.partitions, 1, exchange.partitions)
-        found = found.beside(_gathered(plan, (), _reports(each, task), found.seen))
+        found = found.beside(_gathered(plan, (), _reports_of(session, task), found.seen))
     return replace(found, seen=seen, progress=progress)
 
 
 def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
     """Run the stages of a job, one shuffle each; what the tasks report. Raises the `MidstreamError` of a task."""
-    reports = _reported(exchanged, task)
+    return _none_failed(_reported(exchanged, task))
+
+
+def _reports_of(session: SparkSession, task: StepTask) -> list[dict[str, Any]]:
+    """The same of tasks to which no rows come: a job for Spark's scheduler alone, which no plan is made for."""
+    partitions = session.sparkContext.parallelize([], task.partitions)
+    return _none_failed([json.loads(told) for told in partitions.mapPartitions(task.without_rows).collect()])
+
+
+def _none_failed(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for report in reports:
         _raise(report)
     return reports

@@ -36,6 +36,9 @@ QUERY_SETTINGS: Mapping[str, str] = {
     "spark.sql.streaming.checkpointFileManagerClass": _FILE_MANAGER,
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    # Hadoop's local file system starts a process to set the rights of each file, and writes a twin of checksums.
+    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "fs.file.impl.disable.cache": "true",
 }
 """What a job's streaming query is started with."""
 

@@ -97,6 +97,18 @@ class StepTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
+        partition, report, parcels = self._done(batches)
+        if self.spreads:
+            yield from batches_of([reported(partition, report), *parcels])
+        else:
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
+
+    def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
+        """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
+        yield json.dumps(self._done(nothing)[1])
+
+    def _done(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
+        """The partition, its report, and the parcels it sends on."""
         from pyspark import TaskContext
 
         allow_operators(*self.operators)
@@ -110,12 +122,9 @@ class StepTask:
                 report["again"] = is_again(context)
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
             report, parcels = failure(error), stopped(self.partitions, 1)
-        if self.spreads:
-            yield from batches_of([reported(partition, report), *parcels])
-        else:
-            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
+        return partition, report, parcels
 
-    def _run(self, partition: int, batches: Iterable[pa.RecordBatch]) -> tuple[dict[str, Any], list[Parcel]]:
+    def _run(self, partition: int, batches: Iterable[Any]) -> tuple[dict[str, Any], list[Parcel]]:
         spreads = {part.group: part for part in self.spreads}
         sent: list[Parcel] = []
         store = self.writes.store
