@@ -34,10 +34,12 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
-from midstream.spark.gather import Gathered, Setting, run_step, setting_of
+from midstream.spark.file_rows import Files
+from midstream.spark.gather import Gathered, run_over_files, run_step
 from midstream.spark.layout import StepLayout
 from midstream.spark.plain_files import PlainFiles
 from midstream.spark.session import STEP_SETTINGS
+from midstream.spark.setting import Setting, reads_files, setting_of
 from midstream.spark.sources import needs
 from midstream.spark.task import Writes
 from midstream.state.store.files import FileStore
@@ -61,8 +63,12 @@ REPORT = (
 )
 
 
-class OtherColumns(Exception):
-    """A query was added that reads columns which the running union does not carry."""
+class OtherUnion(Exception):
+    """The running union does not bring what the step needs: a query was added that reads other columns or streams."""
+
+
+class RowsNeeded(OtherUnion):
+    """The running union brings no rows, and tasks cannot read the batch by themselves."""
 
 
 class Driver:
@@ -94,6 +100,7 @@ class Driver:
         self.reconciled = False
         self._setting: Setting | None = None
         self.plain: PlainFiles | None = None
+        self.brings_rows = True
         self._prepared: str | None = None
         self._coming: Manifest | None = None
         self._rows_before = 0
@@ -126,11 +133,11 @@ class Driver:
             plan = self._plan()
             if not self._carries(plan):
                 self._coming = plan.manifest
-                raise OtherColumns
+                raise OtherUnion
             batch.sparkSession.sparkContext.setJobDescription(described(number, plan.manifest.queries))
             watch.lap("plan")
             self._crash.reach("before_job", number)
-            gathered = self._idle() if self._is_nothing(batch, plan) else self._run(batch, plan)
+            gathered = self._run(batch, plan)
             watch.lap("tasks")
             self._crash.reach("after_chunks", number)
             happened = self._commit(plan, gathered)
@@ -198,9 +205,19 @@ class Driver:
         queries = self._parsed(plan.manifest, (entry.sql for entry in plan.manifest.queries.values()))
         return self.layout.covers(needs(queries, plan.manifest.streams))
 
-    def _is_nothing(self, batch: DataFrame, plan: StepPlan) -> bool:
-        """Whether there is nothing to do: no partition from the sources, no command and no decision."""
-        return not plan.events and partitions_of(batch) == 0
+    def may_read(self, layout: StepLayout) -> bool:
+        """Whether, as things stand, tasks could read the files of the next step by themselves."""
+        try:
+            plan = self._plan()
+            return reads_files(plan, setting_of(plan, layout, self._timing.workers, False, None))
+        except MidstreamError:
+            return False  # The step will tell.
+
+    def _files(self, plan: StepPlan, setting: Setting) -> Files | None:
+        """The files of a step that its tasks read; None where Spark brings its rows."""
+        if self.plain is None or not reads_files(plan, setting):
+            return None
+        return self.plain.of_batch(plan.manifest.step, setting.exchange.layout)
 
     def _idle(self) -> Gathered:
         outputs = {}
@@ -215,12 +232,19 @@ class Driver:
         filtered = self._rows_before >= FILTER_FROM
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
+            files = self._files(plan, self._setting)
+        if not plan.events and (partitions_of(batch) == 0 if files is None else not any(files.of.values())):
+            return self._idle()
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
         for attempt in range(1, ATTEMPTS + 1):
             self._attempts += 1
             try:
-                return run_step(self.manifest, plan, batch, self._setting, writes, self.plain if attempt == 1 else None)
-            except MidstreamError:
+                if files is not None and attempt == 1:
+                    return run_over_files(self.manifest, plan, batch.sparkSession, self._setting, writes, files)
+                if not self.brings_rows:
+                    raise RowsNeeded
+                return run_step(self.manifest, plan, batch, self._setting, writes)
+            except (MidstreamError, RowsNeeded):
                 raise
             except Exception:  # Spark's errors have no common class; a step is pure, so any may be tried again.
                 if attempt == ATTEMPTS or self.patience.stopping():

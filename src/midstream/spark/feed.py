@@ -53,10 +53,10 @@ class Feed:
             )
         return replace(self, streams=tuple(known[name] for name in names))
 
-    def union(self, queries: Iterable[Query]) -> Intake:
-        """The union of the streams with the columns that the queries read."""
+    def union(self, queries: Iterable[Query], *, rows: bool = True) -> Intake:
+        """The union of the streams with the columns that the queries read; without `rows` only their layout is so."""
         with settings(self.session, QUERY_SETTINGS):
-            return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]))
+            return intake(self.streams, needs(queries, [stream.schema.name for stream in self.streams]), rows=rows)
 
     @staticmethod
     def sources(frame: DataFrame) -> int:

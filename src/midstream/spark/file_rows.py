@@ -23,8 +23,14 @@ from midstream.spark.unpack import Share, StreamSlots
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import judge
 
-Files = Mapping[str, tuple[str, ...]]
-"""By stream the files of a batch, in the order of Spark's log."""
+
+@dataclass(frozen=True)
+class Files:
+    """By stream the files of a batch, in the order of Spark's log, and how many rows they have in all."""
+
+    of: Mapping[str, tuple[str, ...]]
+    rows: int
+
 
 Slots = npt.NDArray[np.int64]
 
@@ -110,9 +116,9 @@ def shares_of_files(
     """The rows of a partition's `lanes` by (group, lane, stream number); one partition `counts_unread` streams too."""
     found: dict[tuple[int, int, int], Share] = {}
     for number, stream in enumerate(streams):
-        if not files.get(stream.name):
+        if not files.of.get(stream.name):
             continue
-        rows = FileRows(stream, files[stream.name])
+        rows = FileRows(stream, files.of[stream.name])
         if counts_unread and not any(stream.name in group.streams for group in groups):
             found[len(groups), 0, number] = rows.share(None, np.zeros(len(rows), np.int64))
         slots: dict[int, Slots] = {}
@@ -133,7 +139,8 @@ def seen_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mappi
     found = {}
     for name, timestamp in timestamps.items():
         bare = StreamSlots(name, timestamp, (), (), None)
-        found[name] = judge(FileRows(bare, files[name]).times, watermarks[name]).seen if files[name] else Seen()
+        own = files.of[name]
+        found[name] = judge(FileRows(bare, own).times, watermarks[name]).seen if own else Seen()
     return found
 
 

@@ -11,38 +11,34 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
+from pyspark import RDD
 from pyspark.sql import DataFrame, Observation, Row, SparkSession
 from pyspark.sql import functions as F
 
 from midstream.job.outputs import OutputFile
-from midstream.language.functions import predicates_asked
-from midstream.language.parse import parsed
-from midstream.language.query import Query
 from midstream.model import errors
 from midstream.model.allowed_operators import allowed_operators
 from midstream.model.codec import decode
 from midstream.model.counters import Counters
 from midstream.model.errors import MidstreamError
 from midstream.model.ids import LaneId
-from midstream.model.manifest import Manifest, QueryEntry, StreamProgress
+from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.node_spread import NodeSpread
 from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
-from midstream.spark.exchange import Exchange, Group, row_filters
-from midstream.spark.file_rows import Dealt, Files, seen_in_files
+from midstream.spark.exchange import Exchange
+from midstream.spark.file_rows import Files, seen_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
-from midstream.spark.layout import StepLayout
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
-from midstream.spark.plain_files import PlainFiles
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
+from midstream.spark.setting import Setting
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart, spread_parts, stages_of
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
-from midstream.step.admission.lanes import counted_streams
 from midstream.step.answers import AnswerTimes, answered, streams_by_level
 from midstream.step.conclude import progress_after
 from midstream.step.lane_step import LaneOutput
@@ -57,8 +53,8 @@ class FaultInWorker(Exception):
     """What went wrong in a task, as the cause of the error raised for it: the traceback in the Python worker."""
 
 
-READERS = 4
-"""With more tasks than this, each would read too much that is not its own."""
+ROWS_HERE = 100_000
+"""So few rows the driver reads and joins by itself, where no code of the user's has a part in it."""
 
 
 @dataclass(frozen=True)
@@ -86,69 +82,10 @@ class Gathered:
         )
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What stays as it is from step to step until queries or lanes change.
-
-    `exchange` leads to the queries over pushed streams; `above` says by level where those run that read answers.
+def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes) -> Gathered:
+    """Run the step's jobs over the rows that Spark brings. Raises the `MidstreamError` of a task, or whatever Spark
+    raises.
     """
-
-    key: object
-    exchange: Exchange
-    above: tuple[Exchange, ...]
-    programs: Mapping[str, Program]
-    counted: tuple[str, ...]
-    needs_watermarks: bool
-    asked: tuple[str, ...]
-
-    @property
-    def read_above(self) -> frozenset[str]:
-        """The streams that queries of higher levels read."""
-        return frozenset(s for exchange in self.above for group in exchange.groups for s in group.streams)
-
-
-def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
-    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out rows that
-    pass no query's filters.
-    """
-    manifest = plan.manifest
-    queries = tuple((n, e.sql, e.since, e.group, _nodes(e)) for n, e in sorted(manifest.queries.items()))
-    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, filtered)
-    if known is not None and known.key == key:
-        return known
-    programs = {group: plan.program(group) for group in plan.groups()}
-    nodes = {entry.group: found for entry in manifest.queries.values() if (found := _nodes(entry))}
-    exchanges = []
-    for level in range(len(streams_by_level(manifest))):
-        groups = tuple(
-            _group(plan, layout, name, programs[name], filtered and not level, min(nodes.get(name, 0), parallelism))
-            for name in plan.groups_at(level)
-        )
-        partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
-        exchanges.append(Exchange(layout, groups, partitions))
-    asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
-    setting = Setting(
-        key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, asked
-    )
-    return replace(setting, exchange=setting.exchange.without_filters(setting.read_above))
-
-
-def _asked(queries: Iterable[Query]) -> frozenset[str]:
-    """The users' predicates that queries ask."""
-    return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
-
-
-def run_step(
-    before: Manifest, plan: StepPlan, batch: DataFrame, setting: Setting, writes: Writes, plain: PlainFiles | None
-) -> Gathered:
-    """Run the step's jobs. Raises the `MidstreamError` of a task, or whatever Spark raises.
-
-    Where all that the batch brings is `plain` files, and dealing out their rows needs nothing of Spark's, the tasks
-    read them.
-    """
-    files = plain.of_batch(plan.manifest.step, setting.exchange.layout) if plain and _can_read(plan, setting) else None
-    if files is not None:
-        return _run_over_files(before, plan, batch.sparkSession, setting, writes, files)
     exchange, streams = setting.exchange, setting.exchange.layout.streams
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
@@ -183,26 +120,10 @@ def run_step(
     return _with_levels_above(plan, batch.sparkSession, setting, clock, writes, found) if setting.above else found
 
 
-def _can_read(plan: StepPlan, setting: Setting) -> bool:
-    """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
-    exchange = setting.exchange
-    in_lanes = not any(group.evenly for group in exchange.groups) and not plan.spread_at(0)
-    return (
-        not setting.counted
-        and in_lanes
-        and exchange.partitions <= READERS
-        and all(dealt.is_by_numbers for dealt in _dealt(exchange))
-    )
-
-
-def _dealt(exchange: Exchange) -> tuple[Dealt, ...]:
-    return tuple(Dealt(group.lanes, group.streams, group.keys) for group in exchange.groups)
-
-
-def _run_over_files(
+def run_over_files(
     before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes, files: Files
 ) -> Gathered:
-    """Run the step's jobs over files that the tasks read by themselves."""
+    """The same over files that the tasks read by themselves."""
     exchange, streams = setting.exchange, setting.exchange.layout.streams
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
@@ -212,9 +133,9 @@ def _run_over_files(
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
     task = _task(plan, setting, exchange, clock, writes)
     back = returned(before, plan, writes.store)
-    task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=_dealt(exchange))
+    task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=setting.dealt)
     writes.store.finish()
-    reports = _reports_of(session, task)
+    reports = _reports_of(session, task, files.rows)
     found = _gathered(plan, (), reports, _seen_by_tasks(streams, reports))
     return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
 
@@ -229,8 +150,9 @@ def _with_levels_above(
             times = sum((one.times for one in found.kept if one.stream == stream.name), AnswerTimes())
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
         task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
-        task = replace(task, kept=chunks_by_stream(streams, found.kept))
-        found = found.beside(_gathered(plan, (), _reports_of(session, task), found.seen))
+        kept = chunks_by_stream(streams, found.kept)
+        rows = sum(chunk.rows for chunks in kept.values() for chunk in chunks)
+        found = found.beside(_gathered(plan, (), _reports_of(session, replace(task, kept=kept), rows), found.seen))
     return replace(found, seen=seen, progress=progress)
 
 
@@ -239,9 +161,14 @@ def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
     return _none_failed(_reported(exchanged, task))
 
 
-def _reports_of(session: SparkSession, task: StepTask) -> list[dict[str, Any]]:
-    """The same of tasks to which no rows come: a job for Spark's scheduler alone, which no plan is made for."""
-    partitions = session.sparkContext.parallelize([], task.partitions)
+def _reports_of(session: SparkSession, task: StepTask, rows: int) -> list[dict[str, Any]]:
+    """The same of tasks to which no rows come: a job for Spark's scheduler alone, which no plan is made for.
+
+    Where there are few `rows` to read the driver does their work, for sending it away would take longer.
+    """
+    if rows <= ROWS_HERE and task.is_of_this_package:
+        return _none_failed([task.here(partition) for partition in range(task.partitions)])
+    partitions: RDD[Any] = session.sparkContext.parallelize([], task.partitions)
     return _none_failed([json.loads(told) for told in partitions.mapPartitions(task.without_rows).collect()])
 
 
@@ -264,20 +191,6 @@ def _reported(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
 def _collected(frame: DataFrame) -> list[Row]:
     """Run a job of the step, which has one and one more for each level above."""
     return frame.collect()
-
-
-def _nodes(entry: QueryEntry) -> int:
-    """How many nodes of a query may have rows; 0 where it is not spread."""
-    return 0 if entry.nodes is None else entry.nodes.reach
-
-
-def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool, dealt_to: int) -> Group:
-    streams = frozenset(stream for unit in program.units for stream in unit.streams)
-    filters = row_filters(program, layout) if filtered else {}
-    if dealt_to:
-        return Group(name, dealt_to, streams, None, filters, evenly=True)
-    (stage,) = program.stages
-    return Group(name, plan.lanes(name), streams, stage.lane_key, filters)
 
 
 def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:

@@ -70,10 +70,16 @@ class Intake:
     layout: StepLayout
 
 
-def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]]) -> Intake:
-    """The union of the streams, carrying the columns that are needed, and of all the event times."""
+def intake(streams: Sequence[JobStream], needed: Mapping[str, frozenset[str]], *, rows: bool = True) -> Intake:
+    """The union of the streams, carrying the columns that are needed, and of all the event times.
+
+    Without `rows` Spark brings none: it only says by its logs what each batch has, and needs hardly a plan for that.
+    """
     layout, kinds = _layout(streams, needed)
-    frames = [_packed(number, stream, layout, kinds) for number, stream in enumerate(streams)]
+    if rows:
+        frames = [_packed(number, stream, layout, kinds) for number, stream in enumerate(streams)]
+    else:
+        frames = [stream.frame.select(F.lit(None).alias(STREAM)).where(F.lit(False)) for stream in streams]
     return Intake(reduce(DataFrame.unionAll, frames), layout)
 
 

@@ -45,28 +45,31 @@ class PlainFiles:
     def of_batch(self, number: int, layout: StepLayout) -> Files | None:
         """The files of a batch; None where they had better be read by Spark, or it is not known which they are."""
         try:
-            found = {
-                stream.schema.name: self._files(source, number, layout) for source, stream in enumerate(self.streams)
-            }
-            paths = [path for files in found.values() for path in files]
-            few = len(paths) <= MOST_FILES and sum(map(os.path.getsize, paths)) <= MOST_BYTES
+            found, rows = dict[str, tuple[str, ...]](), 0
+            for source, stream in enumerate(self.streams):
+                paths = found[stream.schema.name] = self._paths(source, number)
+                rows += sum(self._rows(stream, path, layout) for path in paths)
+            every = [path for paths in found.values() for path in paths]
+            few = len(every) <= MOST_FILES and sum(map(os.path.getsize, every)) <= MOST_BYTES
         except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
             return None  # Whatever is wrong with the files, Spark is the one to tell.
-        return found if few else None
+        return Files(found, rows) if few else None
 
-    def _files(self, source: int, number: int, layout: StepLayout) -> tuple[str, ...]:
-        """The files that a batch takes from a source; raises where one cannot be read as it is."""
+    def _paths(self, source: int, number: int) -> tuple[str, ...]:
+        """The files that a batch takes from a source."""
         last = self._end(source, number - 1) if number else -1
-        files = [path for at in range(last + 1, self._end(source, number) + 1) for path in self._entries(source, at)]
-        stream = self.streams[source]
+        return tuple(p for at in range(last + 1, self._end(source, number) + 1) for p in self._entries(source, at))
+
+    def _rows(self, stream: JobStream, path: str, layout: StepLayout) -> int:
+        """How many rows a file has; raises where it cannot be read as it is."""
+        footer = pq.read_metadata(path)
+        known = footer.schema.to_arrow_schema()
         needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]
-        for path in files:
-            known = pq.read_schema(path)
-            if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
-                raise ValueError(f"{path} has other types than are declared")
-            if _has_old_calendar(known.metadata or {}):
-                raise ValueError(f"{path} counts days by another calendar")
-        return tuple(files)
+        if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
+            raise ValueError(f"{path} has other types than are declared")
+        if _has_old_calendar(known.metadata or {}):
+            raise ValueError(f"{path} counts days by another calendar")
+        return int(footer.num_rows)
 
     def _end(self, source: int, batch: int) -> int:
         """The number of the last entry of a source's log that a batch, or one before it, has taken; -1 for none."""

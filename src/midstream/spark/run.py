@@ -41,7 +41,7 @@ from midstream.model.manifest import Manifest
 from midstream.model.spark_cause import spark_cause
 from midstream.model.step_time import StepTime, time_summary
 from midstream.sinks import as_sink
-from midstream.spark.driver import Driver, OtherColumns
+from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
 from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
 from midstream.spark.plain_files import PlainFiles
@@ -90,7 +90,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
             writer, manifest, declared, outputs, Patience(patience, lambda: self.is_stopping), feed.log, crash, timing
         )
         self._error: BaseException | None = None
-        self._stopping = self._widening = False
+        self._stopping = self._widening = self._needs_rows = False
         self._started, self._ended, self._busy = threading.Event(), threading.Event(), threading.Lock()
         self._query = self._start()
         threading.Thread(target=self._watch, name="midstream", daemon=True).start()
@@ -263,11 +263,14 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
 
     def _start(self) -> StreamingQuery:
         feed = self._feed.of(self._driver.streams_to_come())
-        union = feed.union(self._driver.queries_to_come())
-        self._driver.layout = union.layout
+        driver, queries = self._driver, list(self._driver.queries_to_come())
+        union, driver.plain = feed.union(queries), PlainFiles.of(feed.streams, feed.log.folder)
+        driver.layout = union.layout
+        driver.brings_rows = self._needs_rows or driver.plain is None or not driver.may_read(union.layout)
+        if not driver.brings_rows:
+            union = feed.union(queries, rows=False)
         self._started.clear()
         feed.log.fit(feed.sources(union.frame))
-        self._driver.plain = PlainFiles.of(feed.streams, feed.log.folder)
         query = feed.start(union.frame, self._fold)
         self._query = query
         self._started.set()
@@ -284,7 +287,8 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
                 if self.stop_requested:
                     threading.Thread(target=self.stop, daemon=True).start()
                 return
-        except OtherColumns:
+        except OtherUnion as other:
+            self._needs_rows |= isinstance(other, RowsNeeded)
             self._widening = True
         except (ReadError, WriteError, OSError) as error:
             if not self._stopping:  # Else the next start does the step that could not be done.

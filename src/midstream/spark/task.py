@@ -97,32 +97,37 @@ class StepTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
-        partition, report, parcels = self._done(batches)
+        partition, again = _place()
+        report, parcels = self._report(partition, batches, again)
         if self.spreads:
             yield from batches_of([reported(partition, report), *parcels])
         else:
             yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
 
+    @property
+    def is_of_this_package(self) -> bool:
+        """Whether it runs no code of the user's, which had better not run on the driver."""
+        return not self.predicates.predicates and all(e.operator is None for e in self.plan.manifest.queries.values())
+
+    def here(self, partition: int) -> dict[str, Any]:
+        """A partition's report where this process does its work, and no rows come to it."""
+        return self._report(partition, (), again=False)[0]
+
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
         """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
-        yield json.dumps(self._done(nothing)[1])
+        partition, again = _place()
+        yield json.dumps(self._report(partition, nothing, again)[0])
 
-    def _done(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
-        """The partition, its report, and the parcels it sends on."""
-        from pyspark import TaskContext
-
+    def _report(self, partition: int, batches: Iterable[Any], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
+        """A partition's report, and the parcels it sends on; `again` says that it had been begun before."""
         allow_operators(*self.operators)
-        context = TaskContext.get()
-        assert context is not None
-        partition = context.partitionId()
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.predicates.take_up()
                 report, parcels = self._run(partition, batches)
-                report["again"] = is_again(context)
+                return {**report, "again": again}, parcels
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
-            report, parcels = failure(error), stopped(self.partitions, 1)
-        return partition, report, parcels
+            return failure(error), stopped(self.partitions, 1)
 
     def _run(self, partition: int, batches: Iterable[Any]) -> tuple[dict[str, Any], list[Parcel]]:
         spreads = {part.group: part for part in self.spreads}
@@ -282,6 +287,15 @@ class TaskReport:
         files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
         found = {"lanes": self.lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
+
+
+def _place() -> tuple[int, bool]:
+    """The partition of the task that runs here, and whether Spark had begun it before."""
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
+    return context.partitionId(), is_again(context)
 
 
 def is_again(context: TaskContext) -> bool:

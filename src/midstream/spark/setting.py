@@ -1,0 +1,105 @@
+"""What stays as it is from step to step of a job until its queries or lanes change: how rows are spread, and what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from midstream.language.functions import predicates_asked
+from midstream.language.parse import parsed
+from midstream.language.query import Query
+from midstream.model.manifest import QueryEntry
+from midstream.spark.exchange import Exchange, Group, row_filters
+from midstream.spark.file_rows import Dealt
+from midstream.spark.layout import StepLayout
+from midstream.step.admission.lanes import counted_streams
+from midstream.step.answers import streams_by_level
+from midstream.step.plan_step import StepPlan
+from midstream.step.program import Program
+
+READERS = 4
+"""With more tasks than this, each would read too much that is not its own."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays as it is from step to step until queries or lanes change.
+
+    `exchange` leads to the queries over pushed streams; `above` says by level where those run that read answers.
+    """
+
+    key: object
+    exchange: Exchange
+    above: tuple[Exchange, ...]
+    programs: Mapping[str, Program]
+    counted: tuple[str, ...]
+    needs_watermarks: bool
+    asked: tuple[str, ...]
+
+    @property
+    def dealt(self) -> tuple[Dealt, ...]:
+        """How a task that reads the rows by itself deals them out."""
+        return tuple(Dealt(group.lanes, group.streams, group.keys) for group in self.exchange.groups)
+
+    @property
+    def read_above(self) -> frozenset[str]:
+        """The streams that queries of higher levels read."""
+        return frozenset(s for exchange in self.above for group in exchange.groups for s in group.streams)
+
+
+def setting_of(plan: StepPlan, layout: StepLayout, parallelism: int, filtered: bool, known: Setting | None) -> Setting:
+    """The setting of a step; the known one where nothing has changed. `filtered`: Spark leaves out rows that
+    pass no query's filters.
+    """
+    manifest = plan.manifest
+    queries = tuple((n, e.sql, e.since, e.group, _nodes(e)) for n, e in sorted(manifest.queries.items()))
+    key = (queries, manifest.lanes, tuple(manifest.streams.items()), layout, manifest.sharing, filtered)
+    if known is not None and known.key == key:
+        return known
+    programs = {group: plan.program(group) for group in plan.groups()}
+    nodes = {entry.group: found for entry in manifest.queries.values() if (found := _nodes(entry))}
+    exchanges = []
+    for level in range(len(streams_by_level(manifest))):
+        groups = tuple(
+            _group(plan, layout, name, programs[name], filtered and not level, min(nodes.get(name, 0), parallelism))
+            for name in plan.groups_at(level)
+        )
+        partitions = max(1, min(parallelism, sum(group.lanes for group in groups)))
+        exchanges.append(Exchange(layout, groups, partitions))
+    asked = tuple(sorted(_asked(parsed(manifest, entry.sql) for entry in manifest.queries.values())))
+    setting = Setting(
+        key, exchanges[0], tuple(exchanges[1:]), programs, counted_streams(plan), plan.needs_watermarks, asked
+    )
+    return replace(setting, exchange=setting.exchange.without_filters(setting.read_above))
+
+
+def _asked(queries: Iterable[Query]) -> frozenset[str]:
+    """The users' predicates that queries ask."""
+    return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
+
+
+def reads_files(plan: StepPlan, setting: Setting) -> bool:
+    """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
+    exchange = setting.exchange
+    in_lanes = not any(group.evenly for group in exchange.groups) and not plan.spread_at(0)
+    return (
+        not setting.counted
+        and in_lanes
+        and exchange.partitions <= READERS
+        and all(dealt.is_by_numbers for dealt in setting.dealt)
+    )
+
+
+def _nodes(entry: QueryEntry) -> int:
+    """How many nodes of a query may have rows; 0 where it is not spread."""
+    return 0 if entry.nodes is None else entry.nodes.reach
+
+
+def _group(plan: StepPlan, layout: StepLayout, name: str, program: Program, filtered: bool, dealt_to: int) -> Group:
+    streams = frozenset(stream for unit in program.units for stream in unit.streams)
+    filters = row_filters(program, layout) if filtered else {}
+    if dealt_to:
+        return Group(name, dealt_to, streams, None, filters, evenly=True)
+    (stage,) = program.stages
+    return Group(name, plan.lanes(name), streams, stage.lane_key, filters)
