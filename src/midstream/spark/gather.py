@@ -167,7 +167,7 @@ def _reports_of(session: SparkSession, task: StepTask, rows: int) -> list[dict[s
     Where there are few `rows` to read the driver does their work, for sending it away would take longer.
     """
     if rows <= ROWS_HERE and task.is_of_this_package:
-        return _none_failed([task.here(partition) for partition in range(task.partitions)])
+        return _none_failed(task.here())
     partitions: RDD[Any] = session.sparkContext.parallelize([], task.partitions)
     return _none_failed([json.loads(told) for told in partitions.mapPartitions(task.without_rows).collect()])
 

@@ -31,6 +31,7 @@ from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPRE
 from midstream.spark.task import StagedFiles, StepTask, failure, is_again
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
+from midstream.state.store.unsynced import Unsynced
 from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
@@ -69,6 +70,7 @@ class NodeTask:
                 self.step.predicates.take_up()
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
                 self.step.writes.store.finish()
+                work.unsynced.sync()
             report = {**work.report(), "again": is_again(context)}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
@@ -84,7 +86,8 @@ class _Work:
 
     def __init__(self, task: NodeTask, partition: int) -> None:
         self._task, self._step, self._partition = task, task.step, partition
-        self._files = StagedFiles(task.step.writes, secrets.token_hex(4))
+        self.unsynced = Unsynced()
+        self._files = StagedFiles(task.step.writes.staging, self.unsynced, secrets.token_hex(4))
         self._used_before = ChunkCache.here().use
         self._done: dict[str, Any] = {}
 

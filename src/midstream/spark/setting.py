@@ -1,5 +1,4 @@
-"""What stays as it is from step to step of a job until its queries or lanes change: how rows are spread, and what runs.
-"""
+"""What stays as it is from step to step of a job until queries or lanes change: how rows are spread, and what runs."""
 
 from __future__ import annotations
 

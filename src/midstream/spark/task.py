@@ -34,8 +34,12 @@ from midstream.spark.spread_part import SpreadPart
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.state.base_state import TIME
+from midstream.state.store.base import ChunkStore
 from midstream.state.store.chunk_cache import CacheUse, ChunkCache
 from midstream.state.store.files import FileStore
+from midstream.state.store.transfers import threads
+from midstream.state.store.unsynced import Unsynced
+from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.admit import Mask, judge
 from midstream.step.fold import state_of
 from midstream.step.lane_step import LaneOutput, lane_step
@@ -47,6 +51,12 @@ if TYPE_CHECKING:
     from pyspark import TaskContext
 
 RESULT = pa.schema([("result", pa.string())])
+
+SYNCS = 4
+"""So many files are made to survive the loss of power at the same time."""
+
+TOGETHER = 4 << 20
+"""Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
 
 
 @dataclass(frozen=True)
@@ -97,8 +107,7 @@ class StepTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
-        partition, again = _place()
-        report, parcels = self._report(partition, batches, again)
+        partition, report, parcels = self._synced(batches)
         if self.spreads:
             yield from batches_of([reported(partition, report), *parcels])
         else:
@@ -109,35 +118,53 @@ class StepTask:
         """Whether it runs no code of the user's, which had better not run on the driver."""
         return not self.predicates.predicates and all(e.operator is None for e in self.plan.manifest.queries.values())
 
-    def here(self, partition: int) -> dict[str, Any]:
-        """A partition's report where this process does its work, and no rows come to it."""
-        return self._report(partition, (), again=False)[0]
+    def here(self) -> list[dict[str, Any]]:
+        """The reports of all partitions where this process does their work, and no rows come to them."""
+        unsynced = Unsynced()
+        reports = [self._report(partition, (), unsynced, again=False)[0] for partition in range(self.partitions)]
+        unsynced.sync(threads(SYNCS).map)
+        return reports
 
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
         """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
-        partition, again = _place()
-        yield json.dumps(self._report(partition, nothing, again)[0])
+        yield json.dumps(self._synced(nothing)[1])
 
-    def _report(self, partition: int, batches: Iterable[Any], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
-        """A partition's report, and the parcels it sends on; `again` says that it had been begun before."""
+    def _synced(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
+        """The partition of Spark's task that runs here, its report, and the parcels it sends on."""
+        (partition, again), unsynced = _place(), Unsynced()
+        report, parcels = self._report(partition, batches, unsynced, again)
+        try:
+            unsynced.sync(threads(SYNCS).map)
+        except MidstreamError as error:
+            report, parcels = failure(error), stopped(self.partitions, 1)
+        return partition, report, parcels
+
+    def _report(
+        self, partition: int, batches: Iterable[Any], unsynced: Unsynced, again: bool
+    ) -> tuple[dict[str, Any], list[Parcel]]:
+        """A partition's report, and the parcels it sends on, which count once what is `unsynced` is synced; `again`
+        says that it had been begun before.
+        """
         allow_operators(*self.operators)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.predicates.take_up()
-                report, parcels = self._run(partition, batches)
+                report, parcels = self._run(partition, batches, unsynced)
                 return {**report, "again": again}, parcels
         except MidstreamError as error:  # It stays one when it is done again; Spark would try and fill the log.
             return failure(error), stopped(self.partitions, 1)
 
-    def _run(self, partition: int, batches: Iterable[Any]) -> tuple[dict[str, Any], list[Parcel]]:
+    def _run(self, partition: int, batches: Iterable[Any], unsynced: Unsynced) -> tuple[dict[str, Any], list[Parcel]]:
         spreads = {part.group: part for part in self.spreads}
         sent: list[Parcel] = []
-        store = self.writes.store
-        store.read_ahead(self._listed(partition))
+        files = self.writes.store
+        store = WriteBackStore(files.synced_with(unsynced), small=TOGETHER)
+        files.read_ahead(self._listed(partition))
         # All batches are taken in any case: Spark starts another worker in the place of one that has left some.
         brought = list(batches)
         arrived = self._shares(partition, brought)
-        report = TaskReport(self, partition, StagedFiles(self.writes, secrets.token_hex(4)), ChunkCache.here().use)
+        staged = StagedFiles(self.writes.staging, unsynced, secrets.token_hex(4))
+        report = TaskReport(self, partition, staged, ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
             own = {
@@ -148,9 +175,10 @@ class StepTask:
             if group in spreads:
                 sent += self._arrived(spreads[group], partition, own, report)
             else:
-                report.deliver(group, lane, self._lane(group, lane, own))
+                report.deliver(group, lane, self._lane(group, lane, own, store))
             self.writes.crash.reach("amid_tasks", self.clock.step)
-        store.finish()
+        report.settle(store)
+        files.finish()
         return report.to_json(), sent
 
     def _shares(self, partition: int, brought: Sequence[pa.RecordBatch]) -> dict[tuple[int, int, int], Share]:
@@ -181,8 +209,10 @@ class StepTask:
         report.nodes[part.name] = report.nodes.get(part.name, NodesDone()) + done
         return sent
 
-    def _lane(self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]) -> LaneOutput:
-        name, store = self.groups[group], self.writes.store
+    def _lane(
+        self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]], store: ChunkStore
+    ) -> LaneOutput:
+        name = self.groups[group]
         slotted = not is_single(name)
         lane_id = LaneId(name, lane)
         batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
@@ -219,16 +249,20 @@ class StepTask:
 
 @dataclass
 class StagedFiles:
-    """The files that a task writes for outputs; `token` keeps them apart from those of another attempt."""
+    """The files that a task writes for outputs, which survive the loss of power once what is `unsynced` does; `token`
+    keeps them apart from those of another attempt.
+    """
 
-    writes: Writes
+    staging: Mapping[JobOutput, Staging]
+    unsynced: Unsynced
     token: str
     files: list[OutputFile] = field(default_factory=list)
 
     def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
         """Write a table, unless it is empty."""
         if table.num_rows:
-            file = self.writes.staging[output].write(f"{stem}-{self.token}", table)
+            staging = self.staging[output].synced_with(self.unsynced)
+            file = staging.write(f"{stem}-{self.token}", table)
             self.files.append(OutputFile(*output, file, table.num_rows))
 
 
@@ -241,7 +275,7 @@ class TaskReport:
     staged: StagedFiles
     used_before: CacheUse
     seen: dict[str, Seen] = field(default_factory=dict)
-    lanes: dict[str, Any] = field(default_factory=dict)
+    lanes: dict[LaneId, LaneOutput] = field(default_factory=dict)
     entered: dict[str, int] = field(default_factory=dict)
     nodes: dict[str, NodesDone] = field(default_factory=dict)
     kept: list[KeptRows] = field(default_factory=list)
@@ -278,14 +312,21 @@ class TaskReport:
             self.kept += kept_answers(self.task.writes.store, self.task.plan.manifest, name, query, answer)
             if answer.dead is not None:
                 self.staged.put(JobOutput(REJECTED, query), str(name), answer.dead)
-        self.lanes[str(name)] = encode(replace(output, results={}))
+        self.lanes[name] = replace(output, results={})
+
+    def settle(self, store: WriteBackStore) -> None:
+        """Write what the lanes list of the step's chunks."""
+        label = f"{self.task.clock.step:08d}-partition{self.partition}-{self.staged.token}"
+        states = store.listed({name: output.state for name, output in self.lanes.items()}, label)
+        self.lanes = {name: replace(output, state=states[name]) for name, output in self.lanes.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
         files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
-        found = {"lanes": self.lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
+        lanes = {str(name): encode(output) for name, output in self.lanes.items()}
+        found = {"lanes": lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
 
 

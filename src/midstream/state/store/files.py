@@ -6,6 +6,7 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
+from midstream.state.store.unsynced import Unsynced
 
 SUFFIX = ".arrow"
 """How the name of a chunk's file ends."""
@@ -65,6 +67,13 @@ class FileStore:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _transfers=Transfers(state["storage"]))
+
+    def synced_with(self, unsynced: Unsynced) -> FileStore:
+        """The store, whose files survive the loss of power once the others do that are noted there."""
+        found = copy(self)
+        found.storage = self.storage.synced_with(unsynced)
+        found._transfers = Transfers(found.storage)
+        return found
 
     @property
     def root(self) -> Path:

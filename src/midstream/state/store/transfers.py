@@ -34,7 +34,7 @@ class Transfers:
         """Begin to write a file; raises what became of an earlier one only where too many wait."""
         if len(self._writes) >= _WAITING * self._storage.at_once:
             self._writes.pop(0).result()
-        self._writes.append(_threads(self._storage.at_once).submit(self._storage.write, name, data))
+        self._writes.append(threads(self._storage.at_once).submit(self._storage.write, name, data))
 
     def finish(self) -> None:
         """Wait for all that is being written; raises `SinkError` where a file could not be."""
@@ -47,7 +47,7 @@ class Transfers:
         """Begin to read files that are not near; where that fails, whoever needs one is told."""
         for name in names:
             if name not in self._reads and not self._storage.is_near(name):
-                self._reads[name] = _threads(self._storage.at_once).submit(self._storage.mapped, name)
+                self._reads[name] = threads(self._storage.at_once).submit(self._storage.mapped, name)
 
     def arrived(self, name: str) -> None:
         """Wait for a file that is being read ahead."""
@@ -58,5 +58,6 @@ class Transfers:
 
 
 @cache
-def _threads(count: int) -> ThreadPoolExecutor:
+def threads(count: int) -> ThreadPoolExecutor:
+    """So many threads of this process that wait for storages."""
     return ThreadPoolExecutor(count, thread_name_prefix="midstream-transfer")

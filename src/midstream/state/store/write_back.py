@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -42,8 +42,9 @@ class WriteBackStore:
     ('00000007-small.1@0', {'k': [1, 2]})
     """
 
-    def __init__(self, files: FileStore) -> None:
-        self.files = files
+    def __init__(self, files: FileStore, *, small: int = SMALL) -> None:
+        """A store over `files`; chunks of up to `small` bytes share a file."""
+        self.files, self._small = files, small
         self._memory = MemoryStore()
         self._fresh: set[str] = set()
         self._written = count(1)
@@ -63,21 +64,30 @@ class WriteBackStore:
 
         Raises `SinkError` where it cannot be written; then nothing has changed, and it can be done again.
         """
-        refs = {ref.name: ref for ref in _chunks(manifest) if ref.name in self._fresh}
+        label = f"{manifest.step:08d}-small.{next(self._written)}"
+        lanes = self.listed(manifest.lane_states, label, each)
+        return manifest if lanes is manifest.lane_states else replace(manifest, lane_states=lanes)
+
+    def listed(
+        self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk = map
+    ) -> Mapping[LaneId, LaneState]:
+        """Write what lanes list and is in memory alone, small chunks into one file that is named by a `label` which
+        nobody else gives; the lanes, listing it by its files. Raises as `written` does.
+        """
+        refs = {ref.name: ref for ref in _chunks(lanes) if ref.name in self._fresh}
         if not refs:
-            return manifest
+            return lanes
         batches = {name: self._memory.get(ref) for name, ref in refs.items()}
-        small = [name for name, ref in refs.items() if ref.bytes <= SMALL]
-        large = [name for name, ref in refs.items() if ref.bytes > SMALL]
+        small = [name for name, ref in refs.items() if ref.bytes <= self._small]
+        large = [name for name, ref in refs.items() if ref.bytes > self._small]
         found = dict(zip(large, each(lambda name: self.files.put(name, batches[name]), large), strict=True))
         if small:
-            label = f"{manifest.step:08d}-small.{next(self._written)}"
             found |= zip(small, self.files.put_together(label, [batches[name] for name in small]), strict=True)
         self.files.finish()
         for name, (file, _, _) in found.items():
             self._memory.rename(name, file)
         self._fresh.clear()
-        return _listing(manifest, {name: refs[name].kept_as(*kept) for name, kept in found.items()})
+        return _listing(lanes, {name: refs[name].kept_as(*kept) for name, kept in found.items()})
 
     def retain(self, names: Iterable[str]) -> None:
         """Let go in memory of every chunk but these."""
@@ -86,21 +96,21 @@ class WriteBackStore:
         self._fresh &= kept
 
 
-def _chunks(manifest: Manifest) -> Iterator[ChunkRef]:
-    for lane in manifest.lane_states.values():
+def _chunks(lanes: Mapping[LaneId, LaneState]) -> Iterator[ChunkRef]:
+    for lane in lanes.values():
         for listing in lane.states.values():
             yield from listing.chunks
 
 
-def _listing(manifest: Manifest, others: dict[str, ChunkRef]) -> Manifest:
-    """The manifest with other chunks in the place of those of these names."""
+def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> Mapping[LaneId, LaneState]:
+    """The lanes with other chunks in the place of those of these names."""
 
     def with_others(listing: StateListing) -> StateListing:
         if not any(ref.name in others for ref in listing.chunks):
             return listing
         return replace(listing, chunks=tuple(others.get(ref.name, ref) for ref in listing.chunks))
 
-    lanes: dict[LaneId, LaneState] = {}
-    for name, lane in manifest.lane_states.items():
-        lanes[name] = replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})
-    return replace(manifest, lane_states=lanes)
+    return {
+        name: replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})
+        for name, lane in lanes.items()
+    }
