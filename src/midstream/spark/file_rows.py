@@ -26,10 +26,15 @@ from midstream.step.admission.admit import judge
 
 @dataclass(frozen=True)
 class Files:
-    """By stream the files of a batch, in the order of Spark's log, and how many rows they have in all."""
+    """By stream the files of a batch, in the order of Spark's log, and what their footers tell.
+
+    That is how many `rows` they have in all, and the `greatest` event time of each stream, where all of its files
+    tell.
+    """
 
     of: Mapping[str, tuple[str, ...]]
     rows: int
+    greatest: Mapping[str, int]
 
 
 Slots = npt.NDArray[np.int64]
@@ -134,10 +139,17 @@ def shares_of_files(
     return {place: share for place, share in found.items() if share.rows.num_rows}
 
 
-def seen_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
-    """What a batch brings of each stream, in numbers; only its timestamps are read."""
+def newest_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+    """Of each stream the greatest event time of the rows that enter, and whether there are any.
+
+    Where the files' footers do not tell, the timestamps are read.
+    """
     found = {}
     for name, timestamp in timestamps.items():
+        if name in files.greatest:
+            enters = files.greatest[name] >= watermarks[name]
+            found[name] = Seen(files.greatest[name], 1) if enters else Seen()
+            continue
         bare = StreamSlots(name, timestamp, (), (), None)
         own = files.of[name]
         found[name] = judge(FileRows(bare, own).times, watermarks[name]).seen if own else Seen()

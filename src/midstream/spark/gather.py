@@ -28,7 +28,7 @@ from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange
-from midstream.spark.file_rows import Files, seen_in_files
+from midstream.spark.file_rows import Files, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
@@ -129,8 +129,8 @@ def run_over_files(
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
     clock = StepClock(plan.manifest.step, marks, marks, counts)
     if setting.needs_watermarks:
-        seen = seen_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
-        clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
+        newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
+        clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
     task = _task(plan, setting, exchange, clock, writes)
     back = returned(before, plan, writes.store)
     task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=setting.dealt)

@@ -45,23 +45,29 @@ class PlainFiles:
     def of_batch(self, number: int, layout: StepLayout) -> Files | None:
         """The files of a batch; None where they had better be read by Spark, or it is not known which they are."""
         try:
-            found, rows = dict[str, tuple[str, ...]](), 0
+            found, rows, greatest = dict[str, tuple[str, ...]](), 0, dict[str, int]()
             for source, stream in enumerate(self.streams):
                 paths = found[stream.schema.name] = self._paths(source, number)
-                rows += sum(self._rows(stream, path, layout) for path in paths)
+                footers = [self._footer(stream, path, layout) for path in paths]
+                rows += sum(footer.num_rows for footer in footers)
+                told = [_greatest(footer, stream.schema.timestamp) for footer in footers]
+                newest = [one for one in told if one is not None]
+                if told and len(newest) == len(told):
+                    greatest[stream.schema.name] = max(newest)
             every = [path for paths in found.values() for path in paths]
             few = len(every) <= MOST_FILES and sum(map(os.path.getsize, every)) <= MOST_BYTES
         except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
             return None  # Whatever is wrong with the files, Spark is the one to tell.
-        return Files(found, rows) if few else None
+        return Files(found, rows, greatest) if few else None
 
     def _paths(self, source: int, number: int) -> tuple[str, ...]:
         """The files that a batch takes from a source."""
         last = self._end(source, number - 1) if number else -1
         return tuple(p for at in range(last + 1, self._end(source, number) + 1) for p in self._entries(source, at))
 
-    def _rows(self, stream: JobStream, path: str, layout: StepLayout) -> int:
-        """How many rows a file has; raises where it cannot be read as it is."""
+    @staticmethod
+    def _footer(stream: JobStream, path: str, layout: StepLayout) -> pq.FileMetaData:
+        """What a file tells of itself; raises where it cannot be read as it is."""
         footer = pq.read_metadata(path)
         known = footer.schema.to_arrow_schema()
         needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]
@@ -69,7 +75,7 @@ class PlainFiles:
             raise ValueError(f"{path} has other types than are declared")
         if _has_old_calendar(known.metadata or {}):
             raise ValueError(f"{path} counts days by another calendar")
-        return int(footer.num_rows)
+        return footer
 
     def _end(self, source: int, batch: int) -> int:
         """The number of the last entry of a source's log that a batch, or one before it, has taken; -1 for none."""
@@ -84,6 +90,15 @@ class PlainFiles:
             # Those that hold all before grow with the job: only the lines of this entry are read.
             entries = [json.loads(line) for line in file if f'"batchId":{number}' in line]
         return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+
+
+def _greatest(footer: pq.FileMetaData, timestamp: str) -> int | None:
+    """The greatest value of a column of microseconds; None where the file does not tell."""
+    at = footer.schema.names.index(timestamp)
+    told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
+    if not told or not all(one is not None and one.has_min_max and one.physical_type == "INT64" for one in told):
+        return None
+    return max(int(one.max_raw) for one in told)
 
 
 def _has_old_calendar(metadata: Mapping[bytes, bytes]) -> bool:
