@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from midstream.language.expression import Column, Expression
+from midstream.language.types import TIMESTAMP
 from midstream.runtime.lane_key import SLOTS
 from midstream.runtime.watermark import Seen
 from midstream.spark.unpack import Share, StreamSlots
@@ -132,7 +133,7 @@ def seen_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mappi
     """What a batch brings of each stream, in numbers; only its timestamps are read."""
     found = {}
     for name, timestamp in timestamps.items():
-        bare = StreamSlots(name, timestamp, (), (), None)
+        bare = StreamSlots(name, timestamp, (), (), None, TIMESTAMP)
         found[name] = judge(FileRows(bare, files[name]).times, watermarks[name]).seen if files[name] else Seen()
     return found
 
