@@ -258,7 +258,7 @@ def _where(conditions: list[str]) -> str:
     return f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
 
 
-def _moment(streams: tuple[StreamSpec, ...], spec: QuerySpec) -> pa.DataType:
+def moment(streams: tuple[StreamSpec, ...], spec: QuerySpec) -> pa.DataType:
     """The type of the time of a result: DuckDB's `greatest` of timestamps, of which one has a zone, has one."""
     kinds = [stream.schema.field(stream.timestamp).type for stream in streams if stream.name in spec.streams]
     zoned = any(pa.types.is_timestamp(kind) and kind.tz for kind in kinds)
@@ -273,7 +273,7 @@ def _answer(
     table = found.drop_columns(["t", "step"]).rename_columns(names)
     for place, item in enumerate(items):
         if item.text == TIME:
-            moments = table.column(place).cast(pa.int64()).cast(_moment(streams, spec))
+            moments = table.column(place).cast(pa.int64()).cast(moment(streams, spec))
             table = table.set_column(place, names[place], moments)
     approximate = frozenset(name for name, item in zip(names, items, strict=False) if item.approximate)
     return Answer(table, times, steps, approximate)

@@ -198,7 +198,7 @@ def test_event_times_of_other_types(
     asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2).stream("A", frame, timestamp="ts", unit=unit)
     asked.query("q", "SELECT n, _ts FROM A", sink=ms.sinks.files(tmp_path / "out"))
     run = finish(asked)
-    found = sorted(int(t.timestamp()) for t in read_all(tmp_path / "out")["_ts"].to_pylist())
+    found = sorted(int(t.replace(tzinfo=UTC).timestamp()) for t in read_all(tmp_path / "out")["_ts"].to_pylist())
     assert found == sorted(times)
     assert run.status()["streams"]["A"]["rejected"] == len(values) - len(times)
     dead = read_all(tmp_path / "checkpoint" / "dead_letters" / "A")
@@ -250,7 +250,8 @@ def test_windows_to_group_by_are_those_of_sparks_own_window(spark: SparkSession,
     spark.createDataFrame(pa.concat_tables(rows).to_pandas()).createOrReplaceTempView("B")
     reached = max(n for seconds in WINDOWED for n in seconds)
     final = [row for row in spark.sql(select).collect() if row["ended"].timestamp() <= reached]
-    found = [(r["k"], r["n"], r["began"].timestamp()) for r in read_all(tmp_path / "out").to_pylist()]
+    answered = read_all(tmp_path / "out").to_pylist()
+    found = [(r["k"], r["n"], r["began"].replace(tzinfo=UTC).timestamp()) for r in answered]
     assert sorted(found) == sorted((r["k"], r["n"], r["began"].timestamp()) for r in final)
     assert len(found) > 10
 
