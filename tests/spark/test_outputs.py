@@ -52,7 +52,7 @@ def test_json_lines(spark: SparkSession, tmp_path: Path) -> None:
     rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     assert {
         "k": 1, "s": "plain", "f": 1.5, "raw": "AP8=", "d": "1.50",
-        "ts": "1970-01-01T00:00:00.000000", "_ts": "1970-01-01T00:00:00.000000Z",
+        "ts": "1970-01-01T00:00:00.000000", "_ts": "1970-01-01T00:00:00.000000",
     } in rows  # fmt: skip
     assert [row["f"] for row in rows if row.get("k") == 2] == ["NaN"]
     assert [row["f"] for row in rows if "k" not in row] == ["-Infinity"]
@@ -89,7 +89,7 @@ def test_a_function_is_given_each_step_once(spark: SparkSession, tmp_path: Path)
     asked = job(spark, place, [A], {})
     asked.query("q", "SELECT k, ts, _ts FROM A", sink=sink)
     run = finish(asked)
-    shape = "struct<k:bigint,ts:timestamp_ntz,_ts:timestamp>"
+    shape = "struct<k:bigint,ts:timestamp_ntz,_ts:timestamp_ntz>"
     assert calls == [(0, "q", shape, [0, 1, 2, 4]), (2, "q", shape, [9])]
     assert "sink" in run.status()["queries"]["q"]["sink"]["function"]
     assert not list((place.checkpoint / "staging").rglob("*.parquet"))
@@ -137,7 +137,7 @@ def test_late_rows_and_dead_letters(spark: SparkSession, tmp_path: Path) -> None
     assert {n: (s["rows"], s["late"], s["rejected"]) for n, s in streams.items()} == {"A": (5, 2, 1), "B": (1, 0, 2)}
     late = read_all(place.checkpoint / "late" / "A")
     assert sorted(late["v"].to_pylist()) == [0, 1]
-    assert set(late["_watermark"].to_pylist()) == {datetime(1970, 1, 1, 0, 0, 8, tzinfo=UTC)}
+    assert set(late["_watermark"].to_pylist()) == {datetime(1970, 1, 1, 0, 0, 8)}
     assert late["ts"].to_pylist() == [datetime(1970, 1, 1, 0, 0, 7)] * 2
     dead = read_all(place.checkpoint / "dead_letters" / "B")
     assert dead["_reason"].to_pylist() == ["timestamp column 'ts' is NULL"] * 2
@@ -225,6 +225,39 @@ def test_the_time_zone_of_the_session_does_not_matter(spark: SparkSession, tmp_p
     found = read_all(place.answers("q"))
     assert sorted(found["ts"].cast(pa.int64()).to_pylist()) == [0, 1, 2, 3]
     assert found["ts"].cast(pa.int64()) == found["_ts"].cast(pa.int64())
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "kind"),
+    [
+        ("TIMESTAMP", "TIMESTAMP", "timestamp"),
+        ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ", "timestamp_ntz"),
+        ("TIMESTAMP", "TIMESTAMP_NTZ", "timestamp"),
+    ],
+)
+def test_times_of_results_are_of_sparks_type_of_the_timestamps(
+    spark: SparkSession, tmp_path: Path, first: str, second: str, kind: str
+) -> None:
+    """Also where another query reads them, in a window to group by, and beside the timestamps of late rows."""
+    asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
+    for name, declared in (("A", first), ("B", second)):
+        for step, seconds in enumerate(([1, 2, 3], [9, 2])):
+            rows = spark.createDataFrame([(7, second) for second in seconds], "k BIGINT, s BIGINT")
+            timed = rows.selectExpr("k", f"CAST(timestamp_seconds(s) AS {declared}) AS ts").coalesce(1)
+            timed.write.mode("append").parquet(str(tmp_path / name / f"part={step}"))
+        frame = spark.readStream.schema(timed.schema).option("maxFilesPerTrigger", 1)
+        asked.stream(name, frame.parquet(str(tmp_path / name / "part=*")), timestamp="ts")
+    asked.query("pairs", "SELECT A.k, _ts AS t FROM A, B WHERE A.k = B.k WINDOW 1 SECOND")
+    same = "SELECT p.t, A.ts, _ts FROM pairs p [RANGE 2 SECONDS], A [RANGE 2 SECONDS] WHERE p.t = A.ts"
+    asked.query("same", same, sink=ms.sinks.files(tmp_path / "same"))
+    windows = "SELECT window_start, window_end, _ts FROM B GROUP BY TUMBLE(ts, INTERVAL '2' SECONDS)"
+    asked.query("windows", windows, sink=ms.sinks.files(tmp_path / "windows"))
+    finish(asked)
+    own = {"TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
+    found = spark.read.parquet(str(tmp_path / "same"))
+    assert [kind for _, kind in found.dtypes if kind != "int"] == [kind, own[first], kind]
+    assert found.count() and found.where("CAST(t AS TIMESTAMP) <> CAST(ts AS TIMESTAMP)").count() == 0
+    assert {kind for _, kind in spark.read.parquet(str(tmp_path / "windows")).dtypes if kind != "int"} == {own[second]}
 
 
 def test_results_stand_in_a_folder_for_each_step(spark: SparkSession, tmp_path: Path) -> None:

@@ -128,7 +128,10 @@ def counts(every: str, window: str, rows: list[list[float]]) -> list[list[tuple[
     made = engine("A")
     made.add_query("q", f"SELECT _ts, COUNT(*) AS n FROM A [{window}] EVERY {every}")
     answers = [made.push({"A": table(step)})["q"].to_pylist() for step in rows]
-    return [[(row["_ts"].minute * 60 + row["_ts"].second, row["n"]) for row in answer] for answer in answers]
+    return [
+        [(int((row["_ts"] - datetime.datetime(1970, 1, 1)).total_seconds()), row["n"]) for row in answer]
+        for answer in answers
+    ]
 
 
 def test_instants_are_multiples_of_every_that_the_watermark_has_passed() -> None:
