@@ -227,39 +227,6 @@ def test_the_time_zone_of_the_session_does_not_matter(spark: SparkSession, tmp_p
     assert found["ts"].cast(pa.int64()) == found["_ts"].cast(pa.int64())
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "kind"),
-    [
-        ("TIMESTAMP", "TIMESTAMP", "timestamp"),
-        ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ", "timestamp_ntz"),
-        ("TIMESTAMP", "TIMESTAMP_NTZ", "timestamp"),
-    ],
-)
-def test_times_of_results_are_of_sparks_type_of_the_timestamps(
-    spark: SparkSession, tmp_path: Path, first: str, second: str, kind: str
-) -> None:
-    """Also where another query reads them, in a window to group by, and beside the timestamps of late rows."""
-    asked = ms.Job(spark, tmp_path / "checkpoint", lanes=2)
-    for name, declared in (("A", first), ("B", second)):
-        for step, seconds in enumerate(([1, 2, 3], [9, 2])):
-            rows = spark.createDataFrame([(7, second) for second in seconds], "k BIGINT, s BIGINT")
-            timed = rows.selectExpr("k", f"CAST(timestamp_seconds(s) AS {declared}) AS ts").coalesce(1)
-            timed.write.mode("append").parquet(str(tmp_path / name / f"part={step}"))
-        frame = spark.readStream.schema(timed.schema).option("maxFilesPerTrigger", 1)
-        asked.stream(name, frame.parquet(str(tmp_path / name / "part=*")), timestamp="ts")
-    asked.query("pairs", "SELECT A.k, _ts AS t FROM A, B WHERE A.k = B.k WINDOW 1 SECOND")
-    same = "SELECT p.t, A.ts, _ts FROM pairs p [RANGE 2 SECONDS], A [RANGE 2 SECONDS] WHERE p.t = A.ts"
-    asked.query("same", same, sink=ms.sinks.files(tmp_path / "same"))
-    windows = "SELECT window_start, window_end, _ts FROM B GROUP BY TUMBLE(ts, INTERVAL '2' SECONDS)"
-    asked.query("windows", windows, sink=ms.sinks.files(tmp_path / "windows"))
-    finish(asked)
-    own = {"TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
-    found = spark.read.parquet(str(tmp_path / "same"))
-    assert [kind for _, kind in found.dtypes if kind != "int"] == [kind, own[first], kind]
-    assert found.count() and found.where("CAST(t AS TIMESTAMP) <> CAST(ts AS TIMESTAMP)").count() == 0
-    assert {kind for _, kind in spark.read.parquet(str(tmp_path / "windows")).dtypes if kind != "int"} == {own[second]}
-
-
 def test_results_stand_in_a_folder_for_each_step(spark: SparkSession, tmp_path: Path) -> None:
     place = Place(tmp_path)
     place.feed("A", 0, ROWS)
