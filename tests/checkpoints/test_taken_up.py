@@ -118,6 +118,7 @@ def _check_against_the_record(course: Course, kept: Kept, found: Outputs) -> Non
         for step, table in steps.items():
             problem = difference(table, expected[query][step])
             assert not problem, f"{query} step {step}: {problem}"
+            assert table.schema.types == expected[query][step].schema.types, f"{query} step {step}"
 
 
 def check_against_the_oracle(course: Course, whole: Outputs, engine: ms.Engine, since: int = 0) -> Arrivals:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
 from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.ranked_spec import RankedSpec
-from tests.oracle.spec import TIME, Item, SourceSpec, StreamSpec, Subtrahend, output_names
+from tests.oracle.spec import TIME, Item, QuerySpec, SourceSpec, StreamSpec, Subtrahend, output_names
 
 FOREVER = 2**62
 """The end of a lifetime that nothing limits."""
@@ -114,7 +114,7 @@ def _join(streams: tuple[StreamSpec, ...], query: Lifetime, last: int) -> Answer
     columns = [*_select(items, time), f"{time} AS t", f"{_over('greatest', spec.sources, '__step')} AS step"]
     relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
     sql = f"SELECT {', '.join(columns)} FROM {', '.join(relations)}{_where(conditions)} ORDER BY t"
-    return _answer(items, _fetch(sql))
+    return _answer(streams, spec, items, _fetch(sql))
 
 
 def _instants(arrivals: Arrivals, query: Lifetime, last: int, shift: int = 0) -> dict[int, int]:
@@ -143,7 +143,7 @@ def _aggregate(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifet
     having = f" HAVING {spec.having}" if spec.having else ""
     found = _fetch(f"{sql} GROUP BY {', '.join(['instants.t', *spec.group_by])}{having} ORDER BY t")
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
-    return _answer(items, found.append_column("step", steps))
+    return _answer(streams, spec, items, found.append_column("step", steps))
 
 
 def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
@@ -164,7 +164,7 @@ def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime
         f"QUALIFY {rank} <= {spec.count} ORDER BY t"
     )
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
-    return _answer((*items, Item("rn")), found.append_column("step", steps))
+    return _answer(streams, spec, (*items, Item("rn")), found.append_column("step", steps))
 
 
 def _outer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
@@ -186,7 +186,7 @@ def _outer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime,
         for t, step in zip(found["t"].to_pylist(), found["step"].to_pylist(), strict=True)
     ]
     known = found.set_column(found.column_names.index("step"), "step", pa.array(steps, pa.int64()))
-    return _answer(items, known.filter(known["step"].is_valid()))
+    return _answer(streams, spec, items, known.filter(known["step"].is_valid()))
 
 
 def _difference(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime, last: int) -> Answer:
@@ -221,7 +221,7 @@ def _difference(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Life
             table = table.set_column(place, f"c{place}", times)
     table = table.append_column("_op", pa.array([op for _, _, op in changes], pa.string()))
     table = table.append_column("t", times).append_column("step", pa.array(steps, pa.int64()))
-    return _answer(items, table, log=True)
+    return _answer(streams, spec, items, table, log=True)
 
 
 def _covers(query: Lifetime, number: int, part: Subtrahend, last: int) -> list[tuple[int, int, int]]:
@@ -258,13 +258,22 @@ def _where(conditions: list[str]) -> str:
     return f" WHERE {' AND '.join(f'({c})' for c in conditions)}" if conditions else ""
 
 
-def _answer(items: tuple[Item, ...], found: pa.Table, *, log: bool = False) -> Answer:
+def moment(streams: tuple[StreamSpec, ...], spec: QuerySpec) -> pa.DataType:
+    """The type of the time of a result: DuckDB's `greatest` of timestamps, of which one has a zone, has one."""
+    kinds = [stream.schema.field(stream.timestamp).type for stream in streams if stream.name in spec.streams]
+    zoned = any(pa.types.is_timestamp(kind) and kind.tz for kind in kinds)
+    return pa.timestamp("us", "UTC" if zoned else None)
+
+
+def _answer(
+    streams: tuple[StreamSpec, ...], spec: QuerySpec, items: tuple[Item, ...], found: pa.Table, *, log: bool = False
+) -> Answer:
     times, steps = found["t"].to_pylist(), found["step"].to_pylist()
     names = output_names(items, log=log)
     table = found.drop_columns(["t", "step"]).rename_columns(names)
     for place, item in enumerate(items):
         if item.text == TIME:
-            moment = pa.timestamp("us", "UTC")
-            table = table.set_column(place, names[place], table.column(place).cast(pa.int64()).cast(moment))
+            moments = table.column(place).cast(pa.int64()).cast(moment(streams, spec))
+            table = table.set_column(place, names[place], moments)
     approximate = frozenset(name for name, item in zip(names, items, strict=False) if item.approximate)
     return Answer(table, times, steps, approximate)

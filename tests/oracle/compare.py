@@ -37,7 +37,7 @@ def assert_same(found: pa.Table | Sequence[pa.Table], expected: Answer, label: s
     """Fail unless a query's whole output (one table, or one for each step) is the answer."""
     tables = [found] if isinstance(found, pa.Table) else list(found)
     whole = pa.concat_tables(tables, promote_options="default") if tables else expected.table.slice(0, 0)
-    problem = difference(whole, expected.table, expected.approximate)
+    problem = difference(whole, expected.table, expected.approximate) or _other_zones(whole, expected.table)
     assert not problem, f"{label}: {problem}" if label else problem
 
 
@@ -45,8 +45,17 @@ def assert_each_step_same(found: Sequence[pa.Table | None], expected: Answer, la
     """Fail unless every row is put out in the very step that makes it an answer."""
     for step, table in enumerate(found):
         wanted = expected.table.filter(pa.array([s == step for s in expected.steps], pa.bool_()))
-        problem = difference(wanted.slice(0, 0) if table is None else table, wanted, expected.approximate)
+        given = wanted.slice(0, 0) if table is None else table
+        problem = difference(given, wanted, expected.approximate) or _other_zones(given, wanted)
         assert not problem, f"{label} step {step}: {problem}"
+
+
+def _other_zones(found: pa.Table, expected: pa.Table) -> str:
+    """Which times have a zone in one of the tables only, in words; empty if none."""
+    pairs = [(name, found.schema.field(name).type, expected.schema.field(name).type) for name in expected.column_names]
+    moments = [pair for pair in pairs if all(map(pa.types.is_timestamp, pair[1:]))]
+    wrong = [f"{name} is {mine}, not {theirs}" for name, mine, theirs in moments if bool(mine.tz) != bool(theirs.tz)]
+    return "; ".join(wrong)
 
 
 def assert_ordered(found: Sequence[pa.Table], *, throughout: bool, label: str = "") -> None:

@@ -43,7 +43,8 @@ def schema(time: pa.DataType) -> pa.Schema:
 class Shape:
     """What the rows of a case are like; times in seconds. `leads`: how far ahead of its time each stream comes.
 
-    `slack` is the lateness the streams allow: None is as much as their disorder needs, so that no row is late.
+    `slack` is the lateness the streams allow: None is as much as their disorder needs, so that no row is late. Where
+    `time` is a TIMESTAMP in microseconds, the streams in `zoned` have times with a zone all the same.
     """
 
     seed: int
@@ -58,6 +59,7 @@ class Shape:
     slack: int | None = None
     idle: int | None = None
     time: pa.DataType = TIME_TYPES[0]
+    zoned: frozenset[str] = frozenset()
 
     @property
     def in_order(self) -> bool:
@@ -85,7 +87,8 @@ def draw_rows(shape: Shape) -> tuple[tuple[StreamSpec, ...], Pushed]:
             sequence.append(((ts + delay - leads[index] * SECOND, index, position), name, values))
         lateness = needed if shape.slack is None else shape.slack * SECOND
         idle = None if shape.idle is None or index == 0 else shape.idle * SECOND
-        streams.append(StreamSpec(name, schema(shape.time), "ts", lateness, idle))
+        time = TIME_TYPES[1] if name in shape.zoned and shape.time == TIME_TYPES[0] else shape.time
+        streams.append(StreamSpec(name, schema(time), "ts", lateness, idle))
     sequence.sort(key=lambda row: row[0])
     return tuple(streams), [(name, values) for _, name, values in sequence]
 

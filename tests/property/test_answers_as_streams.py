@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from typing_extensions import override
 
 from tests.drawing import PROFILE, drawing
-from tests.oracle.answer import Answer, answer
+from tests.oracle.answer import Answer, answer, moment
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec, StreamSpec, duration
@@ -82,7 +82,8 @@ class Expected:
     def of(self, query: Lifetime) -> Answer:
         """The oracle's answer, which is a stream from now on."""
         found = answer(self.streams, self.arrivals, query)
-        rows = found.table.set_column(3, "t", pa.array(found.times, pa.int64()).cast(pa.timestamp("us")))
+        kind = moment(self.streams, query.spec)
+        rows = found.table.set_column(3, "t", pa.array(found.times, pa.int64()).cast(kind))
         for name, numbers in (("__ts", found.times), ("__step", found.steps), ("__arrival", range(len(found.times)))):
             rows = rows.append_column(name, pa.array(list(numbers), pa.int64()))
         self.arrivals.admitted[query.name] = rows

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drawing import PROFILE, drawing
-from tests.oracle.answer import Answer, connection
+from tests.oracle.answer import Answer, connection, moment
 from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.compare import assert_each_step_same
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
@@ -66,7 +66,8 @@ def expected(case: Case) -> Answer:
     first = f"__ts // {spec.slide} * {spec.slide} - {spec.size // spec.slide + 2} * {spec.slide}"
     starts = f"unnest(generate_series({first}, __ts, {spec.slide})) AS began"
     items = [f"{item.text} AS {item.name}" for item in spec.select]
-    items += [f"make_timestamptz(began{plus}) AS {name}" for name, plus in BOUNDS.items()]
+    made = f"make_timestamp{'tz' if moment(case.streams, spec).tz else ''}"
+    items += [f"{made}(began{plus}) AS {name}" for name, plus in BOUNDS.items()]
     items = [item.format(size=spec.size) for item in items]
     table = (
         connection()

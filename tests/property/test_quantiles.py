@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import UTC
 from typing import Any
 
 import duckdb
@@ -79,7 +80,7 @@ def test_groups_have_what_duckdb_has(data: st.DataObject) -> None:
     start = "epoch_us(time_bucket(INTERVAL 10 SECONDS, ts, TIMESTAMP '1970-01-01'))"
     sql = f"SELECT k, {theirs.format(p=share)}, {start} AS w FROM rows GROUP BY k, w"
     expected = duckdb.connect().execute(sql).fetchall()
-    mine = [(r["k"], r["x"], int(r["w"].timestamp() * SECOND)) for r in found]
+    mine = [(r["k"], r["x"], int(r["w"].replace(tzinfo=UTC).timestamp() * SECOND)) for r in found]
     order = lambda row: (row[2], row[0] is None, row[0])  # noqa: E731
     assert len(mine) == len(expected)
     for one, other in zip(sorted(mine, key=order), sorted(expected, key=order), strict=True):

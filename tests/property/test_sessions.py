@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.drawing import PROFILE, drawing
-from tests.oracle.answer import Answer, connection
+from tests.oracle.answer import Answer, connection, moment
 from tests.oracle.arrival import arrive
 from tests.oracle.spec import SECOND, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case
@@ -62,7 +62,8 @@ def expected(case: Case) -> Answer:
     numbered = f"SELECT *, sum(begins) OVER {within} AS number FROM ({rows}) AS A"
     items = [f"{item.text} AS {item.name}" for item in spec.select]
     ended = f"max(__ts) + {spec.gap}"
-    items += ["make_timestamptz(min(__ts)) AS began", *(f"make_timestamptz({ended}) AS {n}" for n in ("ended", "_ts"))]
+    made = f"make_timestamp{'tz' if moment(case.streams, spec).tz else ''}"
+    items += [f"{made}(min(__ts)) AS began", *(f"{made}({ended}) AS {name}" for name in ("ended", "_ts"))]
     table = (
         connection()
         .sql(

@@ -10,13 +10,15 @@ from sqlglot import exp
 
 from midstream.language.coerce import name as name_of
 from midstream.language.cql_tokens import split_cql
-from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.expression import TIME_COLUMN, Column, is_result_time
 from midstream.language.parts import Parts
 from midstream.language.query import Query
+from midstream.language.result_time import time_of
 from midstream.language.scope import NOT_STARRED
 from midstream.language.select_list import select_of
-from midstream.language.types import RESULT_TIME, TIMESTAMP
+from midstream.language.types import TIMESTAMP, TIMESTAMPTZ, family
 from midstream.model.errors import LanguageError
+from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 
 TIME_SHOWN = "result_time"
@@ -46,34 +48,48 @@ class Answering:
     columns: pa.Schema
 
 
-def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema]) -> StreamSchema:
+def answers_as_stream(
+    name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema], rules: LanguageRules
+) -> StreamSchema:
     """The stream of the answers of one query, or of the SELECTs of a UNION ALL, which have columns of equal types.
 
-    Its timestamp is the time of each answer, a TIMESTAMP without a zone: the column that the query selects as `_ts`,
-    else one more, `result_time`. Where the query selects the timestamp of the only stream it reads, that is it, as its
-    stream has it. Raises LanguageError where the SELECTs differ.
+    Its timestamp is the time of each answer: the column that the query selects as `_ts`, else one more, `result_time`,
+    of the type of `_ts`. Where the query selects the timestamp of the only stream it reads, that is it, as its stream
+    has it. Where only some of the SELECTs have times with a zone, all are given one. Raises LanguageError where they
+    differ otherwise.
     """
     first, *others = answering
-    for other in others:
-        if [f.type for f in other.columns] != [f.type for f in first.columns]:
-            raise LanguageError(
-                f"the SELECTs of UNION ALL have columns of other types: {_types(first)} and {_types(other)}",
-                remedy="cast them to equal types",
-            )
     shown = {_time_shown(one, streams) for one in answering}
     place, unit = shown.pop() if len(shown) == 1 else (None, None)
-    fields = [pa.field(TIME_SHOWN if f.name == TIME_COLUMN else f.name, f.type) for f in first.columns]
+    time = time_of(one.query.time if place is None else one.columns.field(place).type for one in answering)
+    types = _types(first, place, time)
+    for other in others:
+        if _types(other, place, time) != types:
+            raise LanguageError(
+                f"the SELECTs of UNION ALL have columns of other types: {_told(first)} and {_told(other)}",
+                remedy="cast them to equal types",
+            )
+    names = [TIME_SHOWN if name == TIME_COLUMN else name for name in first.columns.names]
+    fields = [pa.field(name, kind) for name, kind in zip(names, types, strict=True)]
     if place is None:
-        fields.append(pa.field(TIME_SHOWN, TIMESTAMP, metadata=NOT_STARRED))
-        place = len(fields) - 1
-    elif fields[place].type == RESULT_TIME:
+        place = len(fields)
+        fields.append(pa.field(TIME_SHOWN, time, metadata=NOT_STARRED))
+    if rules.utc_results and fields[place].type == TIMESTAMPTZ:
         fields[place] = fields[place].with_type(TIMESTAMP)
     return StreamSchema(
         name, pa.schema(fields), fields[place].name, unit=unit, answers_of=tuple(o.name for o in answering)
     )
 
 
-def _types(one: Answering) -> str:
+def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.DataType]:
+    """The types of the columns; that of the time, if it is among them, has a zone where `time` has."""
+    types: list[pa.DataType] = list(one.columns.types)
+    if place is not None and family(types[place]) == "timestamp" and types[place].tz is None:
+        types[place] = pa.timestamp(types[place].unit, time.tz)
+    return types
+
+
+def _told(one: Answering) -> str:
     return ", ".join(name_of(field.type) for field in one.columns)
 
 
@@ -86,7 +102,7 @@ def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[in
     for place, output in enumerate(query.outputs):
         column = output.expression
         named = (column.alias, column.name) if isinstance(column, Column) else None
-        if named == ("", TIME_COLUMN):
+        if is_result_time(column):
             return place, None
         if alone and named == (source.alias, stream.timestamp):
             return place, stream.unit

@@ -70,6 +70,11 @@ class Column(Expression):
         return f"{self.alias}.{self.name}" if self.alias else self.name
 
 
+def is_result_time(expression: Expression) -> bool:
+    """Whether an expression is the pseudo-column of the result's time."""
+    return isinstance(expression, Column) and not expression.alias and expression.name == TIME_COLUMN
+
+
 @dataclass(frozen=True)
 class Literal(Expression):
     """A constant, as the Python value that Arrow accepts for `type`; None is NULL."""

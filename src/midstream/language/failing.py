@@ -11,10 +11,8 @@ import decimal
 import pyarrow as pa
 import pyarrow.types as is_
 
-from midstream.language.expression import TIME_COLUMN, Call, Column, Expression, Literal
-from midstream.language.types import NUMBERS, RESULT_TIME, TIMES, family
-
-RESULT = Column(RESULT_TIME, "", TIME_COLUMN)
+from midstream.language.expression import Call, Expression, Literal, is_result_time
+from midstream.language.types import NUMBERS, TIMES, family
 
 
 def overflows(call: Call) -> bool:
@@ -28,7 +26,7 @@ def overflows(call: Call) -> bool:
     kind = family(call.type)
     if kind in TIMES or kind == "duration":
         # The time of a result is one that rows have come with.
-        return any(not isinstance(a, Literal) and a != RESULT for a in call.arguments)
+        return any(not isinstance(a, Literal) and not is_result_time(a) for a in call.arguments)
     return kind == "decimal" and _reach(call) > _most(call.type)
 
 

@@ -14,7 +14,7 @@ from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.group_window import GroupWindow
 from midstream.language.place import place, place_of, word_at
-from midstream.language.query import GROUPED, Aggregate, AggregateCall, Output
+from midstream.language.query import GROUPED, START, Aggregate, AggregateCall, Output
 from midstream.language.scope import Scope, find_name
 from midstream.language.select_list import named_item, star, unique
 from midstream.language.session_window import SessionWindow
@@ -77,7 +77,7 @@ def grouped(
 class _Grouping:
     def __init__(self, found: CqlText, tree: exp.Select, scope: Scope) -> None:
         self.text, self.tree, self.scope = found.text, tree, scope
-        self.inner = Binder(found.text, replace(scope, time=False), self.nested)
+        self.inner = Binder(found.text, replace(scope, time=None), self.nested)
         self.outer = Binder(found.text, scope, self.aggregate)
         self.calls: list[AggregateCall] = []
         self.types: list[pa.DataType] = []
@@ -147,7 +147,9 @@ class _Grouping:
         return None
 
     def aggregate(self, node: exp.Expr) -> Expression | None:
-        """The column of an aggregate call; None for other nodes."""
+        """The column of an aggregate call, or of the start of a session; None for other nodes."""
+        if isinstance(node, exp.Column) and node.table == GROUPED and self.scope.time is not None:
+            return Column(self.scope.time, GROUPED, START)
         call = aggregate_call(node, self.inner)
         if call is None:
             return None

@@ -15,7 +15,7 @@ from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
 from midstream.language.shaped_rules import cut_to, groups, separated, shaped, signs, tests
-from midstream.language.types import BOOLEAN, DOUBLE, INT64, RESULT_TIME, TEXT, TIMESTAMP
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMESTAMP, TIMESTAMPTZ
 
 _REALS = {
     "sin": np.sin, "cos": np.cos, "tan": np.tan, "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan,
@@ -64,7 +64,7 @@ _TIMES: dict[str, Function] = {
     "strftime": fixed(2, shaped(TEXT, "moment", "word"), moments.formatted),
     "epoch": fixed(1, shaped(DOUBLE, "moment"), moments.epoch),
     "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),
-    "to_timestamp": _failing(1, shaped(RESULT_TIME, "real"), moments.from_seconds),
+    "to_timestamp": _failing(1, shaped(TIMESTAMPTZ, "real"), moments.from_seconds),
     "make_timestamp_ms": _failing(1, shaped(TIMESTAMP, "whole"), moments.from_ms),
     "make_date": _failing(3, shaped(pa.date32(), "whole", "whole", "whole"), moments.date_of),
     "last_day": fixed(1, shaped(pa.date32(), "moment"), moments.last_day),

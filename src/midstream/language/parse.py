@@ -20,6 +20,7 @@ from midstream.language.outer_join import check_evaluable, outer_join_of, placed
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
+from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
 from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of
@@ -27,6 +28,7 @@ from midstream.language.static_tables import LookedUp, keys_of_streams, looked_u
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
 from midstream.model.errors import LanguageError
+from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.manifest import Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -39,14 +41,14 @@ def parse_query(
     streams: Mapping[str, StreamSchema],
     *,
     registered: bool = True,
-    checked: bool = True,
+    rules: LanguageRules = PRESENT,
     tables: Mapping[str, TableSchema] = MappingProxyType({}),
 ) -> Query:
     """The query of a CQL text over known streams and static tables, typed and classified.
 
     Raises LanguageError, which names the place in the text and what to do. Predicates of users must be `registered`,
-    and fit their arguments; without that their names suffice, as for a checkpoint that is only read. What cannot be
-    evaluated is `checked`, or NULL as in jobs from before.
+    and fit their arguments; without that their names suffice, as for a checkpoint that is only read. The `rules` are
+    those that the job keeps.
 
     >>> import pyarrow as pa
     >>> A = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
@@ -55,7 +57,7 @@ def parse_query(
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return replace(_parse(text, streams, tables, registered, checked), text=text)
+        return replace(_parse(text, streams, tables, registered, rules), text=text)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -63,18 +65,19 @@ def parse_query(
 def parsed(manifest: Manifest, sql: str) -> Query:
     """A query's text over a manifest's streams, parsed once."""
     global _latest
-    streams, tables, strict, queries = _latest
-    same = streams is manifest.streams and tables is manifest.tables and strict == manifest.checked
+    streams, tables, rules, queries = _latest
+    same = streams is manifest.streams and tables is manifest.tables and rules == manifest.rules
     if not same or len(queries) >= _REMEMBERED:
-        streams, tables, strict, queries = _latest = manifest.streams, manifest.tables, manifest.checked, {}
+        streams, tables, rules, queries = _latest = manifest.streams, manifest.tables, manifest.rules, {}
     if sql not in queries:
-        queries[sql] = parsed_over(tuple(streams.values()), sql, strict, tuple(manifest.table_schemas.values()))
+        queries[sql] = parsed_over(tuple(streams.values()), sql, rules, tuple(manifest.table_schemas.values()))
     return queries[sql]
 
 
 _REMEMBERED = 1 << 14
 
-_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], bool, dict[str, Query]] = ({}, {}, True, {})
+_latest: tuple[Mapping[str, StreamSchema], Mapping[str, StaticTable], LanguageRules, dict[str, Query]]
+_latest = ({}, {}, PRESENT, {})
 """Streams stay for many steps, in each of which a query is looked up often: to compare them all would take longer."""
 
 
@@ -82,25 +85,25 @@ def checked(manifest: Manifest, sql: str) -> Query:
     """The same of a query that is to run here: the predicates of users that it asks must be registered, and fit."""
     query = parsed(manifest, sql)
     return (
-        parse_query(sql, manifest.streams, checked=manifest.checked, tables=manifest.table_schemas)
+        parse_query(sql, manifest.streams, rules=manifest.rules, tables=manifest.table_schemas)
         if any(map(asks_user, query.expressions()))
         else query
     )
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def parsed_over(streams: Streams, sql: str, checked: bool = True, tables: Tables = ()) -> Query:
+def parsed_over(streams: Streams, sql: str, rules: LanguageRules = PRESENT, tables: Tables = ()) -> Query:
     """A query's text over these streams, parsed once; predicates of users need not be registered here."""
     known = {table.name: table for table in tables}
     over = {stream.name: stream for stream in streams}
-    return parse_query(sql, over, registered=False, checked=checked, tables=known)
+    return parse_query(sql, over, registered=False, rules=rules, tables=known)
 
 
 def enriched_streams(manifest: Manifest, sql: str) -> tuple[EnrichedStream, ...]:
     """The parts of a query that look rows up in static tables, of which it reads the answers; raises LanguageError."""
     if not any(name.lower() in sql.lower() for name in manifest.tables):
         return ()
-    scope = Scope((), registered=False, checked=manifest.checked)
+    scope = Scope((), registered=False, checked=manifest.rules.checked)
     enrichment = clauses_of(sql, manifest.streams, manifest.table_schemas, scope).enrichment
     return () if enrichment is None else enrichment.streams
 
@@ -110,8 +113,9 @@ def _parse(
     streams: Mapping[str, StreamSchema],
     tables: Mapping[str, TableSchema],
     registered: bool,
-    checked: bool,
+    rules: LanguageRules,
 ) -> Query:
+    checked = rules.checked
     clauses = clauses_of(text, streams, tables, Scope((), registered=registered, checked=checked))
     text, found, tree, top, scope = clauses.text, clauses.found, clauses.tree, clauses.top, clauses.scope
     sources, enrichment = clauses.source.sources, clauses.enrichment
@@ -120,7 +124,7 @@ def _parse(
     check_rows_windows(found, tree, sources, streams)
     tables_named = clauses.tables
     opened = tables_named.opened(scope)
-    tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams)
+    tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams, rules)
     conditions = [
         condition
         for source, before in zip(sources, clauses.source.sources, strict=True)
@@ -143,7 +147,8 @@ def _parse(
         sources = with_implied_windows(sources, predicates, streams)
     check_windows(found, sources, clauses.source.offsets)
     subtracted = () if difference is None else difference.subtrahends
-    selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=True)
+    time = result_time(sources, streams, rules)
+    selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
     if checked:
         keys = keys_of_streams(found_rows.lookups)
         selections, kept = with_checks(selections, (*predicates, *keys))
@@ -154,14 +159,15 @@ def _parse(
     aggregated = grouped(found, tree, selected, window) if top is None else ranked(found, tree, selected, window, top)
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
-        query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer)
+        query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer, time=time)
         return _complete(replace(query, lookups=found_rows.lookups, kept_if=found_rows.kept_if, tables=named))
     if difference is not None:
         raise LanguageError(
             "aggregates over EXCEPT", place=place_of(text, tree), remedy="aggregate its change log instead"
         )
     outputs, aggregate = aggregated
-    return _complete(Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named))
+    query = Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named, time=time)
+    return _complete(query)
 
 
 def _complete(query: Query) -> Query:

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import pyarrow as pa
+
 from midstream.language.expression import Expression
+from midstream.language.types import TIMESTAMP
 from midstream.model.window import Window
 
 
@@ -62,6 +65,9 @@ class BandPredicate(Predicate):
 GROUPED = "#"
 """The pseudo-source that the outputs of an aggregate query read."""
 
+START = "start"
+"""The column of it that is the time of a session's first row."""
+
 LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
 BY_ANOTHER = frozenset({"arg_min", "arg_max"})
 """Aggregates that give values of their group: all of them, or the one where another value is least or greatest."""
@@ -100,7 +106,8 @@ class Aggregate:
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
     the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number. With `session`, a
-    gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means nothing.
+    gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means nothing; `start`
+    of `#` is the time of a session's first row.
     """
 
     groups: tuple[Expression, ...]
@@ -171,6 +178,8 @@ class Query:
     which all of `kept_if` hold are its answer. `tables` are those that its text names, also where a part of it looks
     the rows up.
 
+    `time` is the type of a result's time.
+
     With `checked`, rows for which something cannot be evaluated are dead letters, and the query `rejects` where there
     may be such rows; without it, as in jobs from before, what cannot be evaluated is NULL.
     """
@@ -188,6 +197,7 @@ class Query:
     lookups: tuple[Lookup, ...] = ()
     kept_if: tuple[Expression, ...] = ()
     tables: tuple[str, ...] = ()
+    time: pa.DataType = TIMESTAMP
 
     @property
     def plain(self) -> bool:

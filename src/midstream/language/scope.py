@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from midstream.language.expression import TIME_COLUMN, Column, Expression
-from midstream.language.types import RESULT_TIME
 from midstream.model.errors import LanguageError
 from midstream.model.words import suggest
 
@@ -31,14 +30,14 @@ NOT_STARRED = {"midstream": "not starred"}
 class Scope:
     """The sources of a query in FROM order: alias and columns.
 
-    `time` says whether `_ts` may be read, `registered` whether predicates of users must be registered in this program,
-    `checked` whether arithmetic widens, and what cannot be evaluated is told apart from NULL. Columns `used` by USING,
-    in lower case, are the first source's where no source is named. A column that a subquery shows stands for
-    an expression: `views`, by alias and name.
+    `time` is the type of `_ts`, None where it may not be read. `registered` says whether predicates of users must be
+    registered in this program, `checked` whether arithmetic widens, and what cannot be evaluated is told apart from
+    NULL. Columns `used` by USING, in lower case, are the first source's where no source is named. A column that a
+    subquery shows stands for an expression: `views`, by alias and name.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
-    time: bool = False
+    time: pa.DataType | None = None
     registered: bool = True
     checked: bool = True
     used: frozenset[str] = frozenset()
@@ -75,12 +74,12 @@ class Scope:
     def column(self, name: str, source: str = "") -> Column:
         """The column a name means, of one source or of whichever has it; raises LanguageError, without a place."""
         if not source and name == TIME_COLUMN:
-            if not self.time:
+            if self.time is None:
                 raise LanguageError(
                     f"{TIME_COLUMN} is the time of a result: it can only be selected",
                     remedy="use the timestamp columns of the streams here",
                 )
-            return Column(RESULT_TIME, "", TIME_COLUMN)
+            return Column(self.time, "", TIME_COLUMN)
         columns = [c for alias, _ in self.sources for c in self.columns(alias)]
         if source:
             columns = list(self.columns(self.alias(source)))

@@ -12,16 +12,19 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from midstream.language.expression import TIME_COLUMN
+from midstream.language.query import GROUPED, START
 from midstream.model.window import Window
 
 
 @dataclass(frozen=True)
 class SessionWindow:
-    """Sessions by `gap` microseconds over rows whose time is the expression `time`."""
+    """Sessions by `gap` microseconds. In a job that keeps a former rule their start is the least value of `time`, which
+    its state holds; that is wrong where the timestamp is a text, or an integer of another unit than microseconds.
+    """
 
     gap: int
-    time: exp.Expr
     node: exp.Expr
+    time: exp.Expr | None = None
 
     def window(self) -> Window:
         """The window of the source: a row that has come is the operator's, who keeps it until its session is over."""
@@ -31,4 +34,6 @@ class SessionWindow:
         """The `start` or `end` of a result, of which the time is the session's end."""
         if name == "end":
             return exp.column(TIME_COLUMN)
+        if self.time is None:
+            return exp.column(START, GROUPED)
         return exp.Paren(this=exp.Cast(this=exp.Min(this=self.time.copy()), to=exp.DataType.build("TIMESTAMPTZ")))

@@ -116,7 +116,7 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
             scope,
             sources=((source, pa.schema([(name, e.type) for name, e in columns])),),
             views={(source, name): expression for name, expression in columns},
-            time=False,
+            time=None,
             used=frozenset(),
         )
         binder = Binder(text, inside)

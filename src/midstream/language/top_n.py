@@ -140,7 +140,7 @@ def ranked(
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or, over one stream, "
             "PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS)",
         )
-    inner = Binder(found.text, replace(scope, time=False))
+    inner = Binder(found.text, replace(scope, time=None))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)
     outputs = outputs_of(outer, tree)
     failing = next((o for o in outputs if RANK in o.expression.columns() and can_fail(o.expression)), None)

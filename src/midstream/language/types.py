@@ -16,7 +16,7 @@ Family = Literal[
 ]
 
 BOOLEAN, DOUBLE, INT64, TEXT = pa.bool_(), pa.float64(), pa.int64(), pa.string()
-TIMESTAMP, RESULT_TIME, DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
+TIMESTAMP, TIMESTAMPTZ, DURATION = pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us")
 WIDEST = pa.decimal128(38, 0)
 """The widest type of whole numbers."""
 NUMBERS: frozenset[str] = frozenset({"integer", "decimal", "float"})
@@ -157,8 +157,8 @@ _NAMES: dict[str, pa.DataType] = {
     "TIME": pa.time64("us"),
     "TIMESTAMP": TIMESTAMP,
     "TIMESTAMPNTZ": TIMESTAMP,
-    "TIMESTAMPLTZ": RESULT_TIME,
-    "TIMESTAMPTZ": RESULT_TIME,
+    "TIMESTAMPLTZ": TIMESTAMPTZ,
+    "TIMESTAMPTZ": TIMESTAMPTZ,
     "DATETIME": TIMESTAMP,
     "TIMESTAMP_S": pa.timestamp("s"),
     "TIMESTAMP_MS": pa.timestamp("ms"),

@@ -15,6 +15,7 @@ from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
 from midstream.model.lanes import LaneOptimization
+from midstream.model.language_rules import LanguageRules
 from midstream.model.node_spread import NodeSpread
 from midstream.model.optimization import Optimization, OptimizerSettings
 from midstream.model.schema import StreamSchema, TableSchema
@@ -180,9 +181,8 @@ class Manifest(Complete):
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
     `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
     queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
-    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing. Its
-    queries are `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; in a job from before it is
-    NULL.
+    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing. Whether its
+    queries are `checked` and have `utc_results` is what `rules` tells.
     """
 
     job: str = ""
@@ -209,6 +209,7 @@ class Manifest(Complete):
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
     still: bool = False
     checked: bool = True
+    utc_results: bool = False
 
     @property
     def is_on_spark(self) -> bool:
@@ -219,6 +220,11 @@ class Manifest(Complete):
     def pushed_streams(self) -> dict[str, StreamSchema]:
         """The streams that were declared: those of answers come and go with the queries that read them."""
         return {name: stream for name, stream in self.streams.items() if not stream.answers_of}
+
+    @cached_property
+    def rules(self) -> LanguageRules:
+        """The rules that its queries keep."""
+        return LanguageRules(self.checked, self.utc_results)
 
     @cached_property
     def table_schemas(self) -> Mapping[str, TableSchema]:

@@ -16,7 +16,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.kernels.cast import cast
 from midstream.language.kernels.datum import Mask
 from midstream.language.kernels.exact import fitted
-from midstream.language.query import BY_ANOTHER, LISTS, Aggregate, AggregateCall
+from midstream.language.query import BY_ANOTHER, LISTS, START, Aggregate, AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
 from midstream.operators.collected import canonical, collected
@@ -85,6 +85,8 @@ class AggregateOperator(ResultOperator):
         groups = [columns[f"g{i}"] for i in range(len(self.query.aggregate.groups))]
         numbers, first = group_numbers(pa.array(instants), groups)
         values: dict[str, pa.Array] = {f"g{i}": g.take(first) for i, g in enumerate(groups)}
+        if START in columns:
+            values[START] = columns[START].take(first)
         overflowed: dict[str, Mask] = {}
         for i, call in enumerate(self.query.aggregate.calls):
             argument, by, chosen = (columns.get(f"{part}{i}") for part in (ARGUMENT, BY, CONDITION))

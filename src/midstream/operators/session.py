@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
+from midstream.language.query import START
 from midstream.model.ids import StateId, StateKind
 from midstream.model.window import EVENT_TIME
 from midstream.operators.aggregate import AggregateOperator, evaluated, group_numbers
@@ -48,6 +49,7 @@ class SessionOperator(AggregateOperator):
             return nothing
         closed = whole.filter(pa.array(over))
         columns = {name: closed.column(name) for name in closed.schema.names}
+        columns[START] = columns[_TIME].cast(self.query.time)
         found = self._summed_up(columns, ends[over])
         return replace(found, dead=together(dead, found.dead))
 

@@ -32,6 +32,11 @@ def fed(query: Query) -> list[Output]:
     return [o for o in query.outputs if not (o.name == o.expression.text() == TIME_COLUMN)]
 
 
+def fed_columns(query: Query) -> pa.Schema:
+    """The columns of the rows that an operator on top of a query is fed: the query's, and the lifetime of each."""
+    return pa.schema([*((o.name, o.expression.type) for o in fed(query)), *((name, query.time) for name in LIFETIME)])
+
+
 @dataclass(frozen=True)
 class Standing:
     """Which operator gives the answer, and which one is on the way to; `mark` names where its snapshot is kept."""
@@ -69,8 +74,8 @@ class UserResultOperator(ResultOperator):
 
     @cached_property
     def columns(self) -> pa.Schema:
-        """The columns of the query itself."""
-        return pa.schema([(o.name, o.expression.type) for o in fed(self.query)])
+        """The columns of the rows that it is fed."""
+        return fed_columns(self.query)
 
     @override
     def schema(self) -> pa.Schema:
@@ -151,17 +156,16 @@ class UserResultOperator(ResultOperator):
 
     def rows_of(self, lane: Lane, results: Combinations) -> pa.Table:
         """Results as the operator is fed them."""
-        columns = pa.schema([*self.columns, *LIFETIME])
         if not len(results):
-            return columns.empty_table()  # Nor may there be rows to read from yet.
+            return self.columns.empty_table()  # Nor may there be rows to read from yet.
         times = results.valid_from[EVENT_TIME]
         order = np.lexsort((*(results.refs[label] for label in sorted(results.refs, reverse=True)), times))
         ordered, times = results.take(order), times[order]
         read = with_time(lane.reader(self.rows, ordered), times)
-        lifetime = [time_array(times), self._ends(ordered)]
+        lifetime = [time_array(times, self.query.time), self._ends(ordered)]
         return pa.Table.from_arrays(
             [*(evaluate(o.expression, read, len(times)) for o in fed(self.query)), *lifetime],
-            schema=columns,
+            schema=self.columns,
         )
 
     def _ends(self, results: Combinations) -> pa.Array:
@@ -169,8 +173,8 @@ class UserResultOperator(ResultOperator):
         ends = results.valid_to[EVENT_TIME]
         open_ended = ends >= FOREVER if len(results.valid_to) == 1 else np.ones(len(ends), np.bool_)
         plain: Words = np.where(open_ended, 0, ends)
-        nothing = pa.scalar(None, LIFETIME[1].type)
-        return pc.if_else(pa.array(open_ended, pa.bool_()), nothing, time_array(plain))
+        nothing = pa.scalar(None, self.query.time)
+        return pc.if_else(pa.array(open_ended, pa.bool_()), nothing, time_array(plain, self.query.time))
 
     def watermark(self, of_streams: Mapping[str, int]) -> int | None:
         """The query's watermark among those of all streams; None before all of its streams have spoken."""

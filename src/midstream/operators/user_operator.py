@@ -17,7 +17,7 @@ from midstream.model.allowed_operators import METHODS, is_allowed
 from midstream.model.codec import written_as
 from midstream.model.errors import QueryError
 
-LIFETIME = (pa.field("_ts", pa.timestamp("us", "UTC")), pa.field("_until", pa.timestamp("us", "UTC")))
+LIFETIME = ("_ts", "_until")
 """What a row brings beside the query's columns: the first and the last instant at which it holds."""
 
 ROW = pa.schema([("json", pa.string()), ("bytes", pa.binary())])
@@ -90,7 +90,7 @@ class OperatorSpec:
 
     def schema(self, columns: pa.Schema) -> pa.Schema:
         """The columns of its results: what it gives for no rows of these columns."""
-        given = pa.schema([*columns, *LIFETIME]).empty_table()
+        given = columns.empty_table()
         made = self.make()
         found = self._guarded("feed", lambda: made.feed(given, None))
         if not isinstance(found, pa.Table):

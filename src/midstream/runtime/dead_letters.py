@@ -19,7 +19,6 @@ from midstream.language.types import BOOLEAN
 from midstream.plan.signature import relabel
 
 REASON = "_reason"
-TIME_TYPE = pa.timestamp("us", "UTC")
 
 Mask = npt.NDArray[np.bool_]
 Read = Callable[[Column], pa.Array]
@@ -48,7 +47,7 @@ class DeadLetters:
         ]
         if self.query.aggregate is not None:
             fields += [pa.field(o.name, o.expression.type) for o in self.query.outputs if o.name != TIME_COLUMN]
-        return pa.schema([*fields, pa.field(TIME_COLUMN, TIME_TYPE), pa.field(REASON, pa.string())])
+        return pa.schema([*fields, pa.field(TIME_COLUMN, self.query.time), pa.field(REASON, pa.string())])
 
     @cached_property
     def row_checks(self) -> Mapping[str, tuple[Expression, ...]]:
@@ -113,7 +112,7 @@ class DeadLetters:
 
     def table(self, columns: Mapping[str, pa.Array], times: npt.NDArray[np.int64], reasons: Sequence[str]) -> pa.Table:
         """Dead letters of these columns; the others are NULL."""
-        moments = pa.array(times).view(pa.int64()).cast(pa.timestamp("us")).cast(TIME_TYPE)
+        moments = pa.array(times).view(pa.int64()).cast(self.query.time)
         given = {**columns, TIME_COLUMN: moments, REASON: pa.array(reasons, pa.string())}
         arrays = [given[f.name] if f.name in given else pa.nulls(len(times), f.type) for f in self.schema]
         return pa.Table.from_arrays(arrays, schema=self.schema)

@@ -21,8 +21,6 @@ from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words
 from midstream.state.specs import RowsSpec, StateSpec
 
-TIME_TYPE = pa.timestamp("us", "UTC")
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -134,11 +132,11 @@ class ResultOperator(ABC):
         return np.where((at >= 0) & (at < len(times)), evicted, FOREVER)
 
 
-def time_array(words: Words) -> pa.Array:
-    """Microseconds as timestamps."""
-    return pa.array(words).view(pa.int64()).cast(pa.timestamp("us")).cast(TIME_TYPE)
+def time_array(words: Words, kind: pa.DataType) -> pa.Array:
+    """Microseconds as timestamps of a type in microseconds."""
+    return pa.array(words).view(pa.int64()).cast(kind)
 
 
 def with_time(read: Callable[[Column], pa.Array], words: Words) -> Callable[[Column], pa.Array]:
     """A reader that also knows the pseudo-column of the result's time."""
-    return lambda c: time_array(words) if c.alias == "" and c.name == TIME_COLUMN else read(c)
+    return lambda c: time_array(words, c.type) if c.alias == "" and c.name == TIME_COLUMN else read(c)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from midstream.language.expression import Column, Expression
+from midstream.language.types import TIMESTAMP
 from midstream.runtime.lane_key import SLOTS
 from midstream.runtime.watermark import Seen
 from midstream.spark.unpack import Share, StreamSlots
@@ -150,7 +151,7 @@ def newest_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Map
             enters = files.greatest[name] >= watermarks[name]
             found[name] = Seen(files.greatest[name], 1) if enters else Seen()
             continue
-        bare = StreamSlots(name, timestamp, (), (), None)
+        bare = StreamSlots(name, timestamp, (), (), None, TIMESTAMP)
         own = files.of[name]
         found[name] = judge(FileRows(bare, own).times, watermarks[name]).seen if own else Seen()
     return found

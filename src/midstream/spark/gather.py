@@ -195,7 +195,8 @@ def _collected(frame: DataFrame) -> list[Row]:
 
 def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:
     names, layout = tuple(group.name for group in exchange.groups), exchange.layout
-    streams = tuple(StreamSlots.of(plan.manifest.streams[name], layout) for name in layout.streams)
+    manifest = plan.manifest
+    streams = tuple(StreamSlots.of(manifest.streams[name], layout, manifest.rules) for name in layout.streams)
     groups = exchange.groups
     counting = {
         s: next((n for n, group in enumerate(groups) if s in group.streams), len(groups)) for s in layout.streams

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.language.result_time import time_in
+from midstream.model.language_rules import LanguageRules
 from midstream.model.schema import StreamSchema
 from midstream.runtime.lane_key import SLOTS
 from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
@@ -23,7 +25,7 @@ from midstream.step.admission.reading import null_time
 @dataclass(frozen=True)
 class StreamSlots:
     """How one stream's columns are found again: name, slot and declared type of each, of values that could not be
-    read the original's name and slot, and the slot of the reason.
+    read the original's name and slot, and the slot of the reason. `mark` is the type of the watermark of late rows.
     """
 
     name: str
@@ -31,14 +33,16 @@ class StreamSlots:
     columns: tuple[tuple[str, str, pa.DataType], ...]
     originals: tuple[tuple[str, str], ...]
     reason: str | None
+    mark: pa.DataType
 
     @staticmethod
-    def of(schema: StreamSchema, layout: StepLayout) -> StreamSlots:
+    def of(schema: StreamSchema, layout: StepLayout, rules: LanguageRules) -> StreamSlots:
         """The slots of a stream in a layout; columns in the order of the schema."""
         name, slots = schema.name, layout.slots[schema.name]
         columns = tuple((f.name, slots[f.name], f.type) for f in schema.columns if f.name in slots)
         originals = tuple(layout.originals.get(name, {}).items())
-        return StreamSlots(name, schema.timestamp, columns, originals, layout.reasons.get(name))
+        mark = time_in([schema], rules)
+        return StreamSlots(name, schema.timestamp, columns, originals, layout.reasons.get(name), mark)
 
     @property
     def slots(self) -> frozenset[str]:
@@ -73,7 +77,8 @@ class Share:
 
     def late(self, late: Mask, watermark: int) -> pa.Table:
         """The late rows."""
-        return late_rows(pa.RecordBatch.from_pydict(self.stream.declared(self.rows.filter(pa.array(late)))), watermark)
+        rows = pa.RecordBatch.from_pydict(self.stream.declared(self.rows.filter(pa.array(late))))
+        return late_rows(rows, watermark, self.stream.mark)
 
     def dead(self, dead: Mask) -> pa.Table:
         """The rows that could not be read."""

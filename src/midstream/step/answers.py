@@ -52,7 +52,8 @@ def with_answers_of(
             _check_readable(manifest, query, reader)
         with fault_located(partial("query {}".format, reader)):
             answering = [_answering(manifest, query) for query in queries]
-            stream = answers_as_stream(name if len(queries) > 1 else queries[0], answering, manifest.streams)
+            named = name if len(queries) > 1 else queries[0]
+            stream = answers_as_stream(named, answering, manifest.streams, manifest.rules)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
     return manifest
 
@@ -160,7 +161,7 @@ def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
     times = pa.array(answer.times, pa.int64())
     columns = [column.combine_chunks() for column in answer.table.columns]
     if len(columns) < len(stream.columns):
-        columns.append(times.cast(pa.timestamp("us")))
+        columns.append(times.cast(stream.columns.field(stream.timestamp).type))
     fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
     return pa.RecordBatch.from_arrays([*fitted, times], names=[*stream.columns.names, TIME])
 

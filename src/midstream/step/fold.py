@@ -74,8 +74,9 @@ def step(
     plan = plan_step(manifest, commands, chunks=store, timing=timing)
     streams = plan.manifest.streams
     before = watermarks(streams, plan.manifest.progress)
+    rules = plan.manifest.rules
     admitted = {
-        name: admit(schema, batch[name], before[name]) if name in batch else nothing_of(schema)
+        name: admit(schema, batch[name], before[name], rules) if name in batch else nothing_of(schema, rules)
         for name, schema in streams.items()
     }
     seen = {name: rows.seen for name, rows in admitted.items()}

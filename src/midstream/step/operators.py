@@ -12,7 +12,7 @@ from midstream.migration.base import Strategy
 from midstream.migration.discovery import discovered
 from midstream.model.codec import decode
 from midstream.model.errors import QueryError, StrategyError
-from midstream.operators.user import fed
+from midstream.operators.user import fed, fed_columns
 from midstream.operators.user_operator import LIFETIME, OperatorSpec
 from midstream.step.choose import AUTO
 from midstream.step.draft import MigrationStart
@@ -26,7 +26,7 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
             place=place,
             remedy="leave it to the operator to group and to subtract, over a plain query",
         )
-    taken = {field.name for field in LIFETIME} & {output.name for output in fed(query)}
+    taken = {*LIFETIME} & {output.name for output in fed(query)}
     if taken:
         raise QueryError(
             f"the column name {min(taken)} is reserved for the lifetimes of an operator's rows",
@@ -38,10 +38,9 @@ def check_operator(query: Query, operator: Mapping[str, Any], place: str) -> Non
 
 def results_of(query: Query, operator: Mapping[str, Any]) -> pa.Schema:
     """The columns of an operator's results over a query."""
-    columns = pa.schema([(o.name, o.expression.type) for o in fed(query)])
     spec = decode(OperatorSpec, operator)
     spec.remembers()
-    return spec.schema(columns)
+    return spec.schema(fed_columns(query))
 
 
 def check_named(start: MigrationStart) -> None:

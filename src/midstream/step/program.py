@@ -91,7 +91,7 @@ _REMEMBERED = 64
 
 def _units(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
     streams, shared = tuple(manifest.streams.values()), _shared(manifest, group)
-    key = (streams, manifest.sharing, group, chosen, shared)
+    key = (streams, manifest.rules, manifest.sharing, group, chosen, shared)
     versions = _versions(manifest, [name for name, *_ in chosen])
     known = _COMPILED.get(key)
     if known is None or known[0] != versions:

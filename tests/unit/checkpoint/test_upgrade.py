@@ -7,6 +7,7 @@ from typing import Any
 from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
 from midstream.model.counters import Counters
+from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.manifest import FORMAT_VERSION, Manifest, QueryEntry
 from midstream.model.sharing import Chain, Demand, SharedSource, SourceFilter
 
@@ -56,6 +57,14 @@ def test_what_queries_share_has_its_present_names() -> None:
     assert manifest.shared_sources == {
         "single A x": SharedSource("A", "range", 2, purged_to=11, filters={"A.k > 1": one}, columns={"k": 12})
     }
+
+
+def test_a_job_from_before_a_rule_keeps_the_one_before() -> None:
+    written = encode(Manifest(job="j"))
+    assert decode(Manifest, upgraded({**written, "format": FORMAT_VERSION})).rules == PRESENT
+    del written["checked"], written["utc_results"]
+    before = decode(Manifest, upgraded({**written, "format": FORMAT_VERSION}))
+    assert before.rules == LanguageRules(checked=False, utc_results=True)
 
 
 def test_what_this_version_wrote_is_read_as_it_is() -> None:

@@ -163,7 +163,7 @@ def test_results_come_in_order_of_time() -> None:
     made = engine("AB", lanes=3)
     made.add_query("q", "SELECT _ts FROM A, B WHERE A.k = B.k WINDOW 9 SECONDS")
     out = made.push({"A": table([5, 1, 3, 2], k=[0, 1, 2, 3]), "B": table([4, 0, 2, 6], k=[0, 1, 2, 3])})["q"]
-    assert [row["_ts"].timestamp() for row in out.to_pylist()] == [1, 3, 5, 6]
+    assert [row["_ts"].second for row in out.to_pylist()] == [1, 3, 5, 6]
 
 
 def test_a_stream_may_come_while_queries_run() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -12,7 +12,7 @@ import midstream as ms
 
 TEN = "INTERVAL '10' SECONDS"
 FIVE = "INTERVAL '5' SECONDS"
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+BEGIN = datetime(2026, 1, 1)
 MICRO = timedelta(microseconds=1)
 
 
@@ -28,7 +28,7 @@ def asked(sql: str) -> list[dict[str, Any]]:
     """The answer over rows at 1, 9.999999, 10, 19 and 30 seconds; the last one is in no window that has ended."""
     made = engine()
     made.add_query("q", sql)
-    times = [BEGIN.replace(tzinfo=None) + timedelta(seconds=s) for s in (1, 9.999999, 10, 19, 30)]
+    times = [BEGIN + timedelta(seconds=s) for s in (1, 9.999999, 10, 19, 30)]
     rows: list[dict[str, Any]] = made.push({"A": pa.table({"k": [1, 1, 2, 1, 1], "ts": times})})["q"].to_pylist()
     return rows
 

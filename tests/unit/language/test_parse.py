@@ -82,7 +82,7 @@ def test_stars() -> None:
     names = [text for _, text in outputs(query)]
     assert names[:2] == ["b.K", "b.ts"]
     assert names[2] == "A.k" and names[-1] == "_ts" and len(names) == 2 + 13 + 2 + 1
-    assert query.outputs[-1].expression.type == pa.timestamp("us", "UTC")
+    assert query.outputs[-1].expression.type == pa.timestamp("us")
 
 
 def test_what_a_subquery_selects_stands_in_the_place_of_its_columns() -> None:

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
+from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema, plain_type
 from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import TIME
@@ -61,7 +63,9 @@ class Admitted:
     seen: Seen
 
 
-def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> Admitted:
+def admit(
+    schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING, rules: LanguageRules = PRESENT
+) -> Admitted:
     """Sort out the rows of a table pushed into a stream.
 
     Columns are brought to the declared types; a row that cannot be, or whose timestamp is NULL, becomes a dead letter
@@ -69,29 +73,27 @@ def admit(schema: StreamSchema, table: pa.Table, watermark: int = BEGINNING) -> 
     """
     check_columns(schema, table.column_names)
     if not table.num_rows:
-        return _nothing(schema)
+        return nothing_of(schema, rules)
     names = schema.columns.names
     reading = read_rows(schema, _one_batch(table if table.column_names == names else table.select(names)))
     judged = judge(reading.times, watermark)
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*names, TIME])
-    nothing = _nothing(schema)
-    late = nothing.late if judged.late is None else late_rows(read.filter(pa.array(judged.late)), watermark)
+    nothing = nothing_of(schema, rules)
+    late = nothing.late
+    if judged.late is not None:
+        late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema], rules))
     dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, reading.reasons)
     return Admitted(
         read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
     )
 
 
-def nothing_of(schema: StreamSchema) -> Admitted:
-    """What is admitted of a stream that brings no row."""
-    return _nothing(schema)
-
-
 @lru_cache(maxsize=1 << 12)
-def _nothing(schema: StreamSchema) -> Admitted:
+def nothing_of(schema: StreamSchema, rules: LanguageRules = PRESENT) -> Admitted:
+    """What is admitted of a stream that brings no row."""
     columns = schema.columns.empty_table()
     rows = _one_batch(columns).append_column(TIME, pa.array([], pa.int64()))
-    return Admitted(rows, late_rows(rows, 0), dead_letters(columns, []), Seen())
+    return Admitted(rows, late_rows(rows, 0, time_in([schema], rules)), dead_letters(columns, []), Seen())
 
 
 def _dead(table: pa.Table, dead: Mask, reasons: Mapping[int, str]) -> pa.Table:

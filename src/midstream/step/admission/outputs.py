@@ -14,9 +14,9 @@ ROWS_KEPT = 100_000
 """Late rows, and dead letters, of a stream that an engine without a checkpoint keeps: a stream has no end."""
 
 
-def late_rows(rows: pa.RecordBatch, watermark: int) -> pa.Table:
-    """Rows that arrived too late, with the `_watermark` they missed; `_ts` is left out."""
-    mark = pa.array(np.full(rows.num_rows, watermark)).cast(pa.timestamp("us", "UTC"))
+def late_rows(rows: pa.RecordBatch, watermark: int, kind: pa.DataType) -> pa.Table:
+    """Rows that arrived too late, with the `_watermark` they missed, of the type `kind`; `_ts` is left out."""
+    mark = pa.array(np.full(rows.num_rows, watermark)).cast(kind)
     names = [name for name in rows.schema.names if name != TIME]
     return pa.Table.from_batches([rows.select(names).append_column(WATERMARK, mark)])
 

@@ -1,0 +1,22 @@
+"""Which rules of the language the queries of a job keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LanguageRules:
+    """The rules of the language that changed while there were jobs; one that began before goes on by the former rule,
+    for its state and its sinks are of those types.
+
+    `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; before, it was NULL. `utc_results`: the
+    time of a result is in UTC, whatever its streams' times are, as it was before it had a type like theirs.
+    """
+
+    checked: bool = True
+    utc_results: bool = False
+
+
+PRESENT = LanguageRules()
+"""The rules of a job that begins now."""
