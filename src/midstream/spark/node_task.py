@@ -31,7 +31,6 @@ from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPRE
 from midstream.spark.task import StagedFiles, StepTask, failure, is_again
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
-from midstream.state.store.unsynced import Unsynced
 from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
@@ -70,7 +69,6 @@ class NodeTask:
                 self.step.predicates.take_up()
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
                 self.step.writes.store.finish()
-                work.unsynced.sync()
             report = {**work.report(), "again": is_again(context)}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
@@ -86,8 +84,7 @@ class _Work:
 
     def __init__(self, task: NodeTask, partition: int) -> None:
         self._task, self._step, self._partition = task, task.step, partition
-        self.unsynced = Unsynced()
-        self._files = StagedFiles(task.step.writes.staging, self.unsynced, secrets.token_hex(4))
+        self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
         self._used_before = ChunkCache.here().use
         self._done: dict[str, Any] = {}
 
@@ -102,7 +99,8 @@ class _Work:
     def report(self) -> dict[str, Any]:
         """What the partition reports of the stage."""
         cache = list(ChunkCache.here().use.since(self._used_before))
-        return {"lanes": {}, "files": self._files.files, "seen": {}, "entered": {}, "nodes": self._done, "cache": cache}
+        files, nodes = self._files.finish(), self._done
+        return {"lanes": {}, "files": files, "seen": {}, "entered": {}, "nodes": nodes, "cache": cache}
 
     def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
         """Find how the query is spread in this step, and send its rows home."""

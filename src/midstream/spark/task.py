@@ -9,6 +9,7 @@ import json
 import secrets
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
 
 RESULT = pa.schema([("result", pa.string())])
 
-SYNCS = 4
-"""So many files are made to survive the loss of power at the same time."""
+FILES_AT_ONCE = 4
+"""So many files a task writes, and makes to survive the loss of power, at the same time."""
 
 TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
@@ -122,7 +123,7 @@ class StepTask:
         """The reports of all partitions where this process does their work, and no rows come to them."""
         unsynced = Unsynced()
         reports = [self._report(partition, (), unsynced, again=False)[0] for partition in range(self.partitions)]
-        unsynced.sync(threads(SYNCS).map)
+        unsynced.sync(threads(FILES_AT_ONCE).map)
         return reports
 
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
@@ -134,7 +135,7 @@ class StepTask:
         (partition, again), unsynced = _place(), Unsynced()
         report, parcels = self._report(partition, batches, unsynced, again)
         try:
-            unsynced.sync(threads(SYNCS).map)
+            unsynced.sync(threads(FILES_AT_ONCE).map)
         except MidstreamError as error:
             report, parcels = failure(error), stopped(self.partitions, 1)
         return partition, report, parcels
@@ -163,7 +164,7 @@ class StepTask:
         # All batches are taken in any case: Spark starts another worker in the place of one that has left some.
         brought = list(batches)
         arrived = self._shares(partition, brought)
-        staged = StagedFiles(self.writes.staging, unsynced, secrets.token_hex(4))
+        staged = StagedFiles(self.writes.staging, secrets.token_hex(4))
         report = TaskReport(self, partition, staged, ChunkCache.here().use)
         entering = {place: report.admit(place[0], share) for place, share in arrived.items()}
         for group, lane in self.lanes[partition]:
@@ -249,21 +250,29 @@ class StepTask:
 
 @dataclass
 class StagedFiles:
-    """The files that a task writes for outputs, which survive the loss of power once what is `unsynced` does; `token`
-    keeps them apart from those of another attempt.
+    """The files that a task writes for outputs, while it goes on; `token` keeps them apart from those of another
+    attempt.
     """
 
     staging: Mapping[JobOutput, Staging]
-    unsynced: Unsynced
     token: str
-    files: list[OutputFile] = field(default_factory=list)
+    _writes: list[Future[OutputFile]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self._writes)
 
     def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
-        """Write a table, unless it is empty."""
+        """Begin to write a table, unless it is empty."""
         if table.num_rows:
-            staging = self.staging[output].synced_with(self.unsynced)
-            file = staging.write(f"{stem}-{self.token}", table)
-            self.files.append(OutputFile(*output, file, table.num_rows))
+            self._writes.append(threads(FILES_AT_ONCE).submit(self._written, output, stem, table))
+
+    def finish(self) -> list[OutputFile]:
+        """The files, all of them written; raises `SinkError` where one could not be."""
+        return [write.result() for write in self._writes]
+
+    def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:
+        file = self.staging[output].write(f"{stem}-{self.token}", table)
+        return OutputFile(*output, file, table.num_rows)
 
 
 @dataclass
@@ -302,7 +311,7 @@ class TaskReport:
         return judged.entering
 
     def _put_apart(self, output: JobOutput, table: pa.Table) -> None:
-        self.staged.put(output, f"rows{len(self.staged.files)}", table)
+        self.staged.put(output, f"rows{len(self.staged)}", table)
 
     def deliver(self, group: int, lane: int, output: LaneOutput) -> None:
         """Write a lane's results and note its state."""
@@ -324,7 +333,7 @@ class TaskReport:
         """Everything as JSON values."""
         seen = {name: list(vars(one).values()) for name, one in self.seen.items()}
         cache = list(ChunkCache.here().use.since(self.used_before))
-        files, nodes = self.staged.files, {name: encode(done) for name, done in self.nodes.items()}
+        files, nodes = self.staged.finish(), {name: encode(done) for name, done in self.nodes.items()}
         lanes = {str(name): encode(output) for name, output in self.lanes.items()}
         found = {"lanes": lanes, "files": files, "seen": seen, "entered": self.entered, "nodes": nodes}
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
