@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from midstream.spark import gather
 from midstream.spark.driver import Driver
 from midstream.spark.session import local_session
 from tests.spark.drive import SHORT_LIVED, Hooks
@@ -32,6 +33,18 @@ def spark() -> Iterator[SparkSession]:
 def drivers(spark: SparkSession) -> Iterator[ForkedDrivers]:
     with forked_drivers(spark) as found:
         yield found
+
+
+@pytest.fixture(autouse=True)
+def as_many_rows_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs of a test may change how many rows the driver takes upon itself; afterwards it is as before."""
+    monkeypatch.setattr(gather, "ROWS_HERE", gather.ROWS_HERE)
+
+
+@pytest.fixture
+def by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver does no step by itself."""
+    monkeypatch.setattr(gather, "ROWS_HERE", 0)
 
 
 @pytest.fixture

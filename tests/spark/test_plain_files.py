@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
-from midstream.spark import gather
+from midstream.spark import driver, gather
 from midstream.spark.file_rows import xxhash64
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
@@ -77,15 +77,16 @@ def read(root: Path, folder: str) -> Counter[Any]:
 
 @pytest.fixture
 def steps_over_files(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The steps whose tasks read the files by themselves."""
+    """The steps whose files tasks read by themselves, in every second step, or the driver."""
     found: list[int] = []
-    original = gather._run_over_files
+    original = driver.run_over_files
 
     def noted(before: Any, plan: Any, *others: Any) -> Any:
         found.append(plan.manifest.step)
+        gather.ROWS_HERE = 0 if plan.manifest.step % 2 else 100_000
         return original(before, plan, *others)
 
-    monkeypatch.setattr(gather, "_run_over_files", noted)
+    monkeypatch.setattr(driver, "run_over_files", noted)
     return found
 
 
