@@ -93,7 +93,7 @@ def _over(function: str, sources: Sequence[SourceSpec], column: str) -> str:
 
 
 def _select(items: tuple[Item, ...], time: str) -> list[str]:
-    return [f"{time if item.text == TIME else item.text} AS c{place}" for place, item in enumerate(items)]
+    return [f"{time if item.text == TIME else item.sql or item.text} AS c{place}" for place, item in enumerate(items)]
 
 
 def _join(streams: tuple[StreamSpec, ...], query: Lifetime, last: int) -> Answer:

@@ -64,7 +64,10 @@ GROUPED = "#"
 
 LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
 BY_ANOTHER = frozenset({"arg_min", "arg_max"})
-"""Aggregates that give values of their group: all of them, or the one where another value is least or greatest."""
+FIRSTS = frozenset({"first", "last"})
+"""Aggregates that give values of their group: all of them; the one where another value is least or greatest; the first
+or the last of all of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class AggregateCall:
     """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.
 
     Quantiles have the `share` of the values that are not greater. A list is in order `by` a value, or of its own ones,
-    and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest.
+    and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest. FIRST and
+    LAST give what a list in order `by` begins or ends with.
     """
 
     function: str

@@ -141,9 +141,12 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
 
 
 def as_written(node: exp.Expr) -> exp.Expr:
-    """A function under its own name, where SQL text would show what stands for it."""
+    """A function under its own name, where SQL text would show what stands for it, and without IGNORE NULLS."""
     if isinstance(node, exp.Initcap):
         return exp.Anonymous(this="INITCAP", expressions=[node.this])
+    if isinstance(node, exp.IgnoreNulls):
+        found: exp.Expr = node.this
+        return found
     shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
     return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
 
