@@ -161,7 +161,7 @@ def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime
     relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
     found = _fetch(
         f"SELECT {', '.join(columns)} FROM {', '.join(relations)}, instants{_where(conditions)} "
-        f"QUALIFY {rank} <= {spec.count} ORDER BY t"
+        f"QUALIFY {spec.asked(rank, spec.written())} ORDER BY t"
     )
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer((*items, Item("rn")), found.append_column("step", steps))

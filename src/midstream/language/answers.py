@@ -11,6 +11,7 @@ from sqlglot import exp
 from midstream.language.coerce import name as name_of
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN, Column
+from midstream.language.moments import marked, time_told
 from midstream.language.parts import Parts
 from midstream.language.query import Query
 from midstream.language.scope import NOT_STARRED
@@ -61,8 +62,9 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
                 remedy="cast them to equal types",
             )
     shown = {_time_shown(one, streams) for one in answering}
+    of_time = dict(set.intersection(*(_places_of_time(one, streams) for one in answering))).keys()
     place, unit = shown.pop() if len(shown) == 1 else (None, None)
-    fields = [pa.field(TIME_SHOWN if f.name == TIME_COLUMN else f.name, f.type) for f in first.columns]
+    fields = marked([pa.field(TIME_SHOWN if f.name == TIME_COLUMN else f.name, f.type) for f in first.columns], of_time)
     if place is None:
         fields.append(pa.field(TIME_SHOWN, TIMESTAMP, metadata=NOT_STARRED))
         place = len(fields) - 1
@@ -71,6 +73,12 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
     return StreamSchema(
         name, pa.schema(fields), fields[place].name, unit=unit, answers_of=tuple(o.name for o in answering)
     )
+
+
+def _places_of_time(one: Answering, streams: Mapping[str, StreamSchema]) -> set[tuple[int, tuple[str, ...]]]:
+    """Which columns of the answers say the time, and how."""
+    told = ((n, time_told(one.query, output.expression, streams)) for n, output in enumerate(one.query.outputs))
+    return {(place, how) for place, how in told if how}
 
 
 def _types(one: Answering) -> str:

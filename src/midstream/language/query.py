@@ -91,10 +91,15 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class TopN:
-    """The first `count` rows of each group in order of values, each ascending or (True) descending, NULL last."""
+    """The first `count` rows of each group in order of values, each ascending or (True) descending, NULL last.
+
+    They are counted by `function`: `row_number`, or `rank` or `dense_rank`, by which rows that are equal in them have
+    one number.
+    """
 
     count: int
     order: tuple[tuple[Expression, bool], ...]
+    function: str = "row_number"
 
 
 @dataclass(frozen=True)
@@ -103,8 +108,9 @@ class Aggregate:
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
-    the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number. With `session`, a
-    gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means nothing.
+    the answer is rows of the groups: outputs and `having` read the sources, and `rank` of `#` is a row's number. With
+    `session`, a gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means
+    nothing.
     """
 
     groups: tuple[Expression, ...]
@@ -118,6 +124,7 @@ class Aggregate:
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
         order = [] if self.top is None else [key for key, _ in self.top.order]
+        order += [] if self.top is None or self.having is None else [self.having]
         parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
         return [*self.groups, *parts, *order]
 
