@@ -93,7 +93,7 @@ def _over(function: str, sources: Sequence[SourceSpec], column: str) -> str:
 
 
 def _select(items: tuple[Item, ...], time: str) -> list[str]:
-    return [f"{time if item.text == TIME else item.text} AS c{place}" for place, item in enumerate(items)]
+    return [f"{time if item.text == TIME else item.sql or item.text} AS c{place}" for place, item in enumerate(items)]
 
 
 def _join(streams: tuple[StreamSpec, ...], query: Lifetime, last: int) -> Answer:
@@ -161,7 +161,7 @@ def _ranked(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime
     relations = [_relation(query, number, source, last) for number, source in enumerate(spec.sources)]
     found = _fetch(
         f"SELECT {', '.join(columns)} FROM {', '.join(relations)}, instants{_where(conditions)} "
-        f"QUALIFY {rank} <= {spec.count} ORDER BY t"
+        f"QUALIFY {spec.asked(rank, spec.written())} ORDER BY t"
     )
     steps = pa.array([put_out[t] for t in found["t"].to_pylist()], pa.int64())
     return _answer(streams, spec, (*items, Item("rn")), found.append_column("step", steps))

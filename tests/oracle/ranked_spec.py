@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from tests.oracle.spec import QuerySpec, duration
@@ -9,14 +10,20 @@ from tests.oracle.spec import QuerySpec, duration
 
 @dataclass(frozen=True)
 class RankedSpec(QuerySpec):
-    """`group_by` is the partition, `order` has (text, descending); with `nested` the rank is asked around a subquery.
+    """`group_by` is the partition, `order` has (text, descending); `limit` says which ranks by `function` are asked.
+
+    `after` holds of what is ranked, and reads names of the select list. With `nested` all that is asked around a
+    subquery, or with `named` around one of WITH.
 
     With `windowed` the window to group by is the size of the source's window plus a microsecond, written so.
     """
 
     order: tuple[tuple[str, bool], ...] = ()
-    count: int = 1
+    limit: str = "{rank} <= 1"
+    function: str = "ROW_NUMBER"
+    after: str = ""
     nested: bool = False
+    named: bool = False
     windowed: str = ""
 
     def cql(self) -> str:
@@ -31,8 +38,22 @@ class RankedSpec(QuerySpec):
         every = "" if self.windowed or self.every is None else f" EVERY {duration(self.every)}"
         if self.nested:
             inner = f"SELECT {items}, {rank} AS rn FROM {sources}{where}"
-            return f"SELECT * FROM ({inner}) AS x WHERE rn <= {self.count}{every}"
-        return f"SELECT {items}, {rank} AS rn FROM {sources}{where} QUALIFY {rank} <= {self.count}{every}"
+            asked = self.asked("rn", self.after)
+            if self.named:
+                return f"WITH x AS ({inner}) SELECT * FROM x WHERE {asked}{every}"
+            return f"SELECT * FROM ({inner}) AS x WHERE {asked}{every}"
+        return f"SELECT {items}, {rank} AS rn FROM {sources}{where} QUALIFY {self.asked(rank, self.written())}{every}"
+
+    def asked(self, rank: str, after: str) -> str:
+        """The condition on the rank, and the other one."""
+        return self.limit.format(rank=rank) + (f" AND ({after})" if after else "")
+
+    def written(self) -> str:
+        """What holds of the ranked rows, over the columns that the select list names."""
+        found = self.after
+        for item in self.select:
+            found = re.sub(rf"\b{item.name}\b", item.text, found)
+        return found
 
     def partition(self) -> tuple[str, ...]:
         """What stands in PARTITION BY."""
@@ -49,7 +70,8 @@ class RankedSpec(QuerySpec):
         return duration((source.range or 0) + 1)
 
     def rank(self, partition: tuple[str, ...], ties: tuple[str, ...] = ()) -> str:
-        """ROW_NUMBER over a partition, in order of `order`, and then of `ties`."""
-        keys = [f"{text} DESC" if down else text for text, down in self.order] + list(ties)
+        """The rank over a partition, in order of `order`; ROW_NUMBER then in that of `ties`."""
+        keys = [f"{text} DESC" if down else text for text, down in self.order]
+        keys += ties if self.function == "ROW_NUMBER" else ()
         by = f"PARTITION BY {', '.join(partition)} " if partition else ""
-        return f"ROW_NUMBER() OVER ({by}{'ORDER BY ' + ', '.join(keys) if keys else ''})"
+        return f"{self.function}() OVER ({by}{'ORDER BY ' + ', '.join(keys) if keys else ''})"

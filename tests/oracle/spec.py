@@ -52,11 +52,14 @@ class SourceSpec:
 
 @dataclass(frozen=True)
 class Item:
-    """A column of the answer: SQL text, its name, and whether its value may be off by rounding."""
+    """A column of the answer: SQL text, its name, and whether its value may be off by rounding; `sql` where the oracle
+    must write it otherwise than CQL.
+    """
 
     text: str
     name: str = ""
     approximate: bool = False
+    sql: str = ""
 
     def cql(self) -> str:
         """The item as it stands in SELECT."""

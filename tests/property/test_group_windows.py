@@ -65,7 +65,7 @@ def expected(case: Case) -> Answer:
     connection().register("rows_of_a", arrivals.admitted["A"])
     first = f"__ts // {spec.slide} * {spec.slide} - {spec.size // spec.slide + 2} * {spec.slide}"
     starts = f"unnest(generate_series({first}, __ts, {spec.slide})) AS began"
-    items = [f"{item.text} AS {item.name}" for item in spec.select]
+    items = [f"{item.sql or item.text} AS {item.name}" for item in spec.select]
     made = f"make_timestamp{'tz' if moment(case.streams, spec).tz else ''}"
     items += [f"{made}(began{plus}) AS {name}" for name, plus in BOUNDS.items()]
     items = [item.format(size=spec.size) for item in items]

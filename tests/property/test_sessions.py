@@ -60,7 +60,7 @@ def expected(case: Case) -> Answer:
     begins = f"CAST(coalesce(__ts - lag(__ts) OVER {within} > {spec.gap}, true) AS INTEGER) AS begins"
     rows = f"SELECT *, {begins} FROM rows_of_a AS A WHERE {spec.condition or 'true'}"
     numbered = f"SELECT *, sum(begins) OVER {within} AS number FROM ({rows}) AS A"
-    items = [f"{item.text} AS {item.name}" for item in spec.select]
+    items = [f"{item.sql or item.text} AS {item.name}" for item in spec.select]
     ended = f"max(__ts) + {spec.gap}"
     made = f"make_timestamp{'tz' if moment(case.streams, spec).tz else ''}"
     items += [f"{made}(min(__ts)) AS began", *(f"{made}({ended}) AS {name}" for name in ("ended", "_ts"))]

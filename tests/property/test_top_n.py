@@ -1,4 +1,6 @@
-"""The first n rows of each group, every so often or of windows to group by, are those of DuckDB, amid migrations."""
+"""The first n rows of each group, every so often or of windows to group by, and conditions on what is ranked, are those
+of DuckDB, amid migrations.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,11 @@ pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
 
 
+LIMITS = ("{rank} <= 1", "{rank} <= 2", "{rank} <= 5", "{rank} < 3", "{rank} = 1", "3 >= {rank}", "{rank} = 2")
+LIMITS += ("{rank} BETWEEN 1 AND 3", "{rank} BETWEEN 2 AND 3", "{rank} IN (1, 3)", "{rank} <= 4 AND {rank} > 1")
+AFTER = ("d > 0.5", "k IS NOT NULL", "u % 2 = 0", "k = 1 OR d < 1")
+
+
 @st.composite
 def ranked(draw: st.DrawFn) -> RankedSpec:
     """A query over one stream or two."""
@@ -37,8 +44,11 @@ def ranked(draw: st.DrawFn) -> RankedSpec:
         tuple(draw(st.lists(st.sampled_from(("A.k", "A.s", "A.n")), max_size=2, unique=True))),
         every=size if windowed in ("TUMBLE", "table") else draw(st.sampled_from((1,) if windowed else (1, 3))) * SECOND,
         order=tuple(order),
-        count=draw(st.sampled_from((1, 2, 5))),
+        limit=draw(st.sampled_from(LIMITS)),
+        function=draw(st.sampled_from(("ROW_NUMBER", "ROW_NUMBER", "RANK", "DENSE_RANK"))),
+        after=draw(st.sampled_from(("", *AFTER))),
         nested=draw(st.booleans()),
+        named=draw(st.booleans()),
         windowed=windowed,
     )
 

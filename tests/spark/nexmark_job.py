@@ -49,9 +49,14 @@ MORE = {
     "merchants": "SELECT p.id, p.name FROM person [RANGE 10 SECONDS] AS p "
     "WHERE p.id IN (SELECT seller FROM auction [RANGE 10 SECONDS])",
     "offers": "SELECT auction, ARRAY_AGG(price ORDER BY price DESC) AS prices, STRING_AGG(channel, ' ') AS channels, "
-    "window_start FROM bid GROUP BY auction, TUMBLE(ts, INTERVAL 10 SECONDS) HAVING COUNT(*) > 2",
+    "FIRST(price) AS opened, LAST(price) IGNORE NULLS AS closed, window_start FROM bid "
+    "GROUP BY auction, TUMBLE(ts, INTERVAL 10 SECONDS) HAVING COUNT(*) > 2",
     "letters": "SELECT LEFT(s.value, 1) AS letter, COUNT(*) AS n, window_end FROM bid AS b "
     "JOIN side_input AS s ON s.key = b.auction % 10000 GROUP BY LEFT(s.value, 1), TUMBLE(b.ts, INTERVAL 10 SECONDS)",
+    "busiest": "WITH ranked AS (SELECT auction, num, window_end, RANK() OVER (PARTITION BY window_start, window_end "
+    "ORDER BY num DESC) AS place FROM (SELECT auction, COUNT(*) AS num, window_start, window_end FROM bid "
+    "GROUP BY auction, TUMBLE(ts, INTERVAL 10 SECONDS)) AS c) "
+    "SELECT auction, num, window_end, place FROM ranked WHERE place BETWEEN 1 AND 3 AND num > 1",
     "spread": "SELECT category, COUNT(DISTINCT seller) AS sellers, STDDEV(initial_bid) AS spread, window_end "
     "FROM auction GROUP BY category, HOP(ts, INTERVAL 5 SECONDS, INTERVAL 10 SECONDS)",
 }

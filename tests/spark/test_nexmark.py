@@ -33,12 +33,17 @@ MORE_SQL = {
     "merchants": f"""SELECT id, name FROM (SELECT p.id, p.name, min(greatest(p.ts, a.ts)) AS first
         FROM person p, auction a WHERE {SELLS} GROUP BY ALL) WHERE first < {COMERS}""",
     "offers": windowed(
-        "auction, list(price ORDER BY price DESC), string_agg(channel, ' ' ORDER BY channel), w", "auction"
+        "auction, list(price ORDER BY price DESC), string_agg(channel, ' ' ORDER BY channel), "
+        "list(price ORDER BY ts, price)[1], list(price ORDER BY ts, price)[-1], w",
+        "auction",
     )
     + " HAVING count(*) > 2",
     "letters": windowed("value[1], count(*), w + INTERVAL 10 SECONDS", "value[1]").replace(
         "FROM bid)", "FROM bid JOIN side_input ON key = auction % 10000)", 1
     ),
+    "busiest": f"""SELECT * FROM (SELECT auction, num, e, rank() OVER (PARTITION BY e ORDER BY num DESC) AS place
+        FROM ({windowed("auction, count(*) AS num, w + INTERVAL 10 SECONDS AS e", "auction")}))
+      WHERE place BETWEEN 1 AND 3 AND num > 1""",
     "spread": f"""SELECT category, count(DISTINCT seller), stddev(initial_bid), s + {TENS} AS e FROM ({HOPS})
       WHERE s + {TENS} <= (SELECT max(ts) FROM auction) GROUP BY category, s""",
 }

@@ -7,10 +7,10 @@ from sqlglot import exp
 
 from midstream.language.bind import Binder
 from midstream.language.coerce import cast, name, plain
-from midstream.language.expression import Expression
+from midstream.language.expression import TIME_COLUMN, Column, Expression
 from midstream.language.functions import call as called
-from midstream.language.query import BY_ANOTHER, LISTS, AggregateCall
-from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, TEXT, WIDEST, family
+from midstream.language.query import BY_ANOTHER, FIRSTS, LISTS, AggregateCall
+from midstream.language.types import BOOLEAN, DOUBLE, INT64, NUMBERS, TEXT, TIMESTAMP, WIDEST, family
 from midstream.model.errors import LanguageError
 
 FUNCTIONS: dict[type[exp.Expr], str] = {
@@ -36,11 +36,16 @@ FUNCTIONS: dict[type[exp.Expr], str] = {
     exp.GroupConcat: "string_agg",
     exp.ArgMin: "arg_min",
     exp.ArgMax: "arg_max",
+    exp.First: "first",
+    exp.FirstValue: "first",
+    exp.AnyValue: "first",
+    exp.Last: "last",
+    exp.LastValue: "last",
 }
 
 KNOWN = (
     "COUNT, COUNT_IF, SUM, AVG, MIN, MAX, MEDIAN, QUANTILE_CONT, QUANTILE_DISC, STDDEV, STDDEV_POP, VARIANCE, VAR_POP, "
-    "BOOL_AND, BOOL_OR, ARRAY_AGG, STRING_AGG, ARG_MIN or ARG_MAX"
+    "BOOL_AND, BOOL_OR, ARRAY_AGG, STRING_AGG, ARG_MIN, ARG_MAX, FIRST, LAST or ANY_VALUE"
 )
 _QUANTILES = frozenset({"quantile_cont", "quantile_disc"})
 _DISTINCT = frozenset({"count", *LISTS})
@@ -58,8 +63,11 @@ def as_known(node: exp.Expr) -> exp.Expr:
 def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     """The call that a node is, its parts bound by `inner`; None where it is none. Raises LanguageError."""
     condition: Expression | None = None
-    if isinstance(node, exp.Filter):
-        condition = inner.condition(node.expression.this)
+    without_null = False
+    while isinstance(node, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        if isinstance(node, exp.Filter):
+            condition = inner.condition(node.expression.this)
+        without_null |= isinstance(node, exp.IgnoreNulls)
         node = node.this
     share: float | None = None
     if isinstance(node, exp.WithinGroup):
@@ -75,11 +83,14 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
     argument, by, descending = node.this, None, False
     if function in BY_ANOTHER:
         by = plain(inner.bind(node.expression))
-    if isinstance(argument, exp.Order) and function in LISTS:
+    if function in FIRSTS:
+        by = Column(inner.scope.time or TIMESTAMP, "", TIME_COLUMN)
+        without_null |= node.args.get("expression") == exp.true()
+    if isinstance(argument, exp.Order) and function in LISTS | FIRSTS:
         (ordered, *more), argument = argument.expressions, argument.this
         if more or ordered.args.get("nulls_first"):
             raise LanguageError(
-                "a list in order of several values, or with NULLS FIRST", remedy="order it by one value"
+                f"{function.upper()} in order of several values, or with NULLS FIRST", remedy="order it by one value"
             )
         by, descending = plain(inner.bind(ordered.this)), bool(ordered.args.get("desc"))
     argument, distinct = _distinct(function, argument)
@@ -90,6 +101,10 @@ def aggregate_call(node: exp.Expr, inner: Binder) -> AggregateCall | None:
         raise LanguageError(f"{function.upper()}(*)", remedy=f"write {function.upper()}(column)")
     if function == "count_if" and value is not None:
         function, condition, value = "count", _both(condition, cast(value, BOOLEAN)), None
+    if without_null:
+        if function not in LISTS | FIRSTS or value is None:
+            raise LanguageError(f"IGNORE NULLS after {function.upper()}", remedy="leave it out: it ignores NULLs")
+        condition = _both(condition, called("not", called("is_null", value)))
     if by is not None and family(by.type) in ("other", "null"):
         raise LanguageError(f"values of type {name(by.type)} have no order", remedy="order by a plain value")
     if distinct and by is not None and value is not None and by.text() != value.text():
@@ -145,7 +160,7 @@ def _share(node: exp.Expr) -> float:
 
 def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
     """COUNT and sums of INT are BIGINT, sums of BIGINT DECIMAL(38) where they are checked, AVG and MEDIAN DOUBLE, MIN,
-    MAX, ARG_MIN and ARG_MAX of their argument's type, lists lists of it.
+    MAX, ARG_MIN, ARG_MAX, FIRST and LAST of their argument's type, lists lists of it.
     """
     if call.argument is None or call.function == "count":
         if call.distinct and call.argument is not None and family(call.argument.type) == "other":
@@ -159,7 +174,9 @@ def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:
         if call.function == "string_agg" and kind != "text":
             raise LanguageError(f"STRING_AGG of a {name(type)}", remedy="cast it: STRING_AGG(CAST(x AS VARCHAR), ',')")
         return TEXT if call.function == "string_agg" else pa.list_(type)
-    if call.function in BY_ANOTHER:
+    if call.function in BY_ANOTHER | FIRSTS:
+        if kind in ("other", "null"):
+            raise LanguageError(f"{call.function.upper()} of a {name(type)}", remedy="use plain values")
         return type
     if call.function in ("min", "max"):
         if kind in ("other", "null"):

@@ -11,6 +11,7 @@ from sqlglot import exp
 from midstream.language.coerce import name as name_of
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN, Column, is_result_time
+from midstream.language.moments import marked, time_told
 from midstream.language.parts import Parts
 from midstream.language.query import Query
 from midstream.language.result_time import time_of
@@ -60,6 +61,7 @@ def answers_as_stream(
     """
     first, *others = answering
     shown = {_time_shown(one, streams) for one in answering}
+    of_time = dict(set.intersection(*(_places_of_time(one, streams) for one in answering))).keys()
     place, unit = shown.pop() if len(shown) == 1 else (None, None)
     time = time_of(one.query.time if place is None else one.columns.field(place).type for one in answering)
     types = _types(first, place, time)
@@ -70,7 +72,7 @@ def answers_as_stream(
                 remedy="cast them to equal types",
             )
     names = [TIME_SHOWN if name == TIME_COLUMN else name for name in first.columns.names]
-    fields = [pa.field(name, kind) for name, kind in zip(names, types, strict=True)]
+    fields = marked([pa.field(name, kind) for name, kind in zip(names, types, strict=True)], of_time)
     if place is None:
         place = len(fields)
         fields.append(pa.field(TIME_SHOWN, time, metadata=NOT_STARRED))
@@ -87,6 +89,12 @@ def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.Data
     if place is not None and family(types[place]) == "timestamp" and types[place].tz is None:
         types[place] = pa.timestamp(types[place].unit, time.tz)
     return types
+
+
+def _places_of_time(one: Answering, streams: Mapping[str, StreamSchema]) -> set[tuple[int, tuple[str, ...]]]:
+    """Which columns of the answers say the time, and how."""
+    told = ((n, time_told(one.query, output.expression, streams)) for n, output in enumerate(one.query.outputs))
+    return {(place, how) for place, how in told if how}
 
 
 def _told(one: Answering) -> str:

@@ -10,13 +10,15 @@ from sqlglot import exp
 from midstream.language.cql_tokens import CqlText, split_cql
 from midstream.language.enrichment import Enrichment, enrichment_of
 from midstream.language.existence import with_existence_joined
+from midstream.language.moments import columns_of_time
 from midstream.language.parts import parts_of
-from midstream.language.scope import Scope
+from midstream.language.ranked_subquery import with_qualify
+from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
 from midstream.language.sources import FromClause, sources_of, used_names
 from midstream.language.static_tables import TablesNamed, without_tables
-from midstream.language.subqueries import Shown, shown_of
-from midstream.language.top_n import TopNClause, top_n_of, with_qualify
+from midstream.language.subqueries import Shown, common_tables, selected, shown_of
+from midstream.language.top_n import TopNClause, top_n_of
 from midstream.model.schema import StreamSchema, TableSchema
 
 
@@ -53,7 +55,8 @@ def clauses_of(
     """The clauses of a text; `scope` says how its expressions are to be bound. Raises LanguageError."""
     text = parts_of(text).text
     found = split_cql(text)
-    tree = distinct_grouped(found, with_qualify(select_of(found)))
+    tree = _different(with_qualify(select_of(found)), streams)
+    tree = distinct_grouped(found, tree, _columns_of_time(text, tree, streams))
     tree, top = top_n_of(found, tree)
     tree = with_existence_joined(found, tree, {**streams, **tables})
     used = used_names(tree)
@@ -68,12 +71,34 @@ def clauses_of(
         s.alias: shown[s.alias].schema if s.alias in shown else streams[s.stream].columns for s in source.sources
     }
     shown |= {table.alias: table.shown(text, scope) for table in named.tables}
-    columns |= {table.alias: table.columns(shown[table.alias]) for table in named.tables}
+    columns |= {table.alias: shown[table.alias].schema for table in named.tables}
     views = {(alias, name): e for alias, one in shown.items() for name, e in one.columns}
     scope = replace(scope, sources=named.in_order(columns), used=used, views=views)
     enriched = named.tables and not _only_selects(found, tree, top)
     enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
     return Clauses(text, found, tree, top, named, source, shown, scope, enrichment)
+
+
+def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:
+    """The query with the columns of its only stream in the place of DISTINCT's `*`."""
+    known = find_name(tree.args["from_"].this.name, streams)
+    if not tree.args.get("distinct") or tree.args.get("joins") or not known or len(tree.expressions) > 1:
+        return tree
+    if not isinstance(tree.expressions[0], exp.Star) or any(tree.expressions[0].args.values()):
+        return tree
+    written = tree.copy()
+    written.set("expressions", [exp.column(name, quoted=True) for name in starred(streams[known[0]].columns)])
+    return written
+
+
+def _columns_of_time(text: str, tree: exp.Select, streams: Mapping[str, StreamSchema]) -> frozenset[str]:
+    """The columns of a query's only stream that are equal only at equal times."""
+    table = tree.args["from_"].this
+    if tree.args.get("joins"):
+        return frozenset()
+    stream = selected(text, table, common_tables(text, tree)).table if tree.args.get("distinct") else table
+    known = find_name(stream.name, streams)
+    return columns_of_time(streams[known[0]]) if known else frozenset()
 
 
 def _only_selects(found: CqlText, tree: exp.Select, top: TopNClause | None) -> bool:

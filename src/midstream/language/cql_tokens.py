@@ -134,9 +134,12 @@ class _Splitter:
         rest = self.text[self.tokens[column + 1].end + 1 : self.tokens[end - 1].start]
         given = re.sub(r"\w+\s*=>", "", rest)
         function = self.tokens[at + 2].text
-        self.found.window_function = f"{STAND_INS.get(function.upper(), function)}({self.tokens[column].text}{given})"
-        between = (n for n in range(stream + 1, column - 2) if n in inside and words[n].isidentifier())
-        self.found.partition = tuple(words[n] for n in between if words[n] not in ("PARTITION", "BY"))
+        time = self.tokens[column]
+        named = f'"{time.text}"' if time.token_type == TokenType.IDENTIFIER else time.text
+        self.found.window_function = f"{STAND_INS.get(function.upper(), function)}({named}{given})"
+        quoted = {n for n in range(stream + 1, column - 2) if self.tokens[n].token_type == TokenType.IDENTIFIER}
+        between = (n for n in range(stream + 1, column - 2) if n in inside and (n in quoted or words[n].isidentifier()))
+        self.found.partition = tuple(words[n] for n in between if n in quoted or words[n] not in ("PARTITION", "BY"))
         self.spans += [
             (self.tokens[at].start, self.tokens[stream].start),
             (self.tokens[stream].end + 1, self.tokens[end].end + 1),

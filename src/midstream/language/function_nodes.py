@@ -232,6 +232,14 @@ HANDLERS: dict[type[exp.Expr], Callable[[exp.Expr, Builder], Expression]] = {
 """Nodes whose arguments must be put in order first."""
 
 
+_DIFFERENCES = {"t1mestampdiff": "TIMESTAMPDIFF", "d4tediff": "DATEDIFF", "d4te_diff": "DATE_DIFF"}
+_DIFFERENCE_SHAPES = {
+    "t1mestampdiff": "TIMESTAMPDIFF(HOUR, earlier, later)",
+    "d4tediff": "DATEDIFF(later, earlier), or DATEDIFF('hour', earlier, later)",
+    "d4te_diff": "DATE_DIFF('hour', earlier, later), or DATE_DIFF(later, earlier)",
+}
+
+
 def other_name(node: exp.Expr) -> exp.Expr | None:
     """What a function is that DuckDB does not know by its name, as Spark has it; None where Spark has none either.
 
@@ -258,6 +266,10 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
     if name in ("d4tediff", "d4te_diff") and len(arguments) == 2:
         days = [exp.cast(argument, "date") for argument in arguments]
         return exp.DateDiff(this=days[0], expression=days[1], unit=exp.var("DAY"))
+    if name in _DIFFERENCES:
+        raise LanguageError(
+            f"{_DIFFERENCES[name]} of {len(arguments)} arguments", remedy=f"write {_DIFFERENCE_SHAPES[name]}"
+        )
     if name == "cardinality" and len(arguments) == 1:
         return exp.ArraySize(this=arguments[0])
     if name == "isfinite" and len(arguments) == 1:

@@ -25,6 +25,7 @@ EVALUABLE, UNLESS_FALSE = "evaluable", "unless_false"
 """Conditions on what may fail: that all arguments can be evaluated; that the one is true, or cannot be evaluated."""
 SYMBOLS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "distinct": "IS DISTINCT FROM"}
 SYMBOLS |= {"add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "intdiv": "//", "neg": "-", "join": "||"}
+SYMBOLS |= {"json_extract_string": "->>", "json_extract": "->"}
 """How messages name the operators."""
 
 

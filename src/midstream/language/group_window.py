@@ -72,7 +72,8 @@ def group_window(
     clause = tree.args.get("group")
     calls = [] if clause is None else [node for node in clause.expressions if _name(node) in WINDOW_CALLS]
     if clause is None or not calls:
-        stray = next((node for node in tree.find_all(exp.Anonymous) if _name(node) in WINDOW_CALLS), None)
+        own = (node for node in tree.find_all(exp.Anonymous) if node.find_ancestor(exp.With) is None)
+        stray = next((node for node in own if _name(node) in WINDOW_CALLS), None)
         if stray is not None:
             raise _error(found, stray, f"{_shown(stray)} stands outside GROUP BY", f"group by {_SHAPES}")
         return tree, sources, None

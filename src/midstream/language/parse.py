@@ -16,6 +16,7 @@ from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
+from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
@@ -125,6 +126,8 @@ def _parse(
     tables_named = clauses.tables
     opened = tables_named.opened(scope)
     tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams, rules)
+    if window is None:
+        sources, window = moments(found, tree, Binder(text, opened), sources, streams)
     conditions = [
         condition
         for source, before in zip(sources, clauses.source.sources, strict=True)

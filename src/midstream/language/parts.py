@@ -1,4 +1,4 @@
-"""Queries within a query that need state of their own: subqueries that join or aggregate, and the SELECTs of UNION ALL.
+"""Queries within a query that need state of their own: subqueries that join or aggregate, and the SELECTs of UNION.
 
 Each becomes a query by itself, a *part*, whose answers the whole reads as a stream. A part is named after what it is
 called in the text, and a digest of its own text, so that equal parts of several queries are one.
@@ -28,7 +28,7 @@ _CLAUSES = {
 }  # fmt: skip
 _PERHAPS = re.compile(r"\(\s*(select|with)\b|\bunion\b", re.IGNORECASE)
 """What stands in every text that has parts, and in few others: most texts need no second look."""
-_OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION}
+_OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION, TokenType.QUALIFY}
 _KEPT_BLANKS = re.compile(r"""['"`]|--|/\*""")
 """Where these stand, blanks may mean something, and the ends of lines."""
 _BEFORE_SOURCE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
@@ -46,7 +46,7 @@ class Parts:
 
 
 def parts_of(text: str) -> Parts:
-    """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION without ALL.
+    """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION beside UNION ALL.
 
     >>> found = parts_of("SELECT n FROM (SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS) AS x")
     >>> " ".join(found.text.split()), list(found.queries.values())
@@ -73,9 +73,9 @@ class _Finder:
 
     def run(self) -> Parts:
         rest = self._without_brackets()
-        selects = self._united(rest)
+        selects, all_of_them = self._united(rest)
         if len(selects) > 1:
-            rest = self._union(rest, selects)
+            rest = self._union(rest, selects, "SELECT *" if all_of_them else "SELECT DISTINCT *")
         return Parts(rest, self.queries, self.unions)
 
     def _without_brackets(self) -> str:
@@ -108,13 +108,18 @@ class _Finder:
         self.queries |= inner.queries
         self.unions |= inner.unions
         new = inner.text
-        if _needs_own(new) and not _ranks(new):
+        if not _ranks(new) and (_needs_own(new) or self._takes_ranked(new)):
             part = self._part(name, self._with_common(new))
             new = f'SELECT * FROM "{part}"'
         if new != self.text[begin:stop]:
             self.replaced.append((begin, stop, new))
         if named:
             self.common.append((name, new))
+
+    def _takes_ranked(self, text: str) -> bool:
+        """Whether a SELECT takes rows of one below it, in brackets or in WITH, that numbers them."""
+        ranking = {name.lower() for name, inner in self.common if _ranks(inner)}
+        return any(token.token_type == TokenType.OVER or token.text.lower() in ranking for token in tokens_of(text))
 
     def _part(self, name: str, text: str) -> str:
         """The name of a part with this text."""
@@ -141,33 +146,33 @@ class _Finder:
         follower = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
         return follower is not None and follower.token_type in (TokenType.SELECT, TokenType.WITH)
 
-    def _united(self, rest: str) -> list[str]:
-        """The SELECTs that UNION ALL puts together; the text itself where there is none."""
-        begins, ends = [0], list[int]()
+    def _united(self, rest: str) -> tuple[list[str], bool]:
+        """The SELECTs that UNION puts together, and whether with ALL; the text itself where there is none."""
+        begins, ends, kinds = [0], list[int](), set[bool]()
         for token, follower in outside_brackets(tokens_of(rest)):
             if token.token_type != TokenType.UNION:
                 continue
-            if follower is None or follower.token_type != TokenType.ALL:
-                raise LanguageError(
-                    "UNION is not part of the language",
-                    place=place(rest, token.start),
-                    remedy="write UNION ALL; a stream has no end, so equal rows could not be told",
-                )
+            whole = follower is not None and follower.token_type == TokenType.ALL
+            kinds.add(whole)
+            if len(kinds) > 1:
+                remedy = "put those that belong together into a subquery: FROM (SELECT ... UNION ALL SELECT ...) AS x"
+                raise LanguageError("UNION beside UNION ALL", place=place(rest, token.start), remedy=remedy)
             ends.append(token.start)
-            begins.append(follower.end + 1)
-        return [rest[begin:end].strip() for begin, end in zip(begins, [*ends, len(rest)], strict=True)]
+            begins.append(follower.end + 1 if whole and follower is not None else token.end + 1)
+        return [rest[begin:end].strip() for begin, end in zip(begins, [*ends, len(rest)], strict=True)], True in kinds
 
-    def _union(self, rest: str, selects: list[str]) -> str:
+    def _union(self, rest: str, selects: list[str], asked: str) -> str:
         names = tuple(self._part("union", self._with_common(select)) for select in selects)
         name = f"union-{_digest(' '.join(names))}"
         self.unions[name] = names
-        new = f'SELECT * FROM "{name}"'
+        new = f'{asked} FROM "{name}"'
         return new + "".join(c if c == "\n" else " " for c in rest[len(new) :])
 
 
 def _ranks(text: str) -> bool:
     """Whether a SELECT in brackets numbers rows, of which the one around it takes the first."""
-    return any(token.token_type == TokenType.OVER for token, _ in outside_brackets(tokens_of(text)))
+    kinds = {token.token_type for token, _ in outside_brackets(tokens_of(text))}
+    return TokenType.OVER in kinds and TokenType.QUALIFY not in kinds
 
 
 def _digest(text: str) -> str:

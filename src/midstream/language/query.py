@@ -70,7 +70,10 @@ START = "start"
 
 LISTS = frozenset({"array_agg", "collect_list", "collect_set", "string_agg"})
 BY_ANOTHER = frozenset({"arg_min", "arg_max"})
-"""Aggregates that give values of their group: all of them, or the one where another value is least or greatest."""
+FIRSTS = frozenset({"first", "last"})
+"""Aggregates that give values of their group: all of them; the one where another value is least or greatest; the first
+or the last of all of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ class AggregateCall:
     """`function` of `argument` within a group, over the rows that satisfy `condition`; COUNT(*) has no argument.
 
     Quantiles have the `share` of the values that are not greater. A list is in order `by` a value, or of its own ones,
-    and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest.
+    and in a text has a `separator`; ARG_MIN and ARG_MAX give the argument where `by` is least, or greatest. FIRST and
+    LAST give what a list in order `by` begins or ends with.
     """
 
     function: str
@@ -93,10 +97,15 @@ class AggregateCall:
 
 @dataclass(frozen=True)
 class TopN:
-    """The first `count` rows of each group in order of values, each ascending or (True) descending, NULL last."""
+    """The first `count` rows of each group in order of values, each ascending or (True) descending, NULL last.
+
+    They are counted by `function`: `row_number`, or `rank` or `dense_rank`, by which rows that are equal in them have
+    one number.
+    """
 
     count: int
     order: tuple[tuple[Expression, bool], ...]
+    function: str = "row_number"
 
 
 @dataclass(frozen=True)
@@ -105,9 +114,9 @@ class Aggregate:
 
     `Query.outputs` of an aggregate query, and the condition that groups must satisfy, `having`, read the pseudo-source
     `#`: columns `g0, g1, ...` are the groups, `a0, a1, ...` the calls, and `_ts` of alias '' the instant. With `top`
-    the answer is rows of the groups: outputs read the sources, and `rank` of `#` is a row's number. With `session`, a
-    gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means nothing; `start`
-    of `#` is the time of a session's first row.
+    the answer is rows of the groups: outputs and `having` read the sources, and `rank` of `#` is a row's number. With
+    `session`, a gap in microseconds, rows are grouped by sessions too, each answered at its end, and `every` means
+    nothing; `start` of `#` is the time of a session's first row.
     """
 
     groups: tuple[Expression, ...]
@@ -121,6 +130,7 @@ class Aggregate:
     def read(self) -> list[Expression]:
         """What is evaluated over the rows that are grouped."""
         order = [] if self.top is None else [key for key, _ in self.top.order]
+        order += [] if self.top is None or self.having is None else [self.having]
         parts = [part for call in self.calls for part in (call.argument, call.condition, call.by) if part is not None]
         return [*self.groups, *parts, *order]
 

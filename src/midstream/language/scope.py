@@ -26,6 +26,15 @@ NOT_STARRED = {"midstream": "not starred"}
 """What a field says of itself that `*` does not stand for, so that it is there only where it is named."""
 
 
+def starred(columns: pa.Schema) -> list[str]:
+    """The names of the columns that `*` stands for.
+
+    >>> starred(pa.schema([("k", pa.int64()), pa.field("_version", pa.int64(), metadata=NOT_STARRED)]))
+    ['k']
+    """
+    return [field.name for field in columns if (field.metadata or {}).get(b"midstream") != b"not starred"]
+
+
 @dataclass(frozen=True)
 class Scope:
     """The sources of a query in FROM order: alias and columns.
@@ -64,8 +73,8 @@ class Scope:
     def starred(self, alias: str) -> tuple[Column, ...]:
         """The columns of a source that `*` stands for."""
         schema = next(columns for a, columns in self.sources if a == alias)
-        left_out = {field.name for field in schema if field.metadata and b"midstream" in field.metadata}
-        return tuple(column for column in self.columns(alias) if column.name not in left_out)
+        named = starred(schema)
+        return tuple(column for column in self.columns(alias) if column.name in named)
 
     def shown(self, column: Column) -> Expression:
         """What a column stands for: itself, or what a subquery has under its name."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError
@@ -51,15 +53,20 @@ def select_of(found: CqlText) -> exp.Select:
     return tree
 
 
-def distinct_grouped(found: CqlText, tree: exp.Select) -> exp.Select:
+def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] = ()) -> exp.Select:
     """The query with GROUP BY its whole select list in the place of DISTINCT, beside a group window if there is one.
 
-    Raises LanguageError where there is none and EVERY is missing, or something else is grouped already.
+    Raises LanguageError where there is none, EVERY is missing, and no column is selected that says the time (one of
+    `of_time`), or something else is grouped already.
     """
     distinct = tree.args.get("distinct")
     if distinct is None:
         return tree
     spot = place_of(found.text, tree)
+    timed = any(isinstance(item.unalias(), exp.Column) and item.unalias().name in of_time for item in tree.expressions)
+    if tree.args["from_"].this.name.startswith("union-") and not timed:
+        remedy = "write UNION ALL; or select the window_end of windows to group by in each: equal rows are then known"
+        raise LanguageError("UNION of answers without an end", place=spot, remedy=remedy)
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError("DISTINCT ON, or of *", place=spot, remedy="list the columns: SELECT DISTINCT a, b")
     group = tree.args.get("group")
@@ -69,12 +76,12 @@ def distinct_grouped(found: CqlText, tree: exp.Select) -> exp.Select:
         raise LanguageError(
             "DISTINCT beside GROUP BY or an aggregate", place=spot, remedy="groups differ: leave it out"
         )
-    if found.every is None and not windows and not found.window_function:
+    if found.every is None and not windows and not found.window_function and not timed:
         raise LanguageError(
             "DISTINCT over a stream needs EVERY, or a window to group by",
             place=spot,
             remedy="say at which instants to ask for the different rows of the windows, such as EVERY 10 SECONDS; or "
-            "GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS)",
+            "GROUP BY TUMBLE(ts, INTERVAL '10' SECONDS); or select the timestamp, or the window_end of answers",
         )
     grouped = tree.copy()
     grouped.set("distinct", None)
@@ -141,9 +148,12 @@ def named_item(binder: Binder, node: exp.Expr) -> tuple[str, Expression]:
 
 
 def as_written(node: exp.Expr) -> exp.Expr:
-    """A function under its own name, where SQL text would show what stands for it."""
+    """A function under its own name, where SQL text would show what stands for it, and without IGNORE NULLS."""
     if isinstance(node, exp.Initcap):
         return exp.Anonymous(this="INITCAP", expressions=[node.this])
+    if isinstance(node, exp.IgnoreNulls):
+        found: exp.Expr = node.this
+        return found
     shown = next((name for name, stand_in in STAND_INS.items() if stand_in == node.name), None)
     return node if shown is None else exp.Anonymous(this=shown, expressions=node.expressions)
 

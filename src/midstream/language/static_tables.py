@@ -49,12 +49,7 @@ class NamedTable:
 
     def shown(self, text: str, scope: Scope) -> Shown:
         """What it shows: its columns, and the version that they are of, or what a subquery makes of its columns."""
-        columns = self.table.columns if self.selects else self.table.columns.append(_VERSION)
-        return shown_of(text, self.alias, columns, self.selects, scope)
-
-    def columns(self, shown: Shown) -> pa.Schema:
-        """The columns that it shows; `*` does not stand for the version."""
-        return shown.schema if self.selects else self.table.columns.append(_VERSION)
+        return shown_of(text, self.alias, self.table.columns.append(_VERSION), self.selects, scope)
 
 
 @dataclass(frozen=True)

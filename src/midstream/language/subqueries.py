@@ -7,7 +7,7 @@ stand outside, after the alias.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from sqlglot import exp
 from midstream.language.bind import Binder
 from midstream.language.expression import Column, Expression
 from midstream.language.place import place_of
-from midstream.language.scope import Scope, find_name
+from midstream.language.scope import NOT_STARRED, Scope, find_name, starred
 from midstream.language.select_list import outputs_of
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema, TableSchema
@@ -37,15 +37,25 @@ class Selected:
 
 @dataclass(frozen=True)
 class Shown:
-    """What a subquery under an alias shows: by name the expressions over the stream's columns, and its conditions."""
+    """What a subquery under an alias shows: by name the expressions over the stream's columns, and its conditions.
+
+    Columns that `*` does not stand for, the time of answers and the version of a table, are shown whatever it selects,
+    as such columns, `unstarred`.
+    """
 
     columns: tuple[tuple[str, Expression], ...]
     conditions: tuple[Expression, ...]
+    unstarred: frozenset[str] = frozenset()
 
     @property
     def schema(self) -> pa.Schema:
         """The columns that it shows."""
-        return pa.schema([(name, expression.type) for name, expression in self.columns])
+        return _schema(self.columns, self.unstarred)
+
+
+def _schema(columns: tuple[tuple[str, Expression], ...], unstarred: Container[str]) -> pa.Schema:
+    fields = ((name, e.type, NOT_STARRED if name in unstarred else None) for name, e in columns)
+    return pa.schema([pa.field(name, kind, metadata=told) for name, kind, told in fields])
 
 
 def common_tables(text: str, tree: exp.Select) -> dict[str, exp.Select]:
@@ -110,11 +120,14 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
     """What the SELECTs around a stream show under an alias; `scope` says how expressions are bound."""
     columns: tuple[tuple[str, Expression], ...] = tuple((f.name, Column(f.type, alias, f.name)) for f in schema)
     conditions: tuple[Expression, ...] = ()
+    seen = frozenset(starred(schema))
+    passed = tuple((name, column) for name, column in columns if name not in seen)
+    unstarred = frozenset(name for name, _ in passed)
     for select in selects:
         source = select.args["from_"].this.alias_or_name or alias
         inside = replace(
             scope,
-            sources=((source, pa.schema([(name, e.type) for name, e in columns])),),
+            sources=((source, _schema(columns, unstarred)),),
             views={(source, name): expression for name, expression in columns},
             time=None,
             used=frozenset(),
@@ -123,7 +136,10 @@ def shown_of(text: str, alias: str, schema: pa.Schema, selects: tuple[exp.Select
         where = select.args.get("where")
         conditions += () if where is None else (binder.condition(where.this),)
         columns = tuple((output.name, output.expression) for output in outputs_of(binder, select))
-    return Shown(columns, conditions)
+        names = {name.lower() for name, _ in columns}
+        unstarred = frozenset(name for name, _ in passed if name.lower() not in names)
+        columns += tuple((name, column) for name, column in passed if name in unstarred)
+    return Shown(columns, conditions, unstarred)
 
 
 def _error(text: str, node: exp.Expr, message: str, remedy: str) -> LanguageError:

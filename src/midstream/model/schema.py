@@ -61,7 +61,8 @@ class StreamSchema(EncodedOnce):
         time to hash or compare schemas.
         """
         columns = pa.schema([field.remove_metadata() for field in self.columns]).serialize().to_pybytes()
-        return (columns, *(getattr(self, field.name) for field in fields(self) if field.name != "columns"))
+        told = tuple((field.metadata or {}).get(b"midstream") for field in self.columns)
+        return (columns, told, *(getattr(self, field.name) for field in fields(self) if field.name != "columns"))
 
     def __post_init__(self) -> None:
         columns = pa.schema([field.with_type(plain_type(field.type)) for field in self.columns])

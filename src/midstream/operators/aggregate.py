@@ -16,7 +16,7 @@ from midstream.language.expression import Column, Expression
 from midstream.language.kernels.cast import cast
 from midstream.language.kernels.datum import Mask
 from midstream.language.kernels.exact import fitted
-from midstream.language.query import BY_ANOTHER, LISTS, START, Aggregate, AggregateCall
+from midstream.language.query import BY_ANOTHER, FIRSTS, LISTS, START, Aggregate, AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
 from midstream.operators.collected import canonical, collected
@@ -75,7 +75,8 @@ class AggregateOperator(ResultOperator):
 
     def _grouped(self, lane: Lane, alive: Combinations, at: Words, instants: Words) -> Answer:
         assert self.query.aggregate is not None
-        columns = evaluated(self.query.aggregate, lane.reader(self.rows, alive), len(alive))
+        read = with_time(lane.reader(self.rows, alive), alive.valid_from[EVENT_TIME])
+        columns = evaluated(self.query.aggregate, read, len(alive))
         take = pa.array(at)
         return self._summed_up({name: column.take(take) for name, column in columns.items()}, instants)
 
@@ -165,10 +166,10 @@ def _mask(values: pa.Array) -> Mask:
 def aggregate(
     call: AggregateCall, argument: pa.Array | None, numbers: Words, groups: int, by: pa.Array | None = None
 ) -> pa.Array:
-    """One value per group; NULL arguments do not count, but in ARRAY_AGG."""
+    """One value per group; NULL arguments do not count, but in ARRAY_AGG, FIRST and LAST."""
     if argument is None:
         return pa.array(np.bincount(numbers, minlength=groups))
-    if call.function in LISTS | BY_ANOTHER:
+    if call.function in LISTS | BY_ANOTHER | FIRSTS:
         return collected(call, argument, by, numbers, groups)
     valid = argument.is_valid()
     kept, owner = argument.filter(valid), numbers[valid.to_numpy(zero_copy_only=False)]

@@ -1,4 +1,5 @@
-"""Aggregates that give values of a group and not a figure of them: lists, texts of lists, ARG_MIN and ARG_MAX.
+"""Aggregates that give values of a group and not a figure of them: lists, texts of lists, ARG_MIN, ARG_MAX, FIRST and
+LAST.
 
 Their answer must not depend on the order in which rows come, or on plans: where nothing else decides, values stand in
 ascending order.
@@ -11,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.language.query import BY_ANOTHER, AggregateCall
+from midstream.language.query import BY_ANOTHER, FIRSTS, AggregateCall
 from midstream.state.combinations import Words
 
-KEEPS_NULL, NEVER_NULL = frozenset({"array_agg"}), frozenset({"collect_list", "collect_set"})
+KEEPS_NULL, NEVER_NULL = frozenset({"array_agg", *FIRSTS}), frozenset({"collect_list", "collect_set"})
 
 
 def collected(call: AggregateCall, values: pa.Array, by: pa.Array | None, owner: Words, groups: int) -> pa.Array:
@@ -22,7 +23,8 @@ def collected(call: AggregateCall, values: pa.Array, by: pa.Array | None, owner:
 
     Lists are in order `by`, NULL last, then of their values. ARRAY_AGG has NULLs, the others leave them out; over
     nothing ARRAY_AGG and STRING_AGG are NULL, COLLECT_LIST and COLLECT_SET empty. ARG_MIN and ARG_MAX leave out rows
-    where either is NULL, and give the least of several values.
+    where either is NULL, and give the least of several values. FIRST and LAST are what the list of ARRAY_AGG begins and
+    ends with.
 
     >>> values, owner = pa.array(["b", None, "a"]), np.zeros(3, np.int64)
     >>> collected(AggregateCall("array_agg", None), values, None, owner, 1).to_pylist()
@@ -38,14 +40,13 @@ def collected(call: AggregateCall, values: pa.Array, by: pa.Array | None, owner:
     keys = [ranks] if by is None else [ranks, rank(by, descending=call.descending or call.function == "arg_max")]
     order = np.lexsort((*keys, owner))
     values, owner, ranks = values.take(pa.array(order)), owner[order], ranks[order]
-    if call.distinct or call.function in BY_ANOTHER:
+    if call.distinct:
         first = np.ones(len(owner), np.bool_)
-        first[1:] = owner[1:] != owner[:-1]
-        first[1:] |= call.distinct & (ranks[1:] != ranks[:-1])
+        first[1:] = (owner[1:] != owner[:-1]) | (ranks[1:] != ranks[:-1])
         values, owner = values.filter(pa.array(first)), owner[first]
     counts = np.bincount(owner, minlength=groups)
-    if call.function in BY_ANOTHER:
-        place = np.cumsum(counts) - counts
+    if call.function in BY_ANOTHER | FIRSTS:
+        place = np.cumsum(counts) - (1 if call.function == "last" else counts)
         return values.take(pa.array(place, mask=counts == 0))
     offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]), pa.int32())
     empty = None if call.function in NEVER_NULL else pa.array(counts == 0)

@@ -15,7 +15,7 @@ from midstream.model.window import EVENT_TIME
 from midstream.operators.aggregate import AggregateOperator, evaluated, group_numbers
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.result_operator import Answer
+from midstream.runtime.result_operator import Answer, with_time
 from midstream.state.base_state import SLOT
 from midstream.state.combinations import Combinations, Words
 from midstream.state.rows import united
@@ -78,8 +78,9 @@ class SessionOperator(AggregateOperator):
         if not len(rows):
             return None
         (label,) = self.rows
-        columns = evaluated(self.query.aggregate, lane.reader(self.rows, rows), len(rows))
-        columns[_TIME] = pa.array(rows.valid_from[EVENT_TIME])
+        times = rows.valid_from[EVENT_TIME]
+        columns = evaluated(self.query.aggregate, with_time(lane.reader(self.rows, rows), times), len(rows))
+        columns[_TIME] = pa.array(times)
         stored = lane.rows(self.rows[label])
         if SLOT in stored.new.batch.schema.names:
             columns[SLOT] = stored.fetch(SLOT, rows.refs[label])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.language.evaluate import evaluate
+from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Column
+from midstream.language.kernels.datum import Mask
 from midstream.language.top_n import RANK
 from midstream.language.types import family
 from midstream.operators.aggregate import AggregateOperator, group_numbers
@@ -23,8 +25,8 @@ from midstream.state.combinations import Combinations, Words
 class TopNOperator(AggregateOperator):
     """At each instant the first n of the results that are alive, in each group.
 
-    Results that are equal in what they are ordered by stand in the order of what is selected: so no plan, and no number
-    of lanes, decides which come first.
+    Results that are equal in what they are ordered by stand in the order of what is selected, and then of what is asked
+    of them: so no plan, and no number of lanes, decides which come first.
     """
 
     @override
@@ -36,23 +38,53 @@ class TopNOperator(AggregateOperator):
         numbers, _ = group_numbers(pa.array(instants), groups)
         keys = [rank(evaluate(e, read, len(alive)).take(take), descending=down) for e, down in aggregate.top.order]
         shown = with_time(lambda column: read(column).take(take), instants)
-        plain = [o.expression for o in self.query.outputs if _orders(o.expression)]
-        ties = [rank(evaluate(expression, shown, len(at))) for expression in plain]
+        told = [o.expression for o in self.query.outputs]
+        told += [] if aggregate.having is None else [e for e in aggregate.having.walk() if isinstance(e, Column)]
+        ties = [rank(evaluate(expression, shown, len(at))) for expression in dict.fromkeys(told) if _orders(expression)]
         order = np.lexsort((*reversed(ties), *reversed(keys), numbers))
-        counts = np.bincount(numbers)
-        position = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
-        first = position < aggregate.top.count
+        position = positions(aggregate.top.function, numbers[order], [key[order] for key in keys])
+        first = position <= aggregate.top.count
         chosen, position = order[first], position[first]
         where, when = pa.array(at[chosen]), instants[chosen]
 
         def of_chosen(column: Column) -> pa.Array:
-            return pa.array(position + 1) if column == RANK else read(column).take(where)
+            return pa.array(position) if column == RANK else read(column).take(where)
 
-        return self.answer(self.values(with_time(of_chosen, when), len(chosen)), when)
+        shown = with_time(of_chosen, when)
+        if aggregate.having is not None:
+            kept = holds(aggregate.having, shown, len(chosen))
+            chosen, position, when = chosen[kept], position[kept], when[kept]
+            where = pa.array(at[chosen])
+            shown = with_time(of_chosen, when)
+        return self.answer(self.values(shown, len(chosen)), when)
+
+
+def positions(function: str, numbers: Words, keys: Sequence[Words]) -> Words:
+    """The rank of each row in its group, from 1; rows in order of the numbers of their groups, and of the keys.
+
+    >>> numbers, keys = np.array([0, 0, 0, 0, 1]), [np.array([5, 5, 6, 7, 7])]
+    >>> [positions(function, numbers, keys).tolist() for function in ("row_number", "rank", "dense_rank")]
+    [[1, 2, 3, 4, 1], [1, 1, 3, 4, 1], [1, 1, 2, 3, 1]]
+    """
+    places = np.arange(len(numbers))
+    begins = _changes(numbers)
+    start = np.maximum.accumulate(np.where(begins, places, 0))
+    if function == "row_number":
+        return places - start + 1
+    differs = np.logical_or.reduce([begins, *map(_changes, keys)])
+    seen: Words = np.maximum.accumulate(np.where(differs, places, 0)) if function == "rank" else np.cumsum(differs)
+    return seen - seen[start] + 1
+
+
+def _changes(values: Words) -> Mask:
+    """Where a value is another than the one before it."""
+    found = np.ones(len(values), np.bool_)
+    found[1:] = values[1:] != values[:-1]
+    return found
 
 
 def _orders(expression: object) -> bool:
-    """Whether what is selected decides which of equal results comes first."""
+    """Whether a value of the results decides which of equal results comes first."""
     kind = family(getattr(expression, "type", pa.null()))
     reads_rank = RANK in getattr(expression, "columns", lambda: ())()
     return kind not in ("other", "null") and not reads_rank

@@ -142,6 +142,7 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
             aggregate,
             groups=tuple(relabel(g, names) for g in aggregate.groups),
             calls=tuple(_relabel_call(c, names) for c in aggregate.calls),
+            having=aggregate.having and relabel(aggregate.having, names),
             top=aggregate.top
             and replace(aggregate.top, order=tuple((relabel(e, names), down) for e, down in aggregate.top.order)),
         ),
