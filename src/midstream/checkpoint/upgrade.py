@@ -31,7 +31,7 @@ RECORD = {"old": "old_serves", "new": "new_serves"}
 
 ADDED: Mapping[str, Any] = {
     "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False, "checked": False,
-    "tables": {},
+    "tables": {}, "held_in": 0,
 }  # fmt: skip
 """Fields that format 4 did not have at first, with what they are for a job that knew nothing of them."""
 

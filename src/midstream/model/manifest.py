@@ -178,11 +178,12 @@ class Manifest(Complete):
     """The job after `step` steps.
 
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
-    `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
-    queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
-    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing. Its
-    queries are `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; in a job from before it is
-    NULL.
+    Its `lanes` are held in fewer shares where there are many more of them than threads: `held_in` so many (0: each by
+    itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
+    settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
+    `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
+    nothing. Its queries are `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; in a job from
+    before it is NULL.
     """
 
     job: str = ""
@@ -190,6 +191,7 @@ class Manifest(Complete):
     seed: int = 0
     sharing: str = DEFAULT_SHARING
     lanes: int = 1
+    held_in: int = 0
     streams: Mapping[str, StreamSchema] = field(default_factory=dict)
     tables: Mapping[str, StaticTable] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
@@ -209,6 +211,11 @@ class Manifest(Complete):
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
     still: bool = False
     checked: bool = True
+
+    @property
+    def shares(self) -> int:
+        """How many shares the state of a query is held in whose rows are spread over the job's lanes."""
+        return self.held_in or self.lanes
 
     @property
     def is_on_spark(self) -> bool:

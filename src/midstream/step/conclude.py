@@ -45,7 +45,7 @@ def conclude(
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
     counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
-    if plan.lanes_before != manifest.lanes:
+    if plan.lanes_before != manifest.shares:
         counted = _sum([counted, _dropped(before, outputs, counted)])
     queries, moved = dict[str, QueryEntry](), list[Event]()
     work = _work_of(outputs)
