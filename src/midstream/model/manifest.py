@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from midstream.model.codec import Complete, EncodedOnce
+from midstream.model.codec import WRITTEN, Complete, EncodedOnce
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
@@ -25,7 +25,7 @@ from midstream.model.window import Clock
 HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
 """Under `HOST` what is `published` says which host a job has; where it says nothing, it is Spark."""
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Of manifests, chunks and events, as they are written."""
 
 READABLE = frozenset(range(1, FORMAT_VERSION + 1))
@@ -65,7 +65,7 @@ class ChunkRef(EncodedOnce):
 
 
 @dataclass(frozen=True)
-class StaticTable:
+class StaticTable(EncodedOnce):
     """A version of a static table: its columns, its rows, which are one chunk, and the digest of both.
 
     Versions count from 1; steps from `since` on see this one.
@@ -79,7 +79,7 @@ class StaticTable:
 
 
 @dataclass(frozen=True)
-class StateListing:
+class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
 
     `left_out` counts the rows that ever were left out of a join state because their key was NULL: under another key
@@ -95,7 +95,7 @@ class StateListing:
 
 
 @dataclass(frozen=True)
-class LaneState:
+class LaneState(EncodedOnce):
     """What one lane holds: listings by state id, and the snapshot of each query's box."""
 
     states: Mapping[StateId, StateListing] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class LaneState:
 
 
 @dataclass(frozen=True)
-class StreamProgress:
+class StreamProgress(EncodedOnce):
     """The progress of a stream in event time.
 
     `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
@@ -120,7 +120,7 @@ class StreamProgress:
 
 
 @dataclass(frozen=True)
-class QueryEntry:
+class QueryEntry(EncodedOnce):
     """A running query: its text, its plan, since which step it sees rows, its lane group and where its results go.
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
@@ -170,6 +170,7 @@ class QueryEntry:
         """The entry with other counters; every step does this for every query, and `replace` takes its time."""
         entry = object.__new__(QueryEntry)
         entry.__dict__.update(self.__dict__, counters=counters)
+        entry.__dict__.pop(WRITTEN, None)
         return entry
 
 
@@ -191,7 +192,6 @@ class Manifest(Complete):
     seed: int = 0
     sharing: str = DEFAULT_SHARING
     lanes: int = 1
-    held_in: int = 0
     streams: Mapping[str, StreamSchema] = field(default_factory=dict)
     tables: Mapping[str, StaticTable] = field(default_factory=dict)
     progress: Mapping[str, StreamProgress] = field(default_factory=dict)
@@ -211,6 +211,7 @@ class Manifest(Complete):
     lane_optimization: LaneOptimization = field(default_factory=LaneOptimization)
     still: bool = False
     checked: bool = True
+    held_in: int = 0
 
     @property
     def shares(self) -> int:

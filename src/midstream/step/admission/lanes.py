@@ -49,14 +49,15 @@ def spread(
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}
-    shares = {s: shared(slotted[s], np.asarray(slotted[s].column(SLOT).to_numpy()) % lanes, lanes) for s in streams}
+    owners = {s: np.asarray(slotted[s].column(SLOT).to_numpy(), np.int64) % lanes for s in streams}
+    shares = {s: shared(slotted[s], owners[s], lanes) for s in streams}
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
 
 
-def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.int16], lanes: int) -> list[pa.RecordBatch]:
+def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.int64], lanes: int) -> list[pa.RecordBatch]:
     """For each lane the rows that it owns, in their order.
 
-    >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1], np.int16), 2)[1].to_pydict()
+    >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1]), 2)[1].to_pydict()
     {'k': [7, 9]}
     """
     together = rows.take(pa.array(stable_order(owners)))

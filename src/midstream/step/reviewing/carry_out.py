@@ -67,11 +67,15 @@ def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
 
 def begun(manifest: Manifest) -> Manifest:
     """The manifest with the time running until the first review of each query that has none yet."""
-    started = dict[str, Optimization]()
-    for name in manifest.queries:
+    started, times = dict[str, Optimization](), dict[str, int | None]()
+    for name, entry in manifest.queries.items():
         kept = manifest.optimizations.get(name)
-        is_new = kept is None or kept.reviewed is None
-        if is_new and (now := query_time(manifest, name)) is not None:
+        if kept is not None and kept.reviewed is not None:
+            continue
+        unit = entry.unit(name)
+        if unit not in times:  # Those of a chain read the same streams.
+            times[unit] = query_time(manifest, name)
+        if (now := times[unit]) is not None:
             started[name] = replace(kept or Optimization(), reviewed=now, reviewed_in=manifest.step)
     return replace(manifest, optimizations={**manifest.optimizations, **started}) if started else manifest
 
