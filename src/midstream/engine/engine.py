@@ -223,8 +223,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         manifest: so whoever goes on knows it exactly.
         """
         place = partial("step {}".format, self._manifest.step + 1)
-        given, watch, threads = tables_of(tables), watch or Stopwatch(), self._workers
-        self._timing = StepTiming(threads, took, interval, threads)
+        given, watch, self._timing = tables_of(tables), watch or Stopwatch(), self._timing.after(took, interval)
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")

@@ -22,6 +22,10 @@ class StepTiming:
     interval: float | None = None
     threads: int | None = None
 
+    def after(self, took: float | None, interval: float | None) -> StepTiming:
+        """What the same host has measured of another step."""
+        return StepTiming(self.workers, took, interval, self.threads)
+
 
 @dataclass(frozen=True)
 class LaneLoad:

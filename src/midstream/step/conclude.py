@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
@@ -70,7 +71,7 @@ def conclude(
     totals = manifest.totals + done_in_all
     # The lanes of a group use the same operators.
     uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
-    used = {CounterKey(group, operator) for group, operators in uses for operator in operators}
+    used = _keys(frozenset(uses))
     operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
@@ -94,6 +95,12 @@ def conclude(
     failed = [ResultsRejected(step, name, rows) for name, rows in refused.items()]
     lanes = [event for output in outputs.values() for event in output.events]
     return after, (*plan.events, *moved, *lanes, *late, *rejected, *failed, done)
+
+
+@lru_cache(maxsize=8)
+def _keys(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
+    """Whose counters are in use: they stay for as long as the queries do."""
+    return frozenset(CounterKey(group, operator) for group, operators in uses for operator in operators)
 
 
 def _rejected(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
@@ -124,6 +131,8 @@ def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
             continue
         for unit, operators in output.uses.items():
             did = [(o, output.counters[o]) for o in operators if o in output.counters and o.slice is None]
+            if not did:
+                continue
             arrived = sum(counters.rows_in for operator, counters in did if operator.kind == "source")
             own = replace(Counters.sum(counters for _, counters in did), rows_in=arrived, rows_out=0)
             if own != NOTHING:
