@@ -257,6 +257,8 @@ class ManifestLog:
 
     def _all(self) -> tuple[Manifest, ...]:
         kept = self._kept()
+        if not kept:
+            self._latest()  # Where none can be read, it is not known which count.
         seen = {entry: self._seen.get(entry) or self._read_whole(entry, kept) for entry in kept}
         self._remember(seen)
         return tuple(seen.values())
@@ -294,9 +296,6 @@ class ManifestLog:
             if known is not None:
                 line = known.time_line
                 break
-        else:
-            if everything and everything[-1].epoch:
-                self._read_whole(everything[-1], everything)
         return self._counting(everything, line)[-self._keep :]
 
     @classmethod

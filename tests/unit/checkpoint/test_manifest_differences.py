@@ -192,6 +192,7 @@ def test_a_file_that_others_differ_from_is_missed(harm: str, tmp_path: Path) -> 
     assert "restore the file" in caught.value.remedy
     with pytest.raises(CheckpointError):
         ManifestLog(tmp_path / "manifests").kept()
+    assert ManifestLog(tmp_path / "manifests").steps() in ((), (-1, 0, 1, 2))
 
 
 @pytest.mark.usefixtures("always")
