@@ -32,7 +32,7 @@ Tables = Mapping[str, pa.Table]
 class Kind:
     """Pushes of `rows` rows in all into a join of all streams, whose windows hold `window` pushes.
 
-    Of the `queries` only the first reads streams that bring rows.
+    Of the `queries` only the first reads streams that bring rows; these have so many `keys`.
     """
 
     rows: int
@@ -40,10 +40,11 @@ class Kind:
     window: int = 200
     lanes: int = 1
     queries: int = 1
+    keys: int = 1_000
 
-    def engine(self) -> ms.Engine:
+    def engine(self, threads: int | None = None) -> ms.Engine:
         """An engine with the queries."""
-        made = ms.Engine(lanes=self.lanes)
+        made = ms.Engine(lanes=self.lanes, threads=threads)
         names = [f"S{number}" for number in range(self.streams)]
         for name in (*names, "Q", "R"):
             made.create_stream(name, DDL, timestamp="ts")
@@ -67,10 +68,9 @@ class Kind:
         tied = " AND ".join(f"{one}.k = {other}.k" for one, other in pairwise(names))
         return f"SELECT {names[0]}.k FROM {', '.join(f'{name} {window}' for name in names)} WHERE {tied}"
 
-    @staticmethod
-    def _table(random: np.random.Generator, number: int, rows: int) -> pa.Table:
+    def _table(self, random: np.random.Generator, number: int, rows: int) -> pa.Table:
         times = np.sort(random.integers(number * BETWEEN, (number + 1) * BETWEEN, rows))
-        keys = random.integers(0, 1_000, rows)
+        keys = random.integers(0, self.keys, rows)
         return pa.table({"k": keys, "ts": pa.array(times, pa.timestamp("us", "UTC")), "v": keys})
 
 

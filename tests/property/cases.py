@@ -152,7 +152,7 @@ def migrations(draw: st.DrawFn, case: Case, most: int = 4) -> tuple[Migrate, ...
 @st.composite
 def rescales(draw: st.DrawFn, case: Case, most: int = 2) -> tuple[Action, ...]:
     """Changes of the number of lanes."""
-    steps, lanes = st.integers(0, len(case.steps) - 1), st.sampled_from((1, 2, 3, 5))
+    steps, lanes = st.integers(0, len(case.steps) - 1), st.sampled_from((1, 2, 3, 5, 40))
     return tuple(Rescale(draw(steps), draw(lanes)) for _ in range(draw(st.integers(0, most))))
 
 

@@ -25,6 +25,6 @@ def test_cuts_and_lanes_change_no_answer(data: st.DataObject) -> None:
     for manner in ("cuts", "other cuts"):
         places = data.draw(cuts(), label=manner)
         case = replace(drawn.case, steps=cut(drawn.case.streams, drawn.sequence, places, bare=data.draw(st.booleans())))
-        lanes = data.draw(st.sampled_from((1, 2, 3, 7)), label="lanes")
+        lanes = data.draw(st.sampled_from((1, 2, 3, 7, 40)), label="lanes")
         actions = data.draw(rescales(case), label="rescales")
         check(case, drawn.expected, plan, actions, lanes=lanes, label=f"cuts {places}")

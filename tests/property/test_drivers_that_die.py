@@ -9,6 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
+from midstream.checkpoint import manifest_writing
 from midstream.state.store.files import file_of
 from tests.property.simulated import CHECKPOINT, Driver, results, run
 from tests.property.simulated_store import SimulatedLibrary, World
@@ -58,3 +59,11 @@ def test_no_row_is_lost_or_doubled(share: int, objects: bool) -> None:
         happened.update(check(seed, objects).happened)
     least = 3 if objects else 20
     assert EVERYWHERE | ONLY_HERE[objects] <= {what for what, times in happened.items() if times >= least}, happened
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
+def test_nor_where_manifests_are_written_by_what_differs(objects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_writing, "LEAST", 1)
+    for seed in range(SEEDS // 20):
+        check(seed, objects)

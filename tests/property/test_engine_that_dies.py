@@ -11,6 +11,7 @@ from collections import Counter
 
 import pytest
 
+from midstream.checkpoint import manifest_writing
 from midstream.checkpoint.reader import Checkpoint
 from midstream.state.store.files import file_of
 from tests.property.simulated_engine import inside, root, run
@@ -57,6 +58,14 @@ def test_no_result_of_the_engine_is_lost_or_doubled(objects: bool) -> None:
             break
         happened.update(check(seed, objects).happened)
     assert happened.keys() >= LEAST, happened
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("objects", [False, True], ids=["folders", "objects"])
+def test_nor_where_manifests_are_written_by_what_differs(objects: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manifest_writing, "LEAST", 1)
+    for seed in range(SEEDS // 2):
+        check(seed, objects)
 
 
 @pytest.mark.parametrize(("seed", "objects"), [(17, True), (3, False), (298, False)])

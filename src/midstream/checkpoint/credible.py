@@ -54,6 +54,8 @@ def _check_numbers(manifest: Manifest, place: str) -> None:
             raise _not_ours(f"the manifest has the {what} {number!r}, which no job comes to", place)
     if not _is_number(manifest.lanes) or not 1 <= manifest.lanes <= SLOTS:
         raise _not_ours(f"the manifest has {manifest.lanes!r} lanes, which no job can have", place)
+    if not _is_number(manifest.held_in) or not 0 <= manifest.held_in <= manifest.lanes:
+        raise _not_ours(f"the manifest has its lanes in {manifest.held_in!r} shares, which no job has", place)
 
 
 def _is_number(value: Any) -> bool:

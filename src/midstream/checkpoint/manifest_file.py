@@ -1,34 +1,122 @@
-"""A manifest in a file, of whatever format: read with care, as this version would have written it."""
+"""A manifest in a file, of whatever format: read with care, as this version would have written it.
+
+A file has a manifest whole, or what differs from the one in another file, which it names with its checksum. Format 5
+brought the latter.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from midstream.checkpoint.credible import credible
+from midstream.checkpoint.difference import Difference, patched
 from midstream.checkpoint.first_names import with_present_state_names
 from midstream.checkpoint.upgrade import upgraded
 from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, Manifest
+from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version, seal, unseal
+
+Document = dict[str, Any]
+"""A whole manifest as JSON values, with its format."""
+
+BASE, DIFFERENCE = "base", "difference"
+"""What a file has that has no whole manifest: which one, by `name` and `crc32`, it differs from, and in what."""
+
+DIFFERS = "+.json"
+"""How the names of such files end, so that a listing tells them from those that stand by themselves."""
+
+_PEEKED = re.compile(rb'\{"format":\d+,"crc32":"[0-9a-f]{8}","value":\{"format":\d+,"base":\{"name":"([^"\\]+)"')
+
+_NO_MANIFEST = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A manifest's file that others may differ from: its name, the checksum of its bytes and the whole document."""
+
+    name: str
+    crc32: int
+    document: Document
+
+    @staticmethod
+    def of(name: str, data: bytes, document: Document) -> Written:
+        """What was written under a name."""
+        return Written(name, crc32(data), document)
+
+
+def document_of(manifest: Manifest) -> Document:
+    """The whole manifest as it is written; parts that were written before are the same objects."""
+    # The version once more, where the checksum covers it.
+    return {"format": FORMAT_VERSION, **encode(manifest)}
 
 
 def written(manifest: Manifest) -> bytes:
-    """The bytes of the file of a manifest."""
-    # The version once more, where the checksum covers it.
-    return seal({"format": FORMAT_VERSION, **encode(manifest)})
+    """The bytes of the file of a whole manifest."""
+    return seal(document_of(manifest))
+
+
+def written_difference(base: Written, found: Difference) -> bytes:
+    """The bytes of the file of a manifest that differs in this from the one in another file."""
+    return seal({"format": FORMAT_VERSION, BASE: {"name": base.name, "crc32": base.crc32}, DIFFERENCE: found})
+
+
+def base_named_in(data: bytes) -> str | None:
+    """The name of the file that another differs from, by the first bytes of that; None where it names none."""
+    found = _PEEKED.match(data)
+    return found[1].decode() if found else None
 
 
 def manifest_of(data: bytes, place: str, remedy: str) -> Manifest:
-    """The manifest in the bytes of a file; raises `CheckpointError` where they are damaged or no midstream wrote them.
+    """The manifest in the bytes of a file that has it whole; raises `CheckpointError` where they are damaged or no
+    midstream wrote them.
 
     >>> manifest_of(written(Manifest(step=3)), "here", "").step
     3
     """
+    return manifest_in(read_document(data, place, remedy, _alone(place, remedy)), place, remedy)
+
+
+def read_document(data: bytes, place: str, remedy: str, base: Callable[[str], Written]) -> Document:
+    """The whole document of a manifest's file; `base` reads a file by its name that another may differ from."""
     value = unseal(data, place, remedy)
     try:
         if value["format"] not in READABLE:
             raise other_version(str(value["format"]), place)
-        manifest = credible(decode(Manifest, upgraded(value)), place)
-        return with_present_state_names(manifest) if value["format"] == 1 else manifest
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        message = f"the file does not read as a manifest: {error!r}"
-        raise CheckpointError(message, place=place, remedy=remedy) from error
+        if BASE not in value:
+            return dict(value)
+        name, checksum = value[BASE]["name"], value[BASE]["crc32"]
+    except _NO_MANIFEST as error:
+        raise _unreadable(error, place, remedy) from error
+    former = base(name)
+    if former.crc32 != checksum:
+        message = f"it holds what differs from {name}, and that is not the file it was written after"
+        raise CheckpointError(message, place=place, remedy=remedy)
+    try:
+        return dict(patched(former.document, value[DIFFERENCE]))
+    except _NO_MANIFEST as error:
+        raise _unreadable(error, place, remedy) from error
+
+
+def manifest_in(document: Document, place: str, remedy: str) -> Manifest:
+    """The manifest of a whole document; raises `CheckpointError` where it has none."""
+    try:
+        manifest = credible(decode(Manifest, upgraded(document)), place)
+        return with_present_state_names(manifest) if document["format"] == 1 else manifest
+    except _NO_MANIFEST as error:
+        raise _unreadable(error, place, remedy) from error
+
+
+def _unreadable(error: Exception, place: str, remedy: str) -> CheckpointError:
+    return CheckpointError(f"the file does not read as a manifest: {error!r}", place=place, remedy=remedy)
+
+
+def _alone(place: str, remedy: str) -> Callable[[str], Written]:
+    def base(name: str) -> Written:
+        raise CheckpointError(f"it holds only what differs from {name}", place=place, remedy=remedy)
+
+    return base

@@ -13,13 +13,14 @@ from zlib import crc32
 import pyarrow as pa
 
 from midstream.checkpoint.epochs import EpochClaim, Epochs
-from midstream.checkpoint.manifest_file import manifest_of, written
+from midstream.checkpoint.manifest_reading import ManifestReading
+from midstream.checkpoint.manifest_writing import ManifestWriting
 from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Epoch, TimeLine
 from midstream.state.store.places import Place, storage_at
 
-_NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\.json")
+_NAME = re.compile(r"(?:(\d+)-)?(-?\d+)(?:~(\d+))?\+?\.json")
 _TURN = "turn.json"
 _TURN_REMEDY = "restore the file, or remove it: the job is then where it was before it went back"
 _T = TypeVar("_T")
@@ -100,6 +101,8 @@ class ManifestLog:
         self._seen: dict[_Entry, Manifest] = {}
         self._own: list[_Entry] | None = None
         self._tried: tuple[_Entry, ...] = ()
+        self._writing = ManifestWriting()
+        self._reading = ManifestReading(self.storage)
 
     @property
     def epochs(self) -> Epochs:
@@ -123,10 +126,13 @@ class ManifestLog:
     def add(self, manifest: Manifest) -> None:
         """Make this the newest manifest, and remove nothing."""
         entry = _Entry.to_publish(manifest, self._tried)
+        name, data = self._writing.file(entry.name, manifest)
+        entry = entry._replace(name=name)
         # A step that failed may be in place or arrive late, and the one before be published once more after it.
         self._tried = (*(one for one in self._tried if one.step >= entry.step - 1), entry)
         self._own = None if self._own is None else [*self._own, entry]
-        self.storage.write(entry.name, written(manifest))
+        self.storage.write(name, data)
+        self._writing.stands()
         self._remember({**self._seen, entry: manifest})
 
     def forget_older(self, manifest: Manifest) -> None:
@@ -140,10 +146,18 @@ class ManifestLog:
             everything = sorted({*self._found(), entry})
             kept = self._counting(everything, manifest.time_line)[-self._keep :]
             self._remember({one: self._seen[one] for one in kept if one in self._seen})
-            gone = [old for old in everything if old < entry and old not in kept]
-            self.storage.remove(old.name for old in gone)
+            needed = self._needed([*kept, entry])
+            gone = [old for old in everything if old < entry and old.name not in needed]
+            # A reader who misses the file that another differs from sees by this order whether it was there.
+            self.storage.remove(old.name for old in reversed(gone))
+            self._writing.forget_all_but(needed)
             self.storage.tidy()
             self._own = [one for one in everything if one not in gone]
+
+    def _needed(self, kept: list[_Entry]) -> set[str]:
+        """The names of these files and of those that they differ from: what this log has not written says so itself."""
+        own = self._writing.needed({one.name for one in kept})
+        return own | self._reading.needed(own - self._writing.bases.keys())
 
     def rewind(self, step: int, *, take_over: bool = False) -> Manifest:
         """Go back to a kept step: it becomes the newest, in an epoch of its own, and later ones no longer count.
@@ -243,6 +257,8 @@ class ManifestLog:
 
     def _all(self) -> tuple[Manifest, ...]:
         kept = self._kept()
+        if not kept:
+            self._latest()  # Where none can be read, it is not known which count.
         seen = {entry: self._seen.get(entry) or self._read_whole(entry, kept) for entry in kept}
         self._remember(seen)
         return tuple(seen.values())
@@ -305,7 +321,7 @@ class ManifestLog:
         return self._made(self.storage.read(entry.name), entry, remedy)
 
     def _made(self, data: pa.Buffer, entry: _Entry, remedy: str = "") -> Manifest:
-        return manifest_of(data.to_pybytes(), self.storage.place(entry.name), remedy)
+        return self._reading.manifest(data.to_pybytes(), entry.name, remedy)
 
     def _way_out(self, older: list[_Entry]) -> str:
         for entry in reversed(older):

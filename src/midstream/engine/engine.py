@@ -61,7 +61,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
     them is raised at once as a `MidstreamError`, and nothing has changed then. `sharing` is how queries that join the
     same streams by the same predicates share the work: `auto`, `mem_opt`, `cpu_opt`, `pull_up`, `push_down`, or `off`,
     which gives every query states of its own. `lanes` is how many shares the state is spread over; they run in as many
-    `threads` as there are cores, or as are given.
+    `threads` as there are cores, or as are given. More than 8 lanes, and more than threads, are held as one by thread.
 
     With a `checkpoint`, a path or a URL such as `s3://bucket/job`, a push is committed there before it returns: what it
     returned is in each query's sink exactly once, and a push that was cut short is there as a whole or not at all, as
@@ -101,7 +101,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
         self._workers = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
-        self._timing = StepTiming(self._workers)
+        self._timing = StepTiming(self._workers, threads=self._workers)
         self._declared: set[str] = set()
         self._checkpoint: EngineCheckpoint | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
@@ -223,7 +223,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         manifest: so whoever goes on knows it exactly.
         """
         place = partial("step {}".format, self._manifest.step + 1)
-        given, self._timing, watch = tables_of(tables), StepTiming(self._workers, took, interval), watch or Stopwatch()
+        given, watch, self._timing = tables_of(tables), watch or Stopwatch(), self._timing.after(took, interval)
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")

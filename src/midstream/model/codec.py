@@ -68,10 +68,11 @@ class EncodedOnce:
     """
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != _WRITTEN}
+        return {name: value for name, value in self.__dict__.items() if name != WRITTEN}
 
 
-_WRITTEN = "_written"
+WRITTEN = "_written"
+"""Under it a value keeps what it is encoded as; who copies its attributes must leave that out."""
 
 
 def encode(value: Any) -> Any:
@@ -152,9 +153,9 @@ class _Record:
             return _record(type(value)).encode(value)
         if not self._once:
             return self._written(value)
-        known: dict[str, Any] | None = value.__dict__.get(_WRITTEN)
+        known: dict[str, Any] | None = value.__dict__.get(WRITTEN)
         if known is None:
-            known = value.__dict__[_WRITTEN] = self._written(value)
+            known = value.__dict__[WRITTEN] = self._written(value)
         return known
 
     def _written(self, value: Any) -> dict[str, Any]:

@@ -13,12 +13,18 @@ from midstream.model.optimization import ProposalState
 class StepTiming:
     """What a host has measured: how many `workers` it has for lanes, and the seconds that the last step `took`.
 
-    `interval` is that of the trigger, in seconds; None where a step begins when somebody pushes.
+    `interval` is that of the trigger, in seconds; None where a step begins when somebody pushes. `threads` is there
+    where the workers are threads of one process, which may hold many lanes as one.
     """
 
     workers: int
     took: float | None = None
     interval: float | None = None
+    threads: int | None = None
+
+    def after(self, took: float | None, interval: float | None) -> StepTiming:
+        """What the same host has measured of another step."""
+        return StepTiming(self.workers, took, interval, self.threads)
 
 
 @dataclass(frozen=True)

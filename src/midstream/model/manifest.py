@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from midstream.model.codec import Complete, EncodedOnce
+from midstream.model.codec import WRITTEN, Complete, EncodedOnce
 from midstream.model.command import Command
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, LaneId, StateId
@@ -26,7 +26,7 @@ from midstream.model.window import Clock
 HOST, SPARK, EMBEDDED = "host", "spark", "embedded"
 """Under `HOST` what is `published` says which host a job has; where it says nothing, it is Spark."""
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 """Of manifests, chunks and events, as they are written."""
 
 READABLE = frozenset(range(1, FORMAT_VERSION + 1))
@@ -66,7 +66,7 @@ class ChunkRef(EncodedOnce):
 
 
 @dataclass(frozen=True)
-class StaticTable:
+class StaticTable(EncodedOnce):
     """A version of a static table: its columns, its rows, which are one chunk, and the digest of both.
 
     Versions count from 1; steps from `since` on see this one.
@@ -80,7 +80,7 @@ class StaticTable:
 
 
 @dataclass(frozen=True)
-class StateListing:
+class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
 
     `left_out` counts the rows that ever were left out of a join state because their key was NULL: under another key
@@ -96,7 +96,7 @@ class StateListing:
 
 
 @dataclass(frozen=True)
-class LaneState:
+class LaneState(EncodedOnce):
     """What one lane holds: listings by state id, and the snapshot of each query's box."""
 
     states: Mapping[StateId, StateListing] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class LaneState:
 
 
 @dataclass(frozen=True)
-class StreamProgress:
+class StreamProgress(EncodedOnce):
     """The progress of a stream in event time.
 
     `greatest`: the greatest event time seen. `spoke_at`: the job's event clock (greatest time over all streams) when
@@ -121,7 +121,7 @@ class StreamProgress:
 
 
 @dataclass(frozen=True)
-class QueryEntry:
+class QueryEntry(EncodedOnce):
     """A running query: its text, its plan, since which step it sees rows, its lane group and where its results go.
 
     Queries of one group spread their rows over lanes by the same keys; those of the group `single` have one lane.
@@ -171,6 +171,7 @@ class QueryEntry:
         """The entry with other counters; every step does this for every query, and `replace` takes its time."""
         entry = object.__new__(QueryEntry)
         entry.__dict__.update(self.__dict__, counters=counters)
+        entry.__dict__.pop(WRITTEN, None)
         return entry
 
 
@@ -179,10 +180,11 @@ class Manifest(Complete):
     """The job after `step` steps.
 
     `chains` and `shared_sources` say what queries share; `reshared` is the step since which `sharing` is the scheme.
-    `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the settings of
-    queries that have none of their own, `optimizations` what the optimizer keeps of each query, and `lane_optimization`
-    what it keeps of the lanes. The job is `still` where the last step brought nothing and changed nothing. Whether its
-    queries are `checked` and have `utc_results` is what `rules` tells.
+    Its `lanes` are held in fewer shares where there are many more of them than threads: `held_in` so many (0: each by
+    itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
+    settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
+    `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
+    nothing. Whether its queries are `checked` and have `utc_results` is what `rules` tells.
     """
 
     job: str = ""
@@ -210,6 +212,12 @@ class Manifest(Complete):
     still: bool = False
     checked: bool = True
     utc_results: bool = False
+    held_in: int = 0
+
+    @property
+    def shares(self) -> int:
+        """How many shares the state of a query is held in whose rows are spread over the job's lanes."""
+        return self.held_in or self.lanes
 
     @property
     def is_on_spark(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from midstream.model.codec import EncodedOnce
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 
@@ -88,7 +89,7 @@ class Proposal:
 
 
 @dataclass(frozen=True)
-class Optimization:
+class Optimization(EncodedOnce):
     """What the optimizer keeps of a query; of the queries of a chain, the first by name has what is common to all.
 
     `settings` are the query's own, None where the job's count. `reviewed` is the event time of the last review and

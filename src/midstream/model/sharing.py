@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from midstream.model.codec import EncodedOnce
+
 ALWAYS = -(2**63)
 """The event time from which on rows are kept that were kept from the beginning."""
 
@@ -46,7 +48,7 @@ class SourceFilter:
 
 
 @dataclass(frozen=True)
-class SharedSource:
+class SharedSource(EncodedOnce):
     """The base rows of a source that queries share: its filters by their text, its columns by the time they begin.
 
     Rows are kept since step `since`; once no query reads them any more, another source begins with none. Rows whose
@@ -84,7 +86,7 @@ Demands = Mapping[str, Demand]
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(EncodedOnce):
     """Queries that run by one plan over shared states.
 
     `family` identifies the join conditions, `plan` is in terms of labels, `sources` names the shared sources by label.

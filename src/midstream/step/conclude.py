@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from midstream.language.parse import parsed
 from midstream.model.counters import Counters
@@ -17,6 +18,8 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
+
+NOTHING = Counters()
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
@@ -45,13 +48,18 @@ def conclude(
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
     counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
-    if plan.lanes_before != manifest.lanes:
+    if plan.lanes_before != manifest.shares:
         counted = _sum([counted, _dropped(before, outputs, counted)])
     queries, moved = dict[str, QueryEntry](), list[Event]()
     work = _work_of(outputs)
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
     for name, entry in manifest.queries.items():
-        did = work.get(entry.unit(name), Counters())
+        unit = entry.unit(name)
+        did = work.get(unit, NOTHING)
+        moves = bool(entry.migrations) or unit in plan.migrations
+        if did is NOTHING and not (moves or rows_out[name] or name in refused):
+            queries[name] = entry
+            continue
         own = did + Counters(rows_out=rows_out[name]) if rows_out[name] else did
         entry = entry.counted(entry.counters + own)
         if name in refused:
@@ -61,7 +69,9 @@ def conclude(
     states = {lane: output.state for lane, output in outputs.items()}
     done_in_all = _sum_all(counted)
     totals = manifest.totals + done_in_all
-    used = {CounterKey(lane.group, op) for lane, o in outputs.items() for ops in o.uses.values() for op in ops}
+    # The lanes of a group use the same operators.
+    uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
+    used = _keys(frozenset(uses))
     operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
     after = replace(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
@@ -87,6 +97,12 @@ def conclude(
     return after, (*plan.events, *moved, *lanes, *late, *rejected, *failed, done)
 
 
+@lru_cache(maxsize=8)
+def _keys(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
+    """Whose counters are in use: they stay for as long as the queries do."""
+    return frozenset(CounterKey(group, operator) for group, operators in uses for operator in operators)
+
+
 def _rejected(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, int]:
     """How many dead letters each query has, where it has some."""
     found: dict[str, int] = {}
@@ -106,14 +122,21 @@ def _rows_out(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> dict[
 
 
 def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
-    """What each unit's operators did in the step: rows in are its sources', results are counted by query."""
+    """What each unit's operators did in the step, where they did something: rows in are its sources', results are
+    counted by query.
+    """
     found: dict[str, Counters] = {}
     for output in outputs.values():
+        if not output.counters:
+            continue
         for unit, operators in output.uses.items():
             did = [(o, output.counters[o]) for o in operators if o in output.counters and o.slice is None]
+            if not did:
+                continue
             arrived = sum(counters.rows_in for operator, counters in did if operator.kind == "source")
             own = replace(Counters.sum(counters for _, counters in did), rows_in=arrived, rows_out=0)
-            found[unit] = found[unit] + own if unit in found else own
+            if own != NOTHING:
+                found[unit] = found[unit] + own if unit in found else own
     return found
 
 

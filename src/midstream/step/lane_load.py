@@ -33,7 +33,7 @@ def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> M
     """The manifest that a step begins with, with what the host has measured of the one before it."""
     kept = manifest.lane_optimization
     load, trend = kept.load, kept.trend
-    if manifest.lanes != lanes_before:
+    if manifest.shares != lanes_before:
         load = LaneLoad(load.workers, load.interval, rescaled=manifest.step)
         trend = trend if trend.set == manifest.lanes else LaneTrend(bar=trend.bar)
     if timing is not None and manifest.optimizer.looks_at_lanes:
@@ -61,10 +61,13 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
 
 
 def is_watched(manifest: Manifest) -> bool:
-    """Whether there may be something to decide: a host has said what it has, and steps are due or lanes several."""
+    """Whether there may be something to decide: a host has said what it has, and steps are due or lanes several.
+
+    Lanes that are held as one cost what as many as there are threads would.
+    """
     load = manifest.lane_optimization.load
     watched = manifest.optimizer.looks_at_lanes and load.workers > 0
-    return watched and (manifest.lanes > 1 or load.interval is not None)
+    return watched and not manifest.held_in and (manifest.lanes > 1 or load.interval is not None)
 
 
 def worked(manifest: Manifest, outputs: Mapping[LaneId, LaneOutput]) -> Manifest:

@@ -20,6 +20,7 @@ from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
 from midstream.step.program import Program
+from midstream.step.resting import at_rest, with_resting
 from midstream.step.unit_step import UnitStep
 
 Bounds = dict[Clock, int]
@@ -61,22 +62,29 @@ def lane_step(
     with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)
-    steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in program.units]
+    resting = at_rest(program, state, inputs, clock)
+    awake = [unit for unit in program.units if unit.name not in resting]
+    steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in awake]
     _for_each(steps, UnitStep.open)
     lane.bound(state_bounds(steps))
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
     _for_each(steps, UnitStep.advance)
-    results = {query: answer for found in _for_each(steps, UnitStep.answer) for query, answer in found.items()}
+    answers = _for_each(steps, UnitStep.answer)
+    for unit, found in zip(awake, answers, strict=True):
+        unit.note_nothing(found)
+    answers += [unit.nothing for unit in program.units if unit.name in resting]
+    results = {query: answer for found in answers for query, answer in found.items()}
     outcomes = _for_each(steps, UnitStep.settle)
     needed = set[StateId]().union(*(outcome.needed for outcome in outcomes))
     after = lane.finish(needed, {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes})
     return LaneOutput(
-        after,
+        with_resting(state, after, resting),
         results,
         lane.counters,
-        {outcome.unit.name: outcome.operators() for outcome in outcomes},
+        {outcome.unit.name: outcome.operators() for outcome in outcomes}
+        | {name: required.counted for name, required in resting.items()},
         {outcome.unit.name: outcome.migrations for outcome in outcomes},
         lane.events,
         {query: len(answer.times) for query, answer in results.items()},

@@ -17,7 +17,7 @@ def living_rows(states: Mapping[StateId, StateListing]) -> int:
     """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
     found: dict[str, int] = {}
     for state_id, listing in states.items():
-        if state_id.kind is StateKind.TABLE:
+        if not listing.live or state_id.kind is StateKind.TABLE:
             continue
         # A base state's index holds what its base rows hold.
         by_itself = state_id.kind in (StateKind.QUEUE, StateKind.HELD)

@@ -54,7 +54,7 @@ def account(
 
 def _cut_short(plan: StepPlan, unit: str) -> str | None:
     """What may have ended an older migration in this step: the plan it led to was reached at once, or left."""
-    if plan.lanes_before != plan.manifest.lanes:
+    if plan.lanes_before != plan.manifest.shares:
         return "rescale"
     begun = plan.migrations.get(unit, ())
     return begun[-1].strategy if begun else None

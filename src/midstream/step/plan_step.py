@@ -27,6 +27,7 @@ from midstream.step.program import Program, compile_program
 from midstream.step.reviewing.carry_out import review
 from midstream.step.reviewing.glance import unsettled
 from midstream.step.reviewing.lane_review import review_lanes
+from midstream.step.shares import with_shares
 from midstream.step.spreading.length import lengthened
 from midstream.step.spreading.sharing import spread_queries
 
@@ -36,7 +37,7 @@ class StepPlan:
     """A step about to run.
 
     `manifest` already has the commands' queries and lanes, and the step's own number; `lanes_before` is the number of
-    lanes that `manifest.lane_states` still has. `migrations` begin with this step.
+    shares that `manifest.lane_states` is still held in. `migrations` begin with this step.
     """
 
     manifest: Manifest
@@ -67,8 +68,8 @@ class StepPlan:
         return tuple(group for group in self.groups() if self._levels.get(group, 0) == level)
 
     def lanes(self, group: str) -> int:
-        """How many lanes a group has."""
-        return lanes_of(group, self.manifest.lanes)
+        """How many lanes a group has, those that are held as one counted once."""
+        return lanes_of(group, self.manifest.shares)
 
     @cached_property
     def _levels(self) -> dict[str, int]:
@@ -132,10 +133,10 @@ def plan_step(
     if chunks is not None:
         draft = review(draft, chunks)
         review_lanes(draft, manifest.lanes)
-    current = timed(draft.manifest, manifest.lanes, timing)
+    current = timed(with_shares(draft.manifest, timing), manifest.shares, timing)
     if draft.reworded:
         current = settled(current, [demand for entry in current.queries.values() for demand in entry.demands.values()])
     changed = draft.changed or current.chains.keys() != manifest.chains.keys()
     current = recut(current, draft.events, changed=changed)
     current = lengthened(current, draft.events)
-    return StepPlan(current, manifest.lanes, draft.migrations, tuple(draft.events), changed)
+    return StepPlan(current, manifest.shares, draft.migrations, tuple(draft.events), changed)

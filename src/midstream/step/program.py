@@ -76,7 +76,7 @@ def compile_program(manifest: Manifest, group: str, migrations: Mapping[str, tup
 
     `migrations` are by unit.
     """
-    chosen = tuple(_asked(name, entry) for name, entry in sorted(manifest.queries.items()) if entry.group == group)
+    chosen = tuple(name for name in sorted(manifest.queries) if manifest.queries[name].group == group)
     units = _units(manifest, group, chosen)
     return Program(units, {unit.name: migrations[unit.name] for unit in units if unit.name in migrations})
 
@@ -89,10 +89,11 @@ what is made of a version goes with it.
 _REMEMBERED = 64
 
 
-def _units(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
+def _units(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Unit, ...]:
     streams, shared = tuple(manifest.streams.values()), _shared(manifest, group)
-    key = (streams, manifest.rules, manifest.sharing, group, chosen, shared)
-    versions = _versions(manifest, [name for name, *_ in chosen])
+    asked = tuple([_asked(manifest.queries[name]) for name in chosen])
+    key = (streams, manifest.rules, manifest.sharing, group, chosen, asked, shared)
+    versions = _versions(manifest, chosen)
     known = _COMPILED.get(key)
     if known is None or known[0] != versions:
         while len(_COMPILED) >= _REMEMBERED:
@@ -112,8 +113,8 @@ def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
     )
 
 
-def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]) -> tuple[Unit, ...]:
-    alone = [name for name, *_ in chosen if not manifest.queries[name].shares]
+def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[Unit, ...]:
+    alone = [name for name in chosen if not manifest.queries[name].shares]
     if len(alone) > 1 and manifest.queries[alone[0]].nodes is not None:
         return (ring_unit(manifest, group, tuple(alone)),)
     users = {name: parsed(manifest, manifest.queries[name].sql) for name in alone}
@@ -137,11 +138,20 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[tuple[Any, ...], ...]
     return tuple(sorted([*units, *chain_units(manifest, group)], key=lambda unit: unit.name))
 
 
-def _asked(name: str, entry: QueryEntry) -> tuple[object, ...]:
-    """Everything about a query that a program depends on, but for what it shares."""
-    own = (name, entry.sql, entry.plan, entry.since, _text(entry.operator))
-    alone = "" if entry.nodes is None else entry.nodes.alone
-    return (*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone)
+def _asked(entry: QueryEntry) -> str:
+    """Everything about a query that a program depends on, but for its name and what it shares; made once for as long as
+    nothing of an entry but its counters changes.
+    """
+    known: str | None = entry.__dict__.get(_ASKED)
+    if known is None:
+        own = (entry.sql, entry.plan, entry.since, _text(entry.operator))
+        alone = "" if entry.nodes is None else entry.nodes.alone
+        known = repr((*own, entry.chain, entry.entered, entry.sees, entry.exact_from, entry.private, alone))
+        entry.__dict__[_ASKED] = known
+    return known
+
+
+_ASKED = "_asked"
 
 
 def _versions(manifest: Manifest, queries: Iterable[str]) -> object:

@@ -19,6 +19,7 @@ from midstream.model.ids import StateId
 from midstream.operators.arrival import pending_id, release
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
+from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.plan.notation import parse_plan
@@ -96,6 +97,11 @@ class QueryUnit(Unit):
     @cached_property
     def ordered(self) -> bool:
         return is_ordered(self.query)
+
+    @override
+    @property
+    def rests(self) -> bool:
+        return type(self.result_operator) is ProjectOperator and not self.ordered
 
     @override
     @property

@@ -56,6 +56,8 @@ class Unit(ABC):
     formerly: str = field(default="", kw_only=True)
     _boxes: dict[str, PlanBox] = field(default_factory=dict, repr=False, kw_only=True)
     _required: dict[str, Requirements] = field(default_factory=dict, repr=False, kw_only=True)
+    nothing: dict[str, Answer] = field(default_factory=dict, repr=False, kw_only=True)
+    """Its answers in a step that brings nothing; empty until they are known, or where it may not rest."""
 
     @property
     @abstractmethod
@@ -107,6 +109,16 @@ class Unit(ABC):
     def ordered(self) -> bool:
         """Whether it takes its rows in order of event time, once the watermark has passed them."""
         return False
+
+    @property
+    def rests(self) -> bool:
+        """Whether it does nothing in a step that brings it no rows, where it holds none."""
+        return False
+
+    def note_nothing(self, answers: Mapping[str, Answer]) -> None:
+        """Keep the answers of a step, if they are those of one that brings nothing."""
+        if not self.nothing and self.rests and not any(len(a.times) or a.dead is not None for a in answers.values()):
+            self.nothing.update(answers)
 
     @property
     def slack(self) -> int:

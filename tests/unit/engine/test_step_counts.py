@@ -1,5 +1,5 @@
-"""What steps of ten fixed workloads cost, in counts that no machine changes: Python calls, chunks read and written, and
-bytes written. They must not grow unnoticed. `MIDSTREAM_COUNTS=write pytest` of this file records
+"""What steps of eleven fixed workloads cost, in counts that no machine changes: Python calls, chunks read and written,
+and bytes written. They must not grow unnoticed. `MIDSTREAM_COUNTS=write pytest` of this file records
 them anew, and the change is then to be seen in the file beside this one.
 """
 
@@ -94,6 +94,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "10,000 rows": Workload(rows=3_333, window=4),
     "one row through 20 joins": Workload(streams=21, rows=1, fed=1),
     "16 lanes": Workload(lanes=16),
+    "256 lanes": Workload(lanes=256),
     "20 queries share a chain": Workload(make=_chain_of_queries),
     "100 queries wait": Workload(make=_many_that_wait),
     "a band join": Workload(streams=2, make=_band),

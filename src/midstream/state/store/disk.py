@@ -151,7 +151,7 @@ def seal(value: Any) -> bytes:
     """A JSON value as the bytes of a file: one JSON object with the format version and a checksum of the value.
 
     >>> seal({"step": 3})
-    b'{"format":4,"crc32":"232fcf13","value":{"step":3}}\\n'
+    b'{"format":5,"crc32":"232fcf13","value":{"step":3}}\\n'
     """
     body = _ENCODER.encode(value).encode()
     return b'{"format":%d,"crc32":"%08x","value":%b}\n' % (FORMAT_VERSION, crc32(body), body)

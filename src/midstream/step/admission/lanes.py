@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.model.ids import LaneId
@@ -15,6 +16,7 @@ from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
+from midstream.state.keys import stable_order
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
@@ -47,8 +49,17 @@ def spread(
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}
-    owner = {s: np.asarray(slotted[s].column(SLOT).to_numpy()) % lanes for s in streams}
-    return {
-        LaneId(group, lane): {s: slotted[s].filter(pa.array(owner[s] == lane)) for s in streams}
-        for lane in range(lanes)
-    }
+    owners = {s: np.asarray(slotted[s].column(SLOT).to_numpy(), np.int64) % lanes for s in streams}
+    shares = {s: shared(slotted[s], owners[s], lanes) for s in streams}
+    return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
+
+
+def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.int64], lanes: int) -> list[pa.RecordBatch]:
+    """For each lane the rows that it owns, in their order.
+
+    >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1]), 2)[1].to_pydict()
+    {'k': [7, 9]}
+    """
+    together = rows.take(pa.array(stable_order(owners)))
+    ends = np.cumsum(np.bincount(owners, minlength=lanes)).tolist()
+    return [together.slice(begin, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]

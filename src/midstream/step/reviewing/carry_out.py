@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from midstream.language.parse import parsed
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
@@ -67,11 +68,15 @@ def _failed(draft: Draft, one: PlanGroup, now: int, reason: str) -> None:
 
 def begun(manifest: Manifest) -> Manifest:
     """The manifest with the time running until the first review of each query that has none yet."""
-    started = dict[str, Optimization]()
-    for name in manifest.queries:
+    started, times = dict[str, Optimization](), dict[tuple[str, ...], int | None]()
+    for name, entry in manifest.queries.items():
         kept = manifest.optimizations.get(name)
-        is_new = kept is None or kept.reviewed is None
-        if is_new and (now := query_time(manifest, name)) is not None:
+        if kept is not None and kept.reviewed is not None:
+            continue
+        streams = tuple([source.stream for source in parsed(manifest, entry.sql).sources])
+        if streams not in times:
+            times[streams] = query_time(manifest, name)
+        if (now := times[streams]) is not None:
             started[name] = replace(kept or Optimization(), reviewed=now, reviewed_in=manifest.step)
     return replace(manifest, optimizations={**manifest.optimizations, **started}) if started else manifest
 
