@@ -51,7 +51,8 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
 
     Its timestamp is the time of each answer, a TIMESTAMP without a zone: the column that the query selects as `_ts`,
     else one more, `result_time`. Where the query selects the timestamp of the only stream it reads, that is it, as its
-    stream has it. Raises LanguageError where the SELECTs differ.
+    stream has it; where it calls the event time of a source's rows `_ts`, it is that, and the stream is late by as much
+    as an answer may come after the row. Raises LanguageError where the SELECTs differ.
     """
     first, *others = answering
     for other in others:
@@ -68,9 +69,10 @@ def answers_as_stream(name: str, answering: Sequence[Answering], streams: Mappin
         place = len(fields) - 1
     elif fields[place].type == RESULT_TIME:
         fields[place] = fields[place].with_type(TIMESTAMP)
-    return StreamSchema(
-        name, pa.schema(fields), fields[place].name, unit=unit, answers_of=tuple(o.name for o in answering)
-    )
+    timed = [one.query.timed for one in answering if one.query.timed is not None and one.query.timed[0] == place]
+    lateness = max((late for _, late in timed), default=0)
+    names = tuple(one.name for one in answering)
+    return StreamSchema(name, pa.schema(fields), fields[place].name, lateness, unit=unit, answers_of=names)
 
 
 def _types(one: Answering) -> str:
@@ -80,6 +82,8 @@ def _types(one: Answering) -> str:
 def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
     """Which column is the time of each answer, and the unit of an integer."""
     query = one.query
+    if query.timed is not None:
+        return query.timed[0], None
     alone = (query.plain or bool(query.lookups)) and len(query.sources) == 1
     source = query.sources[0]
     stream = streams[source.stream]

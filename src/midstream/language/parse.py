@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from types import MappingProxyType
 
 from midstream.language.bind import Binder
 from midstream.language.checks import may_reject, with_checks
-from midstream.language.clauses import clauses_of
+from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
-from midstream.language.expression import Expression, Literal
+from midstream.language.expression import TIME_COLUMN, Column, Expression, Literal
 from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
+from midstream.language.join_parts import JoinPart, may_join
+from midstream.language.join_times import whole
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
@@ -25,7 +28,7 @@ from midstream.language.select_list import outputs_of
 from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
-from midstream.language.types import BOOLEAN
+from midstream.language.types import BOOLEAN, RESULT_TIME
 from midstream.model.errors import LanguageError
 from midstream.model.manifest import Manifest, StaticTable
 from midstream.model.schema import StreamSchema, TableSchema
@@ -96,13 +99,14 @@ def parsed_over(streams: Streams, sql: str, checked: bool = True, tables: Tables
     return parse_query(sql, over, registered=False, checked=checked, tables=known)
 
 
-def enriched_streams(manifest: Manifest, sql: str) -> tuple[EnrichedStream, ...]:
-    """The parts of a query that look rows up in static tables, of which it reads the answers; raises LanguageError."""
-    if not any(name.lower() in sql.lower() for name in manifest.tables):
+def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPart, ...]:
+    """The parts of a query that stand in no brackets, each before those that read its answers: they look rows up in
+    static tables, or join for joins and aggregates above. Raises LanguageError.
+    """
+    if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
         return ()
     scope = Scope((), registered=False, checked=manifest.checked)
-    enrichment = clauses_of(sql, manifest.streams, manifest.table_schemas, scope).enrichment
-    return () if enrichment is None else enrichment.streams
+    return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
 
 
 def _parse(
@@ -113,23 +117,23 @@ def _parse(
     checked: bool,
 ) -> Query:
     clauses = clauses_of(text, streams, tables, Scope((), registered=registered, checked=checked))
-    text, found, tree, top, scope = clauses.text, clauses.found, clauses.tree, clauses.top, clauses.scope
-    sources, enrichment = clauses.source.sources, clauses.enrichment
-    if enrichment is not None:
-        sources, scope = enrichment.sources(sources, streams), enrichment.scope(scope)
+    text, found, tree, top = clauses.text, clauses.found, clauses.tree, clauses.top
+    sources, scope, enrichment, join = clauses.sources(streams), clauses.names, clauses.enrichment, clauses.join
     check_rows_windows(found, tree, sources, streams)
     tables_named = clauses.tables
     opened = tables_named.opened(scope)
     tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams)
+    named_in_text = {(source.alias, source.stream) for source in clauses.source.sources}
     conditions = [
         condition
-        for source, before in zip(sources, clauses.source.sources, strict=True)
-        if source.stream == before.stream and source.alias in clauses.shown
+        for source in sources
+        if source.alias in clauses.shown and (source.alias, source.stream) in named_in_text
         for condition in clauses.shown[source.alias].conditions
     ]
-    outer = outer_join_of(found, tree, sources)
+    outer = outer_join_of(tree, sources, () if join is None else join.until)
     seen = opened if outer is None else scope_above(outer, opened, sources, streams)
-    joined = [Binder(text, opened).condition(node) for node in clauses.source.conditions]
+    joined = [Binder(text, opened).condition(node) for node in clauses.on]
+    joined += [] if join is None else join.apart
     filters = [Binder(text, seen).condition(node) for node in clauses.where]
     if outer is not None:
         joined, filters, outer = placed(outer, joined, filters, sources, streams)
@@ -141,7 +145,7 @@ def _parse(
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
-    check_windows(found, sources, clauses.source.offsets)
+    check_windows(found, sources, clauses.offsets)
     subtracted = () if difference is None else difference.subtrahends
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=True)
     if checked:
@@ -155,6 +159,7 @@ def _parse(
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
         query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer)
+        query = replace(query, timed=_timed(clauses, streams, selected, query) if difference is None else None)
         return _complete(replace(query, lookups=found_rows.lookups, kept_if=found_rows.kept_if, tables=named))
     if difference is not None:
         raise LanguageError(
@@ -162,6 +167,19 @@ def _parse(
         )
     outputs, aggregate = aggregated
     return _complete(Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named))
+
+
+def _timed(clauses: Clauses, streams: Mapping[str, StreamSchema], scope: Scope, query: Query) -> tuple[int, int] | None:
+    """The output that is called `_ts` and is the event time of a source's rows, and how late the answers are for it."""
+    place = next((at for at, output in enumerate(query.outputs) if output.name == TIME_COLUMN), None)
+    if place is None or query.outputs[place].expression == Column(RESULT_TIME, "", TIME_COLUMN):
+        return None
+    times = clauses.times(streams)
+    for alias in times.present:
+        shown = scope.shown(Column(RESULT_TIME, alias, TIME_COLUMN))
+        if shown == query.outputs[place].expression and alias in times.always and times.late[alias] < inf:
+            return place, whole(times.late[alias])
+    return None
 
 
 def _complete(query: Query) -> Query:
