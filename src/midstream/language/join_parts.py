@@ -30,7 +30,7 @@ from midstream.language.place import place
 from midstream.language.query import Query, Source
 from midstream.language.scope import NOT_STARRED, Scope, event_time
 from midstream.language.sources import FromClause
-from midstream.language.types import TIMESTAMP
+from midstream.language.types import RESULT_TIME, TIMESTAMP
 from midstream.language.window_words import is_window_call
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
@@ -67,8 +67,8 @@ class JoinPart:
 
     def check(self, query: Query) -> None:
         """Raise LanguageError unless the part, parsed, answers what is read of it: it was written out anew."""
-        answered = [(output.name, output.expression.type) for output in query.outputs]
-        if answered != [(column.name, column.type) for column in self.written.answers]:
+        answered = [(output.name, _zoneless(output.expression.type)) for output in query.outputs]
+        if answered != [(column.name, _zoneless(column.type)) for column in self.written.answers]:
             raise LanguageError(
                 f"the join of {', '.join(self.written.aliases)} cannot be written as a query of its own",
                 remedy="join in a subquery, and select from that",
@@ -195,6 +195,11 @@ def below_aggregate(
     left.set("joins", [])
     source = Source(written.alias, written.name, window)
     return JoinPart(written, left, (source,), (0,), (), (), (), (), _hidden(order), order.times)
+
+
+def _zoneless(type: pa.DataType) -> pa.DataType:
+    """The type, without the zone that a stream's time has, and that of answers has not."""
+    return TIMESTAMP if type == RESULT_TIME else type
 
 
 def _hidden(order: JoinOrder) -> frozenset[str]:

@@ -31,8 +31,8 @@ class ChangeQuery(StepCommand):
         before = draft.entry(self.query).sql
         if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
             raise QueryError(
-                f"the new text of query {self.query!r} has other subqueries or static tables, which are queries of "
-                "their own",
+                f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
+                "these are queries of their own",
                 place=f"query {self.query}",
                 remedy="drop it and add it anew",
             )
