@@ -156,3 +156,13 @@ def test_answers_timed_by_a_source_are_read_as_late_as_they_come() -> None:
     assert (first["pairs"].num_rows, first["n"].num_rows) == (2, 0)
     later = running.push({"A": table("A", [(3, 7)]), "B": table("B", [(4, 7)])})["n"].to_pylist()
     assert [(row["n"], row["window_end"].second) for row in later] == [(2, 2)]
+
+
+@pytest.mark.parametrize(("second", "met"), [(7, 7), (8, None)])
+def test_a_row_that_is_known_late_meets_nobody_out_of_its_own_window(second: int, met: int | None) -> None:
+    running = engine()
+    joined = "A LEFT JOIN B ON A.k = B.k LEFT JOIN C ON A.k = C.k"
+    running.add_query("q", f"SELECT C.ts AS c, _ts FROM {joined} WHERE A.k = 3 WINDOW 5 SECONDS")
+    running.push({"A": table("A", [(3, 2)]), "C": table("C", [(3, second)])})
+    (row,) = running.push({stream: table(stream, [(8, 40)]) for stream in "ABC"})["q"].to_pylist()
+    assert (row["c"] and row["c"].second, row["_ts"].second) == (met, 7)
