@@ -11,6 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from tests.oracle.arrival import Arrivals, Lifetime, Step, arrive
+from tests.oracle.chain_spec import ChainSpec
 from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.ranked_spec import RankedSpec
 from tests.oracle.spec import TIME, Item, QuerySpec, SourceSpec, StreamSpec, Subtrahend, output_names
@@ -55,6 +56,10 @@ def answer(streams: tuple[StreamSpec, ...], arrivals: Arrivals, query: Lifetime)
     last = len(arrivals.watermarks) if query.until is None else query.until
     for number, source in enumerate(query.spec.all_sources):
         connection().register(f"source_{number}", arrivals.admitted[source.stream])
+    if isinstance(query.spec, ChainSpec):
+        items = query.spec.items(streams)
+        found = query.spec.answer(_fetch, connection().register, arrivals, range(query.since, last))
+        return _answer(streams, query.spec, items, found)
     if isinstance(query.spec, OuterSpec):
         return _outer(streams, arrivals, query, last)
     if query.spec.subtracted:

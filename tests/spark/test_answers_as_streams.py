@@ -11,8 +11,9 @@ import midstream as ms
 from midstream.step.commands.add_query import AddQuery
 from tests.oracle.answer import Answer
 from tests.oracle.arrival import Lifetime, arrive
+from tests.oracle.chain_spec import ChainJoin, ChainSpec
 from tests.oracle.outer_spec import OuterSpec
-from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
+from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec
 from tests.property.drive import Case, Migrate, Rescale, Restart
 from tests.property.rows import Shape, cut, draw_rows
 from tests.property.test_answers_as_streams import TIMED, Expected, equal
@@ -71,6 +72,37 @@ def test_answers_that_others_read(
     if name == "three levels":
         actions += [Migrate(1, "q0", "(A (B C))", "parallel_track"), Migrate(3, "q1", "(R Q)", "moving_state")]
     check_case(spark, hooks, tmp_path, Case(declared, steps, queries), {}, actions, expected=expected, lanes=2)
+
+
+SOURCES = tuple(SourceSpec(name, name, size * SECOND) for name, size in zip("ABC", (2, 1, 3), strict=True))
+COUNTED = (Item("A.k", "k"), Item("COUNT(*)", "n"), Item("MAX(C.u)", "c"), Item(TIME))
+CHAINS = {
+    "three streams": ChainSpec(
+        SOURCES,
+        (Item("A.k", "k"), Item("A.u", "a"), Item("B.u", "b"), Item("C.u", "c"), Item(TIME)),
+        joins=(ChainJoin("LEFT JOIN", ("A.k = B.k", "A.n < B.n")), ChainJoin("LEFT JOIN", ("A.k = C.k", "C.n > 0"))),
+    ),
+    "below an aggregate": ChainSpec(
+        SOURCES,
+        COUNTED,
+        group_by=("A.k",),
+        joins=(ChainJoin("LEFT JOIN", ("A.k = B.k",)), ChainJoin("LEFT JOIN", ("B.n = C.n",))),
+        after=("B.u IS NULL OR C.u IS NOT NULL",),
+        tumble=3 * SECOND,
+        of="A.ts",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_joins_of_which_others_read_the_results(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("midstream.spark.driver.FILTER_FROM", 0)
+    declared, sequence = draw_rows(Shape(3, (40, 40, 30), 12, keys=3, disorder=2, slack=1))
+    case = Case(declared, cut(declared, sequence, (40, 60, 80, 95)), (Lifetime("q", CHAINS[name]),))
+    assert case.expected()["q"].table.num_rows
+    check_case(spark, hooks, tmp_path, case, {}, [Rescale(2, 3), Restart(3)], lanes=2)
 
 
 def test_what_reads_answers_is_not_spread_over_nodes(spark: SparkSession, tmp_path: Path) -> None:

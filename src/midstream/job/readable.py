@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from midstream.language.join_parts import may_join
 from midstream.language.parts import parts_of
 from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
@@ -25,7 +26,8 @@ def streams_for(
     Raises what adding the query on the `host` would, where it may read answers.
     """
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
-    if not parts_of(query.sql).queries and not _named(query.sql, declared) and not _named(query.sql, tables):
+    has_parts = bool(parts_of(query.sql).queries) or may_join(query.sql)
+    if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):
         return nothing
     return taken(_with_named(nothing, query.sql, declared), query)
 

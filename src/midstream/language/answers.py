@@ -56,8 +56,9 @@ def answers_as_stream(
 
     Its timestamp is the time of each answer: the column that the query selects as `_ts`, else one more, `result_time`,
     of the type of `_ts`. Where the query selects the timestamp of the only stream it reads, that is it, as its stream
-    has it. Where only some of the SELECTs have times with a zone, all are given one. Raises LanguageError where they
-    differ otherwise.
+    has it; where it calls the event time of a source's rows `_ts`, it is that, and the stream is late by as much as an
+    answer may come after the row. Where only some of the SELECTs have times with a zone, all are given one. Raises
+    LanguageError where they differ otherwise.
     """
     first, *others = answering
     shown = {_time_shown(one, streams) for one in answering}
@@ -78,9 +79,10 @@ def answers_as_stream(
         fields.append(pa.field(TIME_SHOWN, time, metadata=NOT_STARRED))
     if rules.utc_results and fields[place].type == TIMESTAMPTZ:
         fields[place] = fields[place].with_type(TIMESTAMP)
-    return StreamSchema(
-        name, pa.schema(fields), fields[place].name, unit=unit, answers_of=tuple(o.name for o in answering)
-    )
+    timed = [one.query.timed for one in answering if one.query.timed is not None and one.query.timed[0] == place]
+    lateness = max((late for _, late in timed), default=0)
+    queries = tuple(one.name for one in answering)
+    return StreamSchema(name, pa.schema(fields), fields[place].name, lateness, unit=unit, answers_of=queries)
 
 
 def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.DataType]:
@@ -104,6 +106,8 @@ def _told(one: Answering) -> str:
 def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:
     """Which column is the time of each answer, and the unit of an integer."""
     query = one.query
+    if query.timed is not None:
+        return query.timed[0], None
     alone = (query.plain or bool(query.lookups)) and len(query.sources) == 1
     source = query.sources[0]
     stream = streams[source.stream]

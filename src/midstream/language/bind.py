@@ -124,7 +124,7 @@ class Binder:
     def _column(self, node: exp.Expr) -> Expression:
         if not isinstance(node, exp.Column) or not isinstance(node.this, exp.Identifier):
             raise LanguageError(f"{node.sql('duckdb')!r} is no column", remedy="write column or source.column")
-        column, fields = self._named_parts(node)
+        column, fields = self.named(node)
         value = self.scope.shown(column)
         for part in fields:
             value = field_of(value, part)
@@ -132,10 +132,10 @@ class Binder:
 
     def title(self, node: exp.Column) -> str:
         """What a column of the answer is called that is a column, or a field of one; raises LanguageError."""
-        column, fields = self._named_parts(node)
+        column, fields = self.named(node)
         return fields[-1] if fields else column.name
 
-    def _named_parts(self, node: exp.Column) -> tuple[Column, list[str]]:
+    def named(self, node: exp.Column) -> tuple[Column, list[str]]:
         """The column that a name with dots means, and the fields within it."""
         first, *names = [part.name for part in node.parts]
         source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])

@@ -8,11 +8,16 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from midstream.language.cql_tokens import CqlText, split_cql
-from midstream.language.enrichment import Enrichment, enrichment_of
+from midstream.language.enrichment import EnrichedStream, Enrichment, enrichment_of
 from midstream.language.existence import with_existence_joined
+from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
+from midstream.language.join_parts import JoinPart, join_part_of
+from midstream.language.join_times import JoinTimes
 from midstream.language.moments import columns_of_time
 from midstream.language.parts import parts_of
+from midstream.language.query import Source
 from midstream.language.ranked_subquery import with_qualify
+from midstream.language.result_time import time_of
 from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
 from midstream.language.sources import FromClause, sources_of, used_names
@@ -39,14 +44,64 @@ class Clauses:
     shown: Mapping[str, Shown]
     scope: Scope
     enrichment: Enrichment | None
+    join: JoinPart | None = None
 
     @property
     def where(self) -> tuple[exp.Expr, ...]:
-        """The conditions of WHERE."""
+        """The conditions of WHERE that no join which is a part evaluates."""
+        return self._where if self.join is None else self.join.where
+
+    @property
+    def on(self) -> tuple[exp.Expr, ...]:
+        """The conditions of joins that are no part."""
+        return tuple(node for _, node in self.source.conditions) if self.join is None else self.join.on
+
+    @property
+    def parts(self) -> tuple[EnrichedStream | JoinPart, ...]:
+        """The parts, queries of their own, each before those that read its answers."""
+        enriched = () if self.enrichment is None else self.enrichment.streams
+        return enriched if self.join is None else (*enriched, self.join)
+
+    def sources(self, streams: Mapping[str, StreamSchema]) -> tuple[Source, ...]:
+        """The sources, where they are parts as the answers of these; raises LanguageError where a part does not run."""
+        sources = self.source.sources if self.join is None else self.join.sources_over(streams)
+        return sources if self.enrichment is None else self.enrichment.sources(sources, streams)
+
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """Where the sources stand in the text."""
+        return self.source.offsets if self.join is None else self.join.offsets
+
+    @property
+    def names(self) -> Scope:
+        """What names mean, those of what parts answer included."""
+        scope = self.scope if self.enrichment is None else self.enrichment.scope(self.scope)
+        return scope if self.join is None else self.join.scope(scope)
+
+    @property
+    def _where(self) -> tuple[exp.Expr, ...]:
         if self.enrichment is not None:
             return self.enrichment.where
         clause = self.tree.args.get("where")
         return () if clause is None else (clause.this,)
+
+    def times(self, streams: Mapping[str, StreamSchema]) -> JoinTimes:
+        """What is known of the times of the rows in its results."""
+        if self.join is not None:
+            return self.join.times
+        return self._order(streams).times
+
+    def _order(self, streams: Mapping[str, StreamSchema]) -> JoinOrder:
+        joined = joined_sources(self.tree, self.source.sources, self.source.offsets, self.source.conditions)
+        order = JoinOrder(self.found, blocks_of(joined), self.tables.opened(self.names), streams)
+        return order.with_where(self._where)
+
+    def with_join(self, streams: Mapping[str, StreamSchema]) -> Clauses:
+        """The clauses with the part that joins of the query are, if they are one."""
+        enriched = {} if self.enrichment is None else {one.alias: one.part for one in self.enrichment.streams}
+        scope = self.tables.opened(self.names)
+        join = join_part_of(self.found, self.tree, self.source, self._where, scope, streams, enriched)
+        return self if join is None else replace(self, tree=join.tree, join=join)
 
 
 def clauses_of(
@@ -73,10 +128,17 @@ def clauses_of(
     shown |= {table.alias: table.shown(text, scope) for table in named.tables}
     columns |= {table.alias: shown[table.alias].schema for table in named.tables}
     views = {(alias, name): e for alias, one in shown.items() for name, e in one.columns}
-    scope = replace(scope, sources=named.in_order(columns), used=used, views=views)
+    scope = replace(
+        scope,
+        sources=named.in_order(columns),
+        used=used,
+        views=views,
+        timeless=frozenset(table.alias for table in named.tables),
+        moment=time_of(streams[s.stream].columns.field(streams[s.stream].timestamp).type for s in source.sources),
+    )
     enriched = named.tables and not _only_selects(found, tree, top)
     enrichment = enrichment_of(found, tree, named, source.sources, streams, scope) if enriched else None
-    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment)
+    return Clauses(text, found, tree, top, named, source, shown, scope, enrichment).with_join(streams)
 
 
 def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Select:

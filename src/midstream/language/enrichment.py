@@ -197,12 +197,9 @@ class _Attacher:
         """The names of columns, in small letters, that what is left of the query may read; None for all."""
         clauses = [part for key, part in self.tree.args.items() if key not in ("where", "with_")]
         nodes = [one for part in clauses for one in (part if isinstance(part, list) else [part])]
-        trees = [node for node in (*nodes, *rest) if isinstance(node, exp.Expr)]
-        stars = (star for node in trees for star in node.find_all(exp.Star))
-        if self.found.window_function or any(not isinstance(star.parent, exp.Count) for star in stars):
+        named = names_read([*nodes, *rest])
+        if self.found.window_function or named is None:
             return None
-        named = {part.name.lower() for node in trees for column in node.find_all(exp.Column) for part in column.parts}
-        named |= {name.name.lower() for node in trees for name in node.args.get("using") or []}
         return named | {name.lower() for one in self.found.subtrahends for name, _ in one.columns}
 
     def _source(self, node: exp.Expr, alias: str) -> str:
@@ -227,6 +224,16 @@ class _Attacher:
             remedy="join the table and its stream in a subquery of their own: FROM (SELECT ... FROM stream JOIN table "
             "ON ...) AS x",
         )
+
+
+def names_read(nodes: Sequence[object]) -> set[str] | None:
+    """The names of columns, in small letters, that parts of a query may read; None for all."""
+    trees = [node for node in nodes if isinstance(node, exp.Expr)]
+    stars = (star for node in trees for star in node.find_all(exp.Star))
+    if any(not isinstance(star.parent, exp.Count) for star in stars):
+        return None
+    named = {part.name.lower() for node in trees for column in node.find_all(exp.Column) for part in column.parts}
+    return named | {name.name.lower() for node in trees for name in node.args.get("using") or []}
 
 
 def _anded(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
@@ -24,7 +24,7 @@ _KEPT = frozenset({"expressions", "from_", "where", "kind", "hint", "distinct"})
 def with_existence_joined(
     found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSchema | TableSchema]
 ) -> exp.Select:
-    """The query with a semi or anti join in the place of the conjunct of WHERE that asks for existence, if any does.
+    """The query with semi and anti joins in the place of the conjuncts of WHERE that ask for existence, if any do.
 
     Raises LanguageError for a subquery that is not carried.
     """
@@ -33,18 +33,24 @@ def with_existence_joined(
     asked = [part for part in parts if _asked(part) is not None]
     if not asked:
         return tree
-    if len(asked) > 1:
-        raise _refused(found, asked[1], "a second subquery in WHERE", "ask for the existence of one stream's rows")
-    node, negated = _asked(asked[0]) or (asked[0], False)
     rewritten = tree.copy()
-    rest = [part.copy() for part in parts if part is not asked[0]]
+    rest = [part.copy() for part in parts if not any(part is one for one in asked)]
     rewritten.set("where", exp.Where(this=exp.and_(*rest, copy=False)) if rest else None)
-    join = exp.Join(kind="ANTI" if negated else "SEMI")
-    table, condition = _joined(found, node, negated, tree, streams)
-    join.set("this", table)
-    join.set("on", condition)
-    rewritten.append("joins", join)
+    named = [item.alias_or_name for item in _items(tree)]
+    for part in asked:
+        node, negated = _asked(part) or (part, False)
+        join = exp.Join(kind="ANTI" if negated else "SEMI")
+        table, condition = _joined(found, node, negated, tree, streams, named)
+        named.append(table.alias_or_name)
+        join.set("this", table)
+        join.set("on", condition)
+        join.meta[ASKED] = True
+        rewritten.append("joins", join)
     return rewritten
+
+
+ASKED = "asked"
+"""What a join that stands for a condition of WHERE has in its meta data: it comes after all others."""
 
 
 def _is_and(node: exp.Expr) -> bool:
@@ -65,27 +71,49 @@ def _joined(
     negated: bool,
     tree: exp.Select,
     streams: Mapping[str, StreamSchema | TableSchema],
+    named: Sequence[str],
 ) -> tuple[exp.Expr, exp.Expr]:
-    """The stream that a subquery reads, and the condition on which its rows count."""
+    """The stream that a subquery reads, and the condition on which its rows count; of sources `named` alike it is told
+    apart by another name.
+    """
     select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
     extra = [key for key, value in select.args.items() if value and key not in _KEPT]
     if not isinstance(select, exp.Select) or select.args.get("from_") is None or extra:
         raise _refused(found, node, "a subquery that is more than SELECT ... FROM stream WHERE ...", _SHAPE)
-    table = select.args["from_"].this.copy()
+    select = select.copy()
+    table = select.args["from_"].this
+    if find_name(table.alias_or_name, named):
+        _rename(select, table, named)
     common = common_tables(found.text, tree)
-    inner, outer = (_shown(one, common, streams) for one in (table, tree.args["from_"].this))
+    inner, *outer = (_shown(one, common, streams) for one in (table, *_items(tree)))
     where = select.args.get("where")
-    conditions = [] if where is None else [_qualified(where.this, (inner, outer))]
+    conditions = [] if where is None else [_qualified(where.this, inner, outer)]
     if isinstance(node, exp.In):
         if len(select.expressions) != 1 or isinstance(select.expressions[0], exp.Star):
             raise _refused(found, node, "IN (SELECT ...) of other than one column", _SHAPE)
-        own = _qualified(node.this, (outer,))
-        other = _qualified(select.expressions[0].unalias(), (inner, outer))
+        own = _qualified(node.this, ("", ()), outer)
+        other = _qualified(select.expressions[0].unalias(), inner, outer)
         same: exp.Expr = exp.EQ(this=own, expression=other)
         if negated:
             same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
         conditions.insert(0, same)
     return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
+
+
+def _items(tree: exp.Select) -> list[exp.Expr]:
+    """What stands in FROM."""
+    return [tree.args["from_"].this, *(join.this for join in tree.args.get("joins") or [])]
+
+
+def _rename(select: exp.Select, table: exp.Expr, named: Sequence[str]) -> None:
+    """Give the source of a subquery a name of its own: within, the one that it has means no other."""
+    before, number = table.alias_or_name, 2
+    while find_name(f"{before}_{number}", named):
+        number += 1
+    for column in select.find_all(exp.Column):
+        if column.table.lower() == before.lower():
+            column.set("table", exp.to_identifier(f"{before}_{number}", quoted=True))
+    table.set("alias", exp.TableAlias(this=exp.to_identifier(f"{before}_{number}", quoted=True)))
 
 
 Shown = tuple[str, tuple[str, ...]]
@@ -98,16 +126,17 @@ def _shown(
     return table.alias_or_name, names_shown(table, common, streams)
 
 
-def _qualified(node: exp.Expr, sources: tuple[Shown, ...]) -> exp.Expr:
-    """The expression with bare columns given to the first of the sources that has them: the inner one goes first."""
+def _qualified(node: exp.Expr, inner: Shown, outer: Sequence[Shown]) -> exp.Expr:
+    """The expression with bare columns given to the inner source if it has them, else to the only outer one."""
 
     def named(part: exp.Expr) -> exp.Expr:
         if not isinstance(part, exp.Column) or part.table or not isinstance(part.this, exp.Identifier):
             return part
-        for alias, names in sources:
-            if find_name(part.name, names):
-                part.set("table", exp.to_identifier(alias, quoted=True))
-                return part
+        having = [alias for alias, names in outer if find_name(part.name, names)]
+        if find_name(part.name, inner[1]):
+            having = [inner[0]]
+        if len(having) == 1:
+            part.set("table", exp.to_identifier(having[0], quoted=True))
         return part
 
     return node.copy().transform(named, copy=False)

@@ -17,7 +17,7 @@ from midstream.language.kernels.datum import Datum, Values
 from midstream.language.more_functions import MORE
 from midstream.language.nested import NESTED
 from midstream.language.rules import Rule, counted
-from midstream.language.types import BOOLEAN, INT64
+from midstream.language.types import BOOLEAN, INT64, TIMESTAMP
 from midstream.language.user_predicates import needed
 from midstream.model.errors import LanguageError
 
@@ -101,8 +101,10 @@ CATALOGUE: dict[str, Function] = {
     EVALUABLE: Function(rules.anything, rules.without_kernel),
     UNLESS_FALSE: Function(rules.anything, rules.without_kernel),
     "microseconds": Function(lambda arguments: (INT64, arguments), cast.microseconds),
+    "moment": Function(lambda arguments: (TIMESTAMP, arguments), cast.moment),
 }
-"""Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates only.
+"""Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates and times
+of rows, which `moment` shows.
 
 Those that begin with `ieee_` give infinities and NaN as IEEE 754 says, where the others, of jobs from before, give
 NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
@@ -110,7 +112,7 @@ NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, 
 
 
 INTERNAL = frozenset(
-    {"microseconds", EVALUABLE, UNLESS_FALSE, "cast", "try_cast", "position", "make_timestamp_ms", "join"}
+    {"microseconds", "moment", EVALUABLE, UNLESS_FALSE, "cast", "try_cast", "position", "make_timestamp_ms", "join"}
     | NESTED.keys()
     | {name for name in CATALOGUE if name.startswith("ieee_")}
 )

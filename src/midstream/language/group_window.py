@@ -132,8 +132,8 @@ def _check(found: CqlText, calls: list[exp.Expr], sources: tuple[Source, ...]) -
             found,
             calls[0],
             f"{_shown(calls[0])} groups the rows of one stream, not of a join or difference",
-            "put the join into a subquery that selects its time, FROM (SELECT ..., _ts AS t FROM ...) AS joined, and "
-            "group by the window of that: TUMBLE(t, INTERVAL '10' MINUTES)",
+            "write GROUP BY TUMBLE(_ts, INTERVAL '10' MINUTES) for the time of a join's results, or the timestamp of "
+            "one of its streams; group the change log of a difference in a query that reads it",
         )
     if sources[0].window is not None:
         raise _error(found, calls[0], f"{_shown(calls[0])} beside a window of the stream", "leave out [...] and WINDOW")
@@ -151,15 +151,22 @@ def _read(
     if not 2 <= len(arguments) <= WINDOW_CALLS[name] or (name == "HOP" and len(arguments) != 3):
         raise _error(found, node, f"{_shown(node)} with {len(arguments)} arguments", f"write {_SHAPES}")
     stream = streams[sources[0].stream]
-    column = binder.bind(arguments[0])
+    time = _time(arguments[0], sources[0], stream)
+    column = binder.bind(time)
     if not isinstance(column, Column) or column.name != stream.timestamp:
         remedy = f"write {stream.timestamp}, the timestamp that stream {stream.name} is declared with"
         raise _error(found, arguments[0], f"{_shown(node)} of what is no event time", remedy)
     durations = [_duration(found, argument) for argument in arguments[1:]]
     if name in _SESSIONS:
-        return SessionWindow(durations[0], node, arguments[0] if rules.utc_results else None)
+        return SessionWindow(durations[0], node, time if rules.utc_results else None)
     size, slide = (durations[-1], durations[0]) if name == "HOP" else (durations[0], durations[-1])
     return GroupWindow(size, slide, node)
+
+
+def _time(node: exp.Expr, source: Source, stream: StreamSchema) -> exp.Expr:
+    """What a window is of: `_ts`, the time of a query's answers, is the timestamp of their stream."""
+    asked = isinstance(node, exp.Column) and not node.table and node.name == TIME_COLUMN
+    return exp.column(stream.timestamp, source.alias, quoted=True) if asked and stream.answers_of else node
 
 
 def _duration(found: CqlText, node: exp.Expr) -> int:

@@ -7,7 +7,8 @@ A window of that size changes no answer, and lets the state be purged.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil, floor, inf
@@ -33,9 +34,7 @@ def with_implied_windows(
     if len(sources) < 2:
         return sources
     aliases = [source.alias for source in sources]
-    gaps = _gaps(sources, predicates, streams)
-    for middle, first, second in product(aliases, aliases, aliases):
-        gaps[first, second] = min(gaps[first, second], gaps[first, middle] + gaps[middle, second])
+    gaps = closed(gaps_of(sources, predicates, streams), aliases, aliases)
     found = []
     for source in sources:
         age = max(gaps[source.alias, other] for other in aliases)
@@ -44,8 +43,21 @@ def with_implied_windows(
     return tuple(found)
 
 
-def _gaps(sources: tuple[Source, ...], predicates: tuple[Predicate, ...], streams: Mapping[str, StreamSchema]) -> Gaps:
-    """What each condition and window says by itself."""
+def closed(gaps: Gaps, through: Iterable[str], aliases: Sequence[str]) -> Gaps:
+    """The gaps with what follows from two of them for a third, `through` sources whose rows are surely there.
+
+    >>> found = closed({("A", "B"): 2, ("B", "C"): 3, ("A", "C"): inf, ("A", "A"): 0, ("C", "C"): 0}, "B", "AC")
+    >>> found["A", "C"]
+    5
+    """
+    found = defaultdict(lambda: inf, gaps)
+    for middle, first, second in product(through, aliases, aliases):
+        found[first, second] = min(found[first, second], found[first, middle] + found[middle, second])
+    return found
+
+
+def gaps_of(sources: Sequence[Source], predicates: Sequence[Predicate], streams: Mapping[str, StreamSchema]) -> Gaps:
+    """What each condition and each window says by itself of rows that meet."""
     gaps: Gaps = {}
     for first, second in product(sources, sources):
         by_time = first.window is not None and first.window.kind == "range"

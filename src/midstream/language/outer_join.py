@@ -15,6 +15,7 @@ from midstream.language.coerce import literal
 from midstream.language.cql_tokens import CqlText
 from midstream.language.expression import Call, Column, Expression
 from midstream.language.functions import UNLESS_FALSE, always, call
+from midstream.language.join_order import is_bare, kind_of, stands_in_where
 from midstream.language.place import place_of
 from midstream.language.predicates import conjuncts
 from midstream.language.query import OuterJoin, OuterKind, Predicate, Source
@@ -22,52 +23,61 @@ from midstream.language.scope import Scope
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
 
-_SIDES = {"LEFT": (0,), "RIGHT": (1,), "FULL": (0, 1)}
-_KINDS: dict[str, OuterKind] = {"SEMI": "semi", "ANTI": "anti"}
+_SIDES = {"left": (0,), "right": (1,), "full": (0, 1)}
+_KINDS: dict[str, OuterKind] = {"semi": "semi", "anti": "anti"}
 
 
 def is_outer(join: exp.Expr) -> bool:
     """Whether a join is an outer, semi or anti join."""
-    return bool(join.args.get("side")) or _word(join, "kind") in _KINDS
+    return kind_of(join) != "inner"
 
 
-def outer_join_of(found: CqlText, tree: exp.Select, sources: Sequence[Source]) -> OuterJoin | None:
-    """The outer, semi or anti join of a query, as yet without a condition; None where all its joins are inner ones.
-
-    Raises LanguageError for one that is not carried.
-    """
+def check_outer_joins(found: CqlText, tree: exp.Select, sources: Sequence[Source]) -> None:
+    """Raise LanguageError for an outer, semi or anti join that is not carried."""
     joins = tree.args.get("joins") or []
-    node = next((join for join in joins if is_outer(join)), None)
-    if node is None:
-        return None
-    side, kind = _word(node, "side"), _word(node, "kind")
-    shown = f"{side or kind} JOIN" if kind in ("", "OUTER") else f"{kind} JOIN"
+    for at, node in enumerate(joins):
+        if not is_outer(node):
+            continue
+        side, kind = _word(node, "side"), _word(node, "kind")
+        shown = f"{side or kind} JOIN" if kind in ("", "OUTER") else f"{kind} JOIN"
 
-    def refused(message: str, remedy: str) -> LanguageError:
-        return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
+        def refused(message: str, remedy: str, node: exp.Expr = node, shown: str = shown) -> LanguageError:
+            return LanguageError(f"{shown} {message}", place=place_of(found.text, node), remedy=remedy)
 
-    if len(joins) > 1 or found.subtrahends or len(sources) != 2:
-        raise refused("of more than two streams", "join two streams in a subquery, and its answers with the third")
-    if node.args.get("using") and side in ("RIGHT", "FULL"):
-        raise refused("with USING", "write ON: which of the two columns is NULL matters here")
-    if node.args.get("on") is None and not node.args.get("using"):
-        raise refused("without a condition", "write ON and a condition behind the stream")
-    if tree.args.get("group") is not None or tree.args.get("having") is not None or found.every is not None:
-        raise refused(
-            "below an aggregate",
-            "aggregate the answers of a subquery that joins",
-        )
-    for source in sources:
-        if source.window is not None and source.window.kind == "rows":
-            raise refused(
-                f"with a ROWS window on {source.alias!r}: when no partner can come any more is a matter of time",
-                "write [RANGE n unit] instead",
-            )
-    if kind in _KINDS:
-        if side == "RIGHT":
+        if found.subtrahends:
+            raise refused("beside EXCEPT ON", "join in a subquery, and subtract from its answers")
+        if found.window_function:
+            raise refused("beside TABLE(...)", "write GROUP BY TUMBLE(ts, size) or HOP(ts, slide, size)")
+        if any(map(is_bare, joins[:at])) and not stands_in_where(node):
+            raise refused("behind a comma", "write JOIN ... ON instead of the comma, or name that source last")
+        if any(join.args.get("using") for join in joins[: at + 1]) and side in ("RIGHT", "FULL"):
+            raise refused("with USING", "write ON: which of the two columns is NULL matters here")
+        if node.args.get("on") is None and not node.args.get("using"):
+            raise refused("without a condition", "write ON and a condition behind the stream")
+        for source in sources:
+            if source.window is not None and source.window.kind == "rows":
+                raise refused(
+                    f"with a ROWS window on {source.alias!r}: when no partner can come any more is a matter of time",
+                    "write [RANGE n unit] instead",
+                )
+        if kind.lower() in _KINDS and side == "RIGHT":
             raise refused("from the right", "exchange the streams, and write LEFT")
-        return OuterJoin(_KINDS[kind], (sources[0].alias,))
-    return OuterJoin("outer", tuple(sources[at].alias for at in _SIDES[side]))
+
+
+def outer_join_of(
+    tree: exp.Select, sources: Sequence[Source], until: tuple[tuple[Column, int], ...] = ()
+) -> OuterJoin | None:
+    """The outer, semi or anti join of a query over two sources, as yet without a condition; None for other queries.
+
+    `until` is that of the first source, where it is a join's results.
+    """
+    kinds = [kind_of(join) for join in tree.args.get("joins") or []]
+    if not kinds or kinds[-1] == "inner":
+        return None
+    (kind,) = kinds
+    if kind in _KINDS:
+        return OuterJoin(_KINDS[kind], (sources[0].alias,), until=until)
+    return OuterJoin("outer", tuple(sources[at].alias for at in _SIDES[kind]), until=until)
 
 
 def scope_above(

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from math import inf
 from types import MappingProxyType
 
 from midstream.language.bind import Binder
 from midstream.language.checks import may_reject, with_checks
-from midstream.language.clauses import clauses_of
+from midstream.language.clauses import Clauses, clauses_of
 from midstream.language.enrichment import EnrichedStream
-from midstream.language.expression import Expression, Literal
+from midstream.language.expression import TIME_COLUMN, Column, Expression, Literal, is_result_time
 from midstream.language.functions import always, asks_user, call
 from midstream.language.group_window import group_window
 from midstream.language.grouping import grouped
 from midstream.language.implied_windows import with_implied_windows
+from midstream.language.join_parts import JoinPart, may_join
+from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.place import place_of
@@ -100,13 +103,14 @@ def parsed_over(streams: Streams, sql: str, rules: LanguageRules = PRESENT, tabl
     return parse_query(sql, over, registered=False, rules=rules, tables=known)
 
 
-def enriched_streams(manifest: Manifest, sql: str) -> tuple[EnrichedStream, ...]:
-    """The parts of a query that look rows up in static tables, of which it reads the answers; raises LanguageError."""
-    if not any(name.lower() in sql.lower() for name in manifest.tables):
+def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPart, ...]:
+    """The parts of a query that stand in no brackets, each before those that read its answers: they look rows up in
+    static tables, or join for joins and aggregates above. Raises LanguageError.
+    """
+    if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
         return ()
     scope = Scope((), registered=False, checked=manifest.rules.checked)
-    enrichment = clauses_of(sql, manifest.streams, manifest.table_schemas, scope).enrichment
-    return () if enrichment is None else enrichment.streams
+    return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
 
 
 def _parse(
@@ -118,25 +122,25 @@ def _parse(
 ) -> Query:
     checked = rules.checked
     clauses = clauses_of(text, streams, tables, Scope((), registered=registered, checked=checked))
-    text, found, tree, top, scope = clauses.text, clauses.found, clauses.tree, clauses.top, clauses.scope
-    sources, enrichment = clauses.source.sources, clauses.enrichment
-    if enrichment is not None:
-        sources, scope = enrichment.sources(sources, streams), enrichment.scope(scope)
+    text, found, tree, top = clauses.text, clauses.found, clauses.tree, clauses.top
+    sources, scope, enrichment, join = clauses.sources(streams), clauses.names, clauses.enrichment, clauses.join
     check_rows_windows(found, tree, sources, streams)
     tables_named = clauses.tables
     opened = tables_named.opened(scope)
     tree, sources, window = group_window(found, tree, Binder(text, opened), sources, streams, rules)
     if window is None:
         sources, window = moments(found, tree, Binder(text, opened), sources, streams)
+    named_in_text = {(source.alias, source.stream) for source in clauses.source.sources}
     conditions = [
         condition
-        for source, before in zip(sources, clauses.source.sources, strict=True)
-        if source.stream == before.stream and source.alias in clauses.shown
+        for source in sources
+        if source.alias in clauses.shown and (source.alias, source.stream) in named_in_text
         for condition in clauses.shown[source.alias].conditions
     ]
-    outer = outer_join_of(found, tree, sources)
+    outer = outer_join_of(tree, sources, () if join is None else join.until)
     seen = opened if outer is None else scope_above(outer, opened, sources, streams)
-    joined = [Binder(text, opened).condition(node) for node in clauses.source.conditions]
+    joined = [Binder(text, opened).condition(node) for node in clauses.on]
+    joined += [] if join is None else join.apart
     filters = [Binder(text, seen).condition(node) for node in clauses.where]
     if outer is not None:
         joined, filters, outer = placed(outer, joined, filters, sources, streams)
@@ -148,7 +152,7 @@ def _parse(
     check_predicates(found, predicates, len(ties))
     if difference is None and found.every is None:
         sources = with_implied_windows(sources, predicates, streams)
-    check_windows(found, sources, clauses.source.offsets)
+    check_windows(found, sources, clauses.offsets)
     subtracted = () if difference is None else difference.subtrahends
     time = result_time(sources, streams, rules)
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
@@ -163,6 +167,7 @@ def _parse(
     if aggregated is None:
         outputs = outputs_of(Binder(text, selected), tree)
         query = Query(text, sources, outputs, selections, predicates, None, difference, checked, outer=outer, time=time)
+        query = replace(query, timed=_timed(clauses, streams, selected, query) if difference is None else None)
         return _complete(replace(query, lookups=found_rows.lookups, kept_if=found_rows.kept_if, tables=named))
     if difference is not None:
         raise LanguageError(
@@ -171,6 +176,19 @@ def _parse(
     outputs, aggregate = aggregated
     query = Query(text, sources, outputs, selections, predicates, aggregate, None, checked, tables=named, time=time)
     return _complete(query)
+
+
+def _timed(clauses: Clauses, streams: Mapping[str, StreamSchema], scope: Scope, query: Query) -> tuple[int, int] | None:
+    """The output that is called `_ts` and is the event time of a source's rows, and how late the answers are for it."""
+    place = next((at for at, output in enumerate(query.outputs) if output.name == TIME_COLUMN), None)
+    if place is None or is_result_time(query.outputs[place].expression):
+        return None
+    times = clauses.times(streams)
+    for alias in times.present:
+        shown = scope.shown(Column(scope.moment, alias, TIME_COLUMN))
+        if shown == query.outputs[place].expression and alias in times.always and times.late[alias] < inf:
+            return place, whole(times.late[alias])
+    return None
 
 
 def _complete(query: Query) -> Query:

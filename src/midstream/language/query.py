@@ -8,7 +8,7 @@ from typing import Literal
 
 import pyarrow as pa
 
-from midstream.language.expression import Expression
+from midstream.language.expression import TIME_COLUMN, Column, Expression
 from midstream.language.types import TIMESTAMP
 from midstream.model.window import Window
 
@@ -152,11 +152,19 @@ class OuterJoin:
 
     `outer`: the join's results, and the rows that are in none of them, padded with NULL. `semi`: once each row that is
     in some, `anti`: each that is in none. `condition` holds of the results, padded ones included.
+
+    Where a preserved source is the results of a join, their rows may find a partner no longer than `until` says: up to
+    the least of these columns' times, those that are there, each with its microseconds added. Without, for the window.
     """
 
     kind: OuterKind
     preserved: tuple[str, ...]
     condition: Expression | None = None
+    until: tuple[tuple[Column, int], ...] = ()
+
+    def read(self) -> list[Expression]:
+        """What is evaluated over the results of the join."""
+        return [*([] if self.condition is None else [self.condition]), *(column for column, _ in self.until)]
 
 
 LookupKind = Literal["inner", "left", "semi", "anti"]
@@ -188,7 +196,9 @@ class Query:
     which all of `kept_if` hold are its answer. `tables` are those that its text names, also where a part of it looks
     the rows up.
 
-    `time` is the type of a result's time.
+    `time` is the type of a result's time. Who reads the answers takes for their time that of a source's rows where the
+    select list calls one `_ts`, `timed`: the output's place, and the most microseconds that an answer comes later than
+    the row.
 
     With `checked`, rows for which something cannot be evaluated are dead letters, and the query `rejects` where there
     may be such rows; without it, as in jobs from before, what cannot be evaluated is NULL.
@@ -207,6 +217,7 @@ class Query:
     lookups: tuple[Lookup, ...] = ()
     kept_if: tuple[Expression, ...] = ()
     tables: tuple[str, ...] = ()
+    timed: tuple[int, int] | None = None
     time: pa.DataType = TIMESTAMP
 
     @property
@@ -224,9 +235,11 @@ class Query:
         return tuple(s.alias for s in self.sources)
 
     def columns_of(self, alias: str) -> tuple[str, ...]:
-        """The names of the columns the query reads from a source, sorted."""
+        """The names of the columns the query reads from a source, sorted, but for its event time, which is always
+        there.
+        """
         read = {c.name for part in self.expressions() for c in part.columns() if c.alias == alias}
-        return tuple(sorted(read))
+        return tuple(sorted(read - {TIME_COLUMN}))
 
     def looked_up(self) -> list[Expression]:
         """What is evaluated to look rows up, and over what is found."""
@@ -236,7 +249,7 @@ class Query:
         """All that is evaluated for the query."""
         parts = [o.expression for o in self.outputs] + [p.expression for p in self.predicates] + self.looked_up()
         parts += [e for _, e in self.selections]
-        parts += [] if self.outer is None or self.outer.condition is None else [self.outer.condition]
+        parts += [] if self.outer is None else self.outer.read()
         if self.aggregate:
             parts += self.aggregate.read()
             parts += [] if self.aggregate.having is None else [self.aggregate.having]

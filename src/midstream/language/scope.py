@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from midstream.language.expression import TIME_COLUMN, Column, Expression
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
+from midstream.language.types import INT64, TIMESTAMP
 from midstream.model.errors import LanguageError
 from midstream.model.words import suggest
 
@@ -35,22 +36,30 @@ def starred(columns: pa.Schema) -> list[str]:
     return [field.name for field in columns if (field.metadata or {}).get(b"midstream") != b"not starred"]
 
 
+def event_time(alias: str) -> Column:
+    """The event time of a source's row, in microseconds since 1970: rows are kept with it."""
+    return Column(INT64, alias, TIME_COLUMN)
+
+
 @dataclass(frozen=True)
 class Scope:
     """The sources of a query in FROM order: alias and columns.
 
-    `time` is the type of `_ts`, None where it may not be read. `registered` says whether predicates of users must be
-    registered in this program, `checked` whether arithmetic widens, and what cannot be evaluated is told apart from
+    `time` is the type of `_ts`, None where it may not be read; that of a source, `A._ts`, is the event time of its row,
+    of the type `moment`, but sources that are `timeless` have none. `registered` says whether predicates of users must
+    be registered in this program, `checked` whether arithmetic widens, and what cannot be evaluated is told apart from
     NULL. Columns `used` by USING, in lower case, are the first source's where no source is named. A column that a
     subquery shows stands for an expression: `views`, by alias and name.
     """
 
     sources: tuple[tuple[str, pa.Schema], ...]
     time: pa.DataType | None = None
+    moment: pa.DataType = TIMESTAMP
     registered: bool = True
     checked: bool = True
     used: frozenset[str] = frozenset()
     views: Mapping[tuple[str, str], Expression] = field(default_factory=dict)
+    timeless: frozenset[str] = frozenset()
 
     def alias(self, name: str) -> str:
         """The alias a name means; raises LanguageError, without a place."""
@@ -78,7 +87,10 @@ class Scope:
 
     def shown(self, column: Column) -> Expression:
         """What a column stands for: itself, or what a subquery has under its name."""
-        return self.views.get((column.alias, column.name), column)
+        known = self.views.get((column.alias, column.name))
+        if known is None and column.alias and column.name == TIME_COLUMN:
+            return Call(self.moment, "moment", (event_time(column.alias),))
+        return known or column
 
     def column(self, name: str, source: str = "") -> Column:
         """The column a name means, of one source or of whichever has it; raises LanguageError, without a place."""
@@ -89,6 +101,8 @@ class Scope:
                     remedy="use the timestamp columns of the streams here",
                 )
             return Column(self.time, "", TIME_COLUMN)
+        if source and name == TIME_COLUMN and self.alias(source) not in self.timeless:
+            return Column(self.moment, self.alias(source), TIME_COLUMN)
         columns = [c for alias, _ in self.sources for c in self.columns(alias)]
         if source:
             columns = list(self.columns(self.alias(source)))

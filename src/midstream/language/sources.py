@@ -31,12 +31,12 @@ NO_WINDOW = (
 
 @dataclass(frozen=True)
 class FromClause:
-    """The sources of a query, subtrahends of EXCEPT last, the ON conditions of its joins, where each source stands, and
-    by alias the SELECTs of a subquery, the innermost first.
+    """The sources of a query, subtrahends of EXCEPT last, the ON conditions of its joins, each with the place of the
+    source that it stands behind, where each source stands, and by alias the SELECTs of a subquery, the innermost first.
     """
 
     sources: tuple[Source, ...]
-    conditions: tuple[exp.Expr, ...]
+    conditions: tuple[tuple[int, exp.Expr], ...]
     offsets: tuple[int, ...]
     selects: Mapping[str, tuple[exp.Select, ...]]
 
@@ -45,13 +45,13 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
     """What a query reads; raises LanguageError."""
     text = found.text
     tables: list[exp.Expr] = [tree.args["from_"].this]
-    conditions: list[exp.Expr] = []
+    conditions: list[tuple[int, exp.Expr]] = []
     used: list[tuple[int, exp.Expr]] = []
     for join in tree.args.get("joins") or []:
         _check_join(text, join)
         tables.append(join.this)
         if join.args.get("on") is not None:
-            conditions.append(join.args["on"])
+            conditions.append((len(tables) - 1, join.args["on"]))
         used += [(len(tables) - 1, name) for name in join.args.get("using") or []]
     common = common_tables(text, tree)
     unwrapped = [selected(text, table, common) for table in tables]
@@ -76,7 +76,8 @@ def sources_of(found: CqlText, tree: exp.Select, streams: Mapping[str, StreamSch
         shown = {
             source.alias: names_shown(table, common, streams) for source, table in zip(sources, tables, strict=False)
         }
-        conditions.append(_used(text, name, [source.alias for source in sources[:at]], sources[at].alias, shown))
+        before = [source.alias for source in sources[:at]]
+        conditions.append((at, _used(text, name, before, sources[at].alias, shown)))
     selects = {alias: one.selects for (_, alias, _), one in zip(named, unwrapped, strict=True) if one.selects}
     for source in sources:
         if selects.get(source.alias) and source.window is not None and source.window.kind == "rows":

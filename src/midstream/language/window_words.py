@@ -25,6 +25,17 @@ def is_window_call(node: exp.Expr) -> bool:
     return isinstance(node, exp.Anonymous) and node.name.upper() in WINDOW_CALLS
 
 
+def is_window_function(node: exp.Expr) -> bool:
+    """Whether an expression is a window, or the bound of one that has the same arguments.
+
+    >>> is_window_function(exp.Anonymous(this="TUMBLE_END")), is_window_function(exp.Anonymous(this="F"))
+    (True, False)
+    """
+    base, _, bound = node.name.lower().rpartition("_")
+    bounding = isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "session") and bound in _BOUNDS
+    return bounding or is_window_call(node)
+
+
 def is_window_bound(node: exp.Expr) -> bool:
     """Whether an item of the select list says which window it is: `window_end`, `window.end`, `TUMBLE_END(...)`, `_ts`.
 
@@ -34,5 +45,4 @@ def is_window_bound(node: exp.Expr) -> bool:
     name = node.name.lower()
     if isinstance(node, exp.Column):
         return name in ("window_start", "window_end", TIME_COLUMN) or (node.table.upper() in FIELDS and name in _BOUNDS)
-    base, _, bound = name.rpartition("_")
-    return isinstance(node, exp.Anonymous) and base in ("tumble", "hop", "session") and bound in _BOUNDS
+    return is_window_function(node) and not is_window_call(node)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from midstream.language.expression import Expression
+from midstream.language.expression import TIME_COLUMN, Expression
 from midstream.language.query import Query
 from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME, Clock
@@ -104,13 +104,14 @@ class Binding:
 
 
 def stored_columns(query: Query, label: str) -> tuple[str, ...]:
-    """The payload columns of a source that are read after its selection."""
+    """The payload columns of a source that are read after its selection; the event time is kept beside them."""
     parts = [o.expression for o in query.outputs] + [p.expression for p in query.predicates]
-    parts += [] if query.outer is None or query.outer.condition is None else [query.outer.condition]
+    parts += [] if query.outer is None else query.outer.read()
     if query.aggregate:
         parts += query.aggregate.read()
     parts += query.looked_up()
-    return tuple(sorted({c.name for part in parts for c in part.columns() if c.alias == label}))
+    read = {c.name for part in parts for c in part.columns() if c.alias == label}
+    return tuple(sorted(read - {TIME_COLUMN}))
 
 
 def compile_source(binding: Binding, label: str) -> SourceOperator:

@@ -80,13 +80,26 @@ class OuterJoinOperator(ResultOperator):
         """The rows of a source whose windows the watermark passes in this step, and that join nothing."""
         label = source.spec.label
         rows = concatenate([source.content(lane), source.delta(lane)])
-        ends = rows.valid_to[EVENT_TIME]
+        rows, ends = self._until(lane, label, rows, span)
         at = indices((ends >= span[0]) & (ends < span[1]))
         refs, ends = rows.refs[label][at], ends[at]
         for found in matches if len(refs) else ():
             alone = indices(~np.isin(refs, found.refs[label]))
             refs, ends = refs[alone], ends[alone]
         return Combinations({label: refs}, {}, {}), ends
+
+    def _until(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Combinations, Words]:
+        """The rows of a source of which some may be unmatched from this step on, and how long each may be matched."""
+        assert self.query.outer is not None
+        until = [(column, size) for column, size in self.query.outer.until if column.alias == label]
+        if not until or not len(rows):
+            return rows, rows.valid_to[EVENT_TIME]
+        rows = rows.take(indices((rows.valid_to[EVENT_TIME] >= span[0]) & (rows.valid_from[EVENT_TIME] < span[1])))
+        read = lane.reader(self.rows, Combinations({label: rows.refs[label]}, {}, {}))
+        known = [np.asarray(read(c).cast(pa.int64()).fill_null(FOREVER)) + size for c, size in until]
+        # A row that comes late, having waited for a partner itself, can be told at once.
+        least = np.maximum(np.minimum.reduce(known), rows.valid_from[EVENT_TIME])
+        return rows, np.minimum(least, rows.valid_to[EVENT_TIME])
 
     def _answered(self, lane: Lane, rows: Combinations, times: Words) -> Answer:
         """Results of these rows, in order of time; columns of a source that is not among them are NULL."""

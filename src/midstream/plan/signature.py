@@ -157,6 +157,7 @@ def relabel_query(query: Query, names: Mapping[str, str]) -> Query:
             outer,
             preserved=tuple(names[alias] for alias in outer.preserved),
             condition=outer.condition and relabel(outer.condition, names),
+            until=tuple((replace(c, alias=names[c.alias]), size) for c, size in outer.until),
         ),
         lookups=tuple(
             replace(one, conditions=tuple(_relabel_predicate(p, names) for p in one.conditions))

@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from midstream.language.answers import Answering, answers_as_stream, streams_named
 from midstream.language.parse import parsed
@@ -163,6 +164,10 @@ def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
     if len(columns) < len(stream.columns):
         columns.append(times.cast(stream.columns.field(stream.timestamp).type))
     fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
+    if stream.lateness:  # Its time is that of a source's rows, which came before.
+        times = fitted[stream.columns.get_field_index(stream.timestamp)].cast(pa.int64())
+        order = pc.array_sort_indices(times)
+        fitted, times = [column.take(order) for column in fitted], times.take(order)
     return pa.RecordBatch.from_arrays([*fitted, times], names=[*stream.columns.names, TIME])
 
 
@@ -175,8 +180,9 @@ def answered(
 ) -> tuple[StreamProgress, Seen]:
     """The progress of a stream of answers after those of a step, and what was seen of them.
 
-    A query never answers with an older time than the least watermark of its streams. Only what a migration holds back
-    comes later: as long as something is, the watermark of the answers stands.
+    A query never answers with an older time than the least watermark of its streams, and a row in its answer is no more
+    than the stream's lateness older. Only what a migration holds back comes later: as long as something is, the
+    watermark of the answers stands.
     """
     before, marks = progress.get(stream.name, StreamProgress()), watermarks(manifest.streams, progress)
     sources = {s.stream for q in stream.answers_of for s in parsed(manifest, manifest.queries[q].sql).sources}
@@ -188,7 +194,11 @@ def answered(
             remedy="report it, with the query and its plan",
         )
     held = any(_holds_back(output, query) for query in stream.answers_of for output in outputs.values())
-    floors = [mark for mark in (before.floor, None if held or least == BEGINNING else least) if mark is not None]
+    floors = [
+        mark
+        for mark in (before.floor, None if held or least == BEGINNING else least - stream.lateness)
+        if mark is not None
+    ]
     seen = Seen(times.greatest, times.count)
     greatest = [time for time in (before.greatest, seen.greatest) if time is not None]
     after = replace(

@@ -31,12 +31,7 @@ CASES = [
     ("SELECT k FROM A WHERE k IN (SELECT 1)", "a subquery that is more", "line 1, column 23", "EXISTS (SELECT 1"),
     ("SELECT k FROM A WHERE k IN (SELECT * FROM B)", "other than one column", "line 1, column 23", "IN (SELECT b"),
     ("SELECT k FROM A WHERE k = 1 OR EXISTS (SELECT 1 FROM B)", "a subquery", "line 1, column", "the language has"),
-    (
-        "SELECT k FROM A WHERE EXISTS (SELECT 1 FROM B) AND k NOT IN (SELECT k FROM B b) WINDOW 1 DAY",
-        "a second subquery",
-        "line 1, column 52",
-        "one stream's rows",
-    ),
+    ("SELECT A.k FROM A, B LEFT JOIN B c ON A.k = c.k WINDOW 1 DAY", "behind a comma", "line 1, column 32", "JOIN ..."),
     ("SELECT k FROM (SELECT 1) x", "NO STREAM in a subquery", "line 1, column", "selects and filters"),
     (
         "SELECT 1 AS x FROM (SELECT k FROM A), (SELECT k FROM A)",
@@ -124,16 +119,35 @@ CASES = [
         "[RANGE n unit]",
     ),
     (
-        "SELECT A.k FROM A JOIN B ON A.k = B.k FULL OUTER JOIN B c ON A.k = c.k WINDOW 1 DAY",
-        "FULL JOIN of more than two streams",
-        "line 1, column 55",
-        "two streams",
+        "SELECT A.k FROM A LEFT JOIN B ON A.ts BETWEEN B.ts - INTERVAL 1 DAY AND B.ts LEFT JOIN B c ON A.k = c.k",
+        "stream 'A' has no window",
+        "line 1, column 17",
+        "RANGE n unit",
     ),
     (
-        "SELECT COUNT(*) FROM A LEFT JOIN B ON A.k = B.k GROUP BY A.k WINDOW 1 DAY EVERY 1 DAY",
-        "LEFT JOIN below an aggregate",
-        "line 1, column 34",
-        "a subquery",
+        "SELECT COUNT(*) FROM A [NOW] LEFT JOIN B [NOW] ON A.k = B.k GROUP BY A.k EVERY 1 DAY",
+        "without WINDOW",
+        "line 1, column 74",
+        "how old answers of the join may be",
+    ),
+    (
+        "SELECT COUNT(*) FROM A LEFT JOIN B ON A.k = B.k GROUP BY TUMBLE(B.ts, '1 day') WINDOW 1 DAY",
+        "the time of 'B', which the join may pad",
+        "line 1, column 65",
+        "group by _ts",
+    ),
+    (
+        "SELECT COUNT(*) FROM A JOIN B ON A.k = B.k GROUP BY TUMBLE(A.k, '1 day') WINDOW 1 DAY",
+        "of what is no event time",
+        "line 1, column 60",
+        "write _ts, the time of a result; or one of A.ts, B.ts",
+    ),
+    (
+        "SELECT A.k FROM A LEFT JOIN B ON A.k = B.k JOIN B c ON CAST(A.s AS INT) = c.k LEFT JOIN B d ON "
+        "CAST(A.s AS INT) > CAST(d.s AS INT) + A.k WINDOW 1 DAY",
+        "cannot be evaluated for every pair",
+        "line 1, column 89",
+        "TRY_CAST",
     ),
     (
         "SELECT B.k FROM A ANTI JOIN B ON A.k = B.k WINDOW 1 DAY",

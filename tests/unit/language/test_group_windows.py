@@ -82,7 +82,7 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
 @pytest.mark.parametrize(
     ("sql", "message"),
     [
-        (f"SELECT COUNT(*) FROM A, B WHERE A.k = B.k GROUP BY TUMBLE(A.ts, {TEN})", "not of a join"),
+        (f"SELECT COUNT(*) FROM A EXCEPT ON (k) B GROUP BY TUMBLE(A.ts, {TEN})", "not of a join or difference"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside TUMBLE"),
         (f"SELECT COUNT(*) FROM A [RANGE 3 SECONDS] GROUP BY TUMBLE(ts, {TEN})", "beside a window"),
         (f"SELECT COUNT(*) FROM A GROUP BY TUMBLE(ts, {TEN}), HOP(ts, {FIVE}, {TEN})", "two windows"),
@@ -96,7 +96,11 @@ def test_a_session_lasts_until_the_gap_after_its_last_row(start: str, end: str, 
         ("SELECT COUNT(*) FROM A GROUP BY session_window(ts, k)", "write INTERVAL"),
         (f"SELECT SESSION(ts, {TEN}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION in the select list"),
         (f"SELECT SESSION_END(ts, {FIVE}) FROM A GROUP BY SESSION(ts, {TEN})", "SESSION_END of another window"),
-        (f"SELECT COUNT(*) FROM A, B WHERE A.k = B.k GROUP BY SESSION(A.ts, {TEN})", "not of a join"),
+        (
+            f"SELECT COUNT(*) FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), {TEN})), B WHERE A.k = B.k "
+            "GROUP BY window_start, window_end",
+            "not of a join",
+        ),
         (f"SELECT COUNT(*) FROM A GROUP BY SESSION(ts, {TEN}) EVERY 3 SECONDS", "EVERY beside SESSION"),
         (
             f"SELECT k, COUNT(*) FROM TABLE(SESSION(TABLE A, DESCRIPTOR(ts), {TEN})) "

@@ -207,6 +207,11 @@ def microseconds(type: pa.DataType, datum: Datum) -> Datum:
     return storage(_times(TIMESTAMP, datum))
 
 
+def moment(type: pa.DataType, datum: Datum) -> Datum:
+    """Microseconds since 1970 as a timestamp."""
+    return datum.cast(type)
+
+
 PARTS = ("year", "quarter", "month", "week", "day", "dayofweek", "dayofyear", "hour", "minute", "second")
 """The parts that EXTRACT knows; each is a function, too."""
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from typing_extensions import override
 
-from midstream.language.parse import checked, enriched_streams, parsed
+from midstream.language.parse import checked, derived_parts, parsed
 from midstream.language.parts import parts_of
 from midstream.language.query import Query
 from midstream.model.errors import QueryError, fault_located
@@ -63,11 +63,11 @@ class AddQuery(StepCommand):
                 with fault_located(partial("subquery {}".format, part)):
                     AddQuery(part, text, history=self.history, part=True).apply(draft)
         draft.manifest = with_answers(draft.manifest, self.sql, name)
-        for enriched in enriched_streams(draft.manifest, self.sql):
-            if enriched.part not in draft.manifest.queries:
-                AddQuery(enriched.part, enriched.sql, history=self.history, part=True).apply(draft)
-            enriched.check(parsed(draft.manifest, enriched.sql))
-            draft.manifest = with_answers_of(draft.manifest, [enriched.part], name)
+        for derived in derived_parts(draft.manifest, self.sql):
+            if derived.part not in draft.manifest.queries:
+                AddQuery(derived.part, derived.sql, history=self.history, part=True).apply(draft)
+            derived.check(parsed(draft.manifest, derived.sql))
+            draft.manifest = with_answers_of(draft.manifest, [derived.part], name)
         manifest = draft.manifest
         entry = replace(self._entry(manifest), rejects=parsed(manifest, self.sql).rejects, part=self.part)
         alone = self.operator is not None or entry.nodes is not None

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from typing_extensions import override
 
-from midstream.language.parse import enriched_streams, parsed
+from midstream.language.parse import derived_parts, parsed
 from midstream.language.parts import parts_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
@@ -31,8 +31,8 @@ class ChangeQuery(StepCommand):
         before = draft.entry(self.query).sql
         if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
             raise QueryError(
-                f"the new text of query {self.query!r} has other subqueries or static tables, which are queries of "
-                "their own",
+                f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
+                "these are queries of their own",
                 place=f"query {self.query}",
                 remedy="drop it and add it anew",
             )
@@ -51,4 +51,4 @@ class ChangeQuery(StepCommand):
 
 def _parts(manifest: Manifest, sql: str) -> set[str]:
     """The names of the queries that a text has parts of itself run as."""
-    return {*parts_of(sql).queries, *(enriched.part for enriched in enriched_streams(manifest, sql))}
+    return {*parts_of(sql).queries, *(part.part for part in derived_parts(manifest, sql))}

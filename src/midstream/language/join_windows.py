@@ -1,0 +1,75 @@
+"""Windows to group by over a join: of the time of its results, `TUMBLE(_ts, ...)`, or that of the rows of a source."""
+
+from __future__ import annotations
+
+from math import inf
+
+from sqlglot import exp
+
+from midstream.language.bind import Binder
+from midstream.language.cql_tokens import CqlText
+from midstream.language.expression import TIME_COLUMN, Call, Column, Expression
+from midstream.language.join_order import JoinOrder
+from midstream.language.place import place_of
+from midstream.language.window_words import is_window_call, is_window_function
+from midstream.model.errors import LanguageError
+
+
+def by_answers(found: CqlText, tree: exp.Select, order: JoinOrder) -> tuple[exp.Select, str | None]:
+    """The query with its window to group by over the time of the join's answers, `_ts`, and the source whose rows give
+    them that, None where it is that of the results. Raises LanguageError for any other time.
+    """
+    clause = tree.args.get("group")
+    node = next((node for node in clause.expressions if is_window_call(node)), None) if clause is not None else None
+    if node is None or not node.expressions:
+        return tree, None
+    asked = node.expressions[0]
+    if _is_result_time(asked):
+        return tree, None
+    alias = _source_of(Binder(found.text, order.within(len(order.blocks))).bind(asked), order)
+    if alias is None:
+        sources = ", ".join(
+            f"{one}.{order.streams[_stream(order, one)].timestamp}" for one in sorted(order.times.always)
+        )
+        remedy = f"write {TIME_COLUMN}, the time of a result{f'; or one of {sources}' if sources else ''}"
+        raise _error(found, asked, "a window to group by of what is no event time", remedy)
+    if alias not in order.times.always:
+        remedy = f"group by {TIME_COLUMN}, the time of a result"
+        raise _error(found, asked, f"a window to group by of the time of {alias!r}, which the join may pad", remedy)
+    if order.times.late[alias] == inf:
+        remedy = f"write [RANGE n unit], or group by {TIME_COLUMN}, the time of a result"
+        raise _error(found, asked, f"a window to group by of the time of {alias!r}, whose rows stay for ever", remedy)
+
+    def timed(part: exp.Expr) -> exp.Expr:
+        if is_window_function(part) and part.expressions and part.expressions[0] == asked:
+            part.set("expressions", [exp.column(TIME_COLUMN), *part.expressions[1:]])
+        return part
+
+    rewritten = tree.copy()
+    for key in ("group", "having"):
+        if rewritten.args.get(key) is not None:
+            rewritten.set(key, rewritten.args[key].transform(timed))
+    rewritten.set("expressions", [item.transform(timed) for item in rewritten.expressions])
+    return rewritten, alias
+
+
+def _is_result_time(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and not node.table and node.name == TIME_COLUMN
+
+
+def _source_of(time: Expression, order: JoinOrder) -> str | None:
+    """The source whose rows' event time an expression is."""
+    if isinstance(time, Call) and time.function == "moment":
+        time = time.arguments[0]
+    if not isinstance(time, Column) or time.alias not in order.times.present:
+        return None
+    event_time = order.streams[_stream(order, time.alias)].timestamp
+    return time.alias if time.name in (TIME_COLUMN, event_time) else None
+
+
+def _stream(order: JoinOrder, alias: str) -> str:
+    return next(source.stream for source in order.sources if source.alias == alias)
+
+
+def _error(found: CqlText, node: exp.Expr, message: str, remedy: str) -> LanguageError:
+    return LanguageError(message, place=place_of(found.text, node), remedy=remedy)
