@@ -16,10 +16,10 @@ HEAD = """# NEXMark beside Spark's own streaming SQL
 Written by `python -m benchmarks.nexmark` (part of `make bench`). Every query of
 [NEXMark](../docs/language_table.md#nexmark), as its job file under `examples/nexmark` has it, beside the same in
 Spark's SQL, append mode, watermarks without delay: one session for both (`local[2]`, 8 GB, two partitions, Spark's
-default state store), the same Parquet files by batch, a Parquet sink and a checkpoint on the local disk. Runs take turns,
-query by query; every second round goes the other way round. A rate is over the last half of the batches, from the trigger of
-each to its commit, of all rows of the streams that the query reads; values are medians over the rounds. Queries that
-read one another (5, 6) are one job.
+default state store), the same Parquet files by batch, a Parquet sink and a checkpoint on the local disk. Runs take
+turns, query by query; every second round goes the other way round. A rate is over the last half of the batches, from
+the trigger of each to its commit, of all rows of the streams that the query reads; values are medians over the
+rounds. Queries that read one another (5, 6) are one job.
 
 The answers of all, of Spark, the embedded engine (one thread, one core) and DuckDB (offline, one thread) too, are
 compared by count and by a sum of hashes, numbers rounded to four digits; a last batch of one row a stream, which is not
