@@ -15,6 +15,8 @@ from benchmarks.peers import Task, duckdb_offline, midstream_spark, spark_native
 
 TINY = Batches(events=3_000, per_second=100, count=2)
 
+pytestmark = pytest.mark.timeout(1200)
+
 
 def task(name: str, root: Path, work: str) -> Task:
     (root / work).mkdir(exist_ok=True)
