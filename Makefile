@@ -38,6 +38,7 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer, spreads
 	@$(with_java) $(bin)/python -m benchmarks.run
+	@$(with_java) $(bin)/python -m benchmarks.nexmark
 	@$(with_java) $(bin)/python -m benchmarks.sharing
 	@$(bin)/python -m benchmarks.durable
 	@$(bin)/python -m benchmarks.plan_search

@@ -69,24 +69,42 @@ class Measurement:
         return Measurement(value["peer"], value["scenario"], batches, Answer(*value["answer"]), value["notes"])
 
 
-def answer_of_tables(tables: list[pa.Table]) -> Answer:
-    """The answer that a peer holds in memory."""
+def answer_of_tables(tables: list[pa.Table], *, by_value: bool = False) -> Answer:
+    """The answer that a peer holds in memory.
+
+    By value, 1 is equal to 1.00 and a time is what it is in UTC, whatever their types:
+
+    >>> one, same = pa.table({"n": [1, 2]}), pa.table({"n": [2.0, 1.00001]})
+    >>> answer_of_tables([one], by_value=True) == answer_of_tables([same], by_value=True)
+    True
+    >>> answer_of_tables([one]) == answer_of_tables([same])
+    False
+    """
     with duckdb.connect() as connection:
         connection.register("answer", pa.concat_tables(tables))
-        return _answer(connection, "answer", tables[0].column_names)
+        return _answer(connection, "answer", by_value)
 
 
-def answer_of_files(folder: Path) -> Answer:
+def answer_of_files(folder: Path, *, by_value: bool = False) -> Answer:
     """The answer that a peer wrote as Parquet files into a folder and the folders below it."""
     if not any(folder.rglob("*.parquet")):
         return Answer(0, "0")
     with duckdb.connect() as connection:
         source = f"read_parquet('{folder}/**/*.parquet', hive_partitioning = false)"
-        names = [row[0] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-        return _answer(connection, source, names)
+        return _answer(connection, source, by_value)
 
 
-def _answer(connection: duckdb.DuckDBPyConnection, source: str, names: list[str]) -> Answer:
-    found = connection.execute(f"SELECT count(*), sum(hash({', '.join(names)})) FROM {source}").fetchone()
+def _answer(connection: duckdb.DuckDBPyConnection, source: str, by_value: bool) -> Answer:
+    columns = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
+    names = [(f'"{name.replace(chr(34), 2 * chr(34))}"', kind) for name, kind, *_ in columns]
+    values = [_value(name, kind) if by_value else name for name, kind in names]
+    found = connection.execute(f"SELECT count(*), sum(hash({', '.join(values)})) FROM {source}").fetchone()
     assert found is not None
     return Answer(found[0], str(found[1] or 0))
+
+
+def _value(name: str, kind: str) -> str:
+    """A column in the one type that stands for its kind; numbers are rounded to four digits."""
+    if kind.endswith("INT") or kind in ("INTEGER", "UINTEGER", "DOUBLE", "FLOAT") or kind.startswith("DECIMAL"):
+        return f"round({name}::DOUBLE, 4)"
+    return f"epoch_us({name})" if kind.startswith("TIMESTAMP") else name

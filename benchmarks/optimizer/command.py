@@ -78,10 +78,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _scenario(course: Course, host: str, run: Host, console: Console) -> Iterator[Record]:
-    """A row for each contestant: plans that are kept come first, for the best schedule follows from what they did."""
     fixed = fixed_plans(course)
     plans, policies = (fixed.trees, POLICIES_ON_SPARK) if host == "spark" else (fixed.plans, every_policy())
     begins = fixed.worst if course.scenario.begins == "worst" else fixed.best
+    yield from contested(course, plans, begins, policies, run, console)
+
+
+def contested(
+    course: Course, plans: Sequence[str], begins: str, policies: Sequence[str], run: Host, console: Console
+) -> Iterator[Record]:
+    """A row for each contestant: plans that are kept come first, for the best schedule follows from what they did."""
     rows = [_row(course, kept(plan), run, console) for plan in dict.fromkeys((*plans, begins))]
     yield from rows
     work = {row.contestant: row.work for row in rows if not row.failed}

@@ -35,7 +35,7 @@ def run(course: Course, contestant: Contestant) -> Trace:
     plan = engine.manifest.queries[LEAD].plan
     return Trace(
         work, tuple(seconds), tuple(answers.counts), busy, reviewing.seconds, reviews_in(events), switches_in(events),
-        plan, answers.mark,
+        plan, answers.mark, engine.manifest.totals.comparisons,
     )  # fmt: skip
 
 

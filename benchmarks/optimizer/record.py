@@ -43,6 +43,7 @@ class Record:
     results: int = 0
     mark: int = 0
     failed: str = ""
+    comparisons: int = 0
 
     @property
     def joined(self) -> float:
@@ -74,7 +75,7 @@ def record_of(contestant: Contestant, scenario: str, trace: Trace, load: Load) -
         work=tuple(one / MILLION for one in trace.work),
         seconds=sum(trace.seconds), longest=max(trace.seconds), gap=output_gap(trace, load),
         busy=trace.busy, reviewing=trace.reviewing, reviews=trace.reviews, switches=trace.switches,
-        results=sum(trace.results), mark=trace.mark,
+        results=sum(trace.results), mark=trace.mark, comparisons=trace.comparisons,
     )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ class Trace:
     switches: tuple[tuple[int, str], ...]
     plan: str
     mark: int
+    comparisons: int = 0
 
 
 @dataclass

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.measurement import Measurement
-from benchmarks.scenarios import Scenario
+from benchmarks.peers.question import Question
 
 
 @dataclass(frozen=True)
 class Task:
     """One run of a peer: what to compute, where the input lies (Parquet), and a folder of its own."""
 
-    scenario: Scenario
+    scenario: Question
     source: Path
     work: Path
 

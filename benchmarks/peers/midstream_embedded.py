@@ -19,18 +19,23 @@ def run(task: Task) -> Measurement:
     engine = ms.Engine()
     for stream in scenario.streams:
         engine.create_stream(stream, scenario.schema(stream), timestamp="ts")
-    engine.add_query("answer", scenario.midstream)
+    for name, static in scenario.tables.items():
+        engine.table(name, static)
+    for name, sql in scenario.queries.items():
+        engine.add_query(name, sql)
     batches: list[Batch] = []
     results: list[pa.Table] = []
+    last = list(scenario.queries)[-1]
     steps = list(scenario.steps())
     cpu = time.process_time()
     for tables in steps:
         begin = time.perf_counter()
-        results.append(engine.push(tables)["answer"])
+        results.append(engine.push(tables)[last])
         seconds = time.perf_counter() - begin
         batches.append(Batch(sum(table.num_rows for table in tables.values()), seconds))
     cpu = round(time.process_time() - cpu, 3)
     metrics = engine.metrics()
     notes = {name: metrics[name] for name in ("state_rows", "state_bytes", "comparisons")}
     notes["cpu_seconds"] = cpu
-    return Measurement("embedded", scenario.name, tuple(batches), answer_of_tables(results), notes)
+    answer = answer_of_tables(results, by_value=scenario.by_value)
+    return Measurement("embedded", scenario.name, tuple(batches[: scenario.batches]), answer, notes)

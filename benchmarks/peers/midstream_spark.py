@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
+
+from pyspark.sql import SparkSession
 
 import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
@@ -36,20 +39,32 @@ def on_an_object_store(task: Task) -> Measurement:
 
 
 def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: bool = True) -> Measurement:
-    scenario = task.scenario
     spark = session(task.work)
+    try:
+        measured = run_in(spark, task, peer, checkpoint, durable=durable)
+    finally:
+        spark.stop()
+    return replace(measured, notes=notes(len(measured.batches))) if notes else measured
+
+
+def run_in(spark: SparkSession, task: Task, peer: str, checkpoint: str, *, durable: bool = True) -> Measurement:
+    """Run the scenario in a session that others may use before and after."""
+    scenario = task.scenario
     watch = BatchWatch()
     spark.streams.addListener(watch)
     job = ms.Job(spark, checkpoint=checkpoint, lanes=2, durable=durable)
     for stream in scenario.streams:
         job.stream(stream, source(spark, task, stream), timestamp="ts")
-    job.query("answer", scenario.midstream, sink=ms.sinks.files(str(task.work / "answer"), format="parquet"))
+    for name, static in scenario.tables.items():
+        job.table(name, static)
+    for name, sql in scenario.queries.items():
+        job.query(name, sql, sink=ms.sinks.files(str(task.work / "answers" / name), format="parquet"))
     live = job.start(trigger={"availableNow": True})
     live.await_termination()
     batches = watch.batches(rows_by_step(live.times))
-    spark.stop()
-    answer = answer_of_files(task.work / "answer")
-    return Measurement(peer, scenario.name, batches, answer, notes(len(batches)) if notes else {})
+    spark.streams.removeListener(watch)
+    answer = answer_of_files(task.work / "answers" / list(scenario.queries)[-1], by_value=scenario.by_value)
+    return Measurement(peer, scenario.name, batches[: scenario.batches], answer)
 
 
 def _requests(server: ObjectServer, steps: int) -> Mapping[str, Any]:

@@ -42,6 +42,26 @@ class Scenario:
     batches: int = 10
     seed: int = 0
 
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """The one query of midstream."""
+        return {"answer": self.midstream}
+
+    @property
+    def tables(self) -> Mapping[str, pa.Table]:
+        """No scenario has a static table."""
+        return {}
+
+    @property
+    def duckdb_rows(self) -> Mapping[str, str]:
+        """What DuckDB's text finds of each stream."""
+        return dict.fromkeys(self.streams, "* REPLACE (epoch_us(ts) AS ts)")
+
+    @property
+    def by_value(self) -> bool:
+        """Answers of all peers have the same types."""
+        return False
+
     def schema(self, stream: str) -> pa.Schema:
         """The columns of a stream."""
         keys = [(key, pa.int64()) for key in self.streams[stream]]

@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+import pyarrow.parquet as pq
+
 from midstream.engine.job_run import FileJob
 from midstream.language.job_file import JobFile
-from midstream.language.job_specs import QuerySpec, SourceSpec
+from midstream.language.job_specs import QuerySpec, SourceSpec, TableSpec
 from tests.spark.endless_job import QUERIES, RECENT, streams
+from tests.spark.endless_queries import FIRST, TEXTS, rates
 from tests.spark.other_sinks import other_sinks
 
 INTERVAL = 0.05
@@ -33,17 +36,20 @@ def the_file(root: Path, kept: str) -> JobFile:
         )
         for spec in streams()
     }
-    own = {name: {"path": f"{kept}/answers/{name}", "format": "parquet"} for name in QUERIES}
+    texts = {name: spec.cql() for name, spec in QUERIES.items()} | TEXTS
+    own = {name: {"path": f"{kept}/answers/{name}", "format": "parquet"} for name in texts}
     others = {name: sink.to_json() for name, sink in other_sinks(root).items() if name != "called"}
     sinks = own | others
     queries = {
         name: QuerySpec(
-            QUERIES.get(name, RECENT).cql(), "((A B) C)" if name == "chain" else None, sink,
+            texts.get(name, RECENT.cql()), "((A B) C)" if name == "chain" else None, sink,
             spread="psp_d" if name == "ring" else None,
         )
         for name, sink in sinks.items()
     }  # fmt: skip
-    return JobFile(f"{kept}/checkpoint", 2, sources, queries, patience=120_000_000)
+    pq.write_table(rates(FIRST), root / "rates.parquet")
+    tables = {"rates": TableSpec("parquet", str(root / "rates.parquet"))}
+    return JobFile(f"{kept}/checkpoint", 2, sources, queries, patience=120_000_000, tables=tables)
 
 
 def main(root: Path, kept: str, once: bool, take_over: bool) -> None:

@@ -20,6 +20,7 @@ from tests.crash_case import CHAIN, GROUPED
 from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec, StreamSpec
 from tests.property.rows import Shape, draw_rows
 from tests.spark.drive import SHORT_LIVED, Place
+from tests.spark.endless_queries import FIRST, TEXTS, rates
 from tests.spark.other_sinks import other_sinks
 
 SPAN, ROWS = 90, 700
@@ -60,6 +61,9 @@ def the_job(spark: SparkSession, root: Path, kept: str) -> ms.Job:
         plan = "((A B) C)" if name == "chain" else None
         spread = "psp_d" if name == "ring" else None
         found.query(name, spec.cql(), plan, ms.sinks.files(f"{kept}/answers/{name}"), spread=spread)
+    found.table("rates", rates(FIRST))
+    for name, text in TEXTS.items():
+        found.query(name, text, sink=ms.sinks.files(f"{kept}/answers/{name}"))
     for name, sink in other_sinks(root).items():
         found.query(name, RECENT.cql(), sink=sink)
     return found

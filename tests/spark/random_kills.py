@@ -2,13 +2,13 @@
 `python -m tests.spark.random_kills [--minutes 60] [--seed 0] [--files 60]`.
 
 Each round feeds a new job for about a minute while its driver's Python process, its JVM or its workers are killed, or
-all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are
-rescaled, joins go over to nodes and back. Every
-other round has its checkpoint and its answers on an object store over HTTP, whose server is killed as well and started
-again a little later, and a machine is lost with all that was on its disk. A third of the rounds are of the embedded
-engine. Besides files the results go to a function, a Delta table and, where its server starts, PostgreSQL. Then the job
-runs to its end and every sink is compared with the oracle, step by step. Ends with 1 if one differs, and says the seed;
-what is drawn follows from the seed, the moments do not.
+all of it is suspended while another driver takes over; queries come and go, plans migrate, lanes are rescaled, joins
+go over to nodes and back, a static table is refreshed. Every other round has its checkpoint and its answers on an
+object store over HTTP, whose server is killed as well and started again a little later, and a machine is lost with
+all that was on its disk. A third of the rounds are of the embedded engine. Besides files the results go to a
+function, a Delta table and, where its server starts, PostgreSQL. Then the job runs to its end and every sink is
+compared with the oracle, step by step. Ends with 1 if one differs, and says the seed; what is drawn follows from the
+seed, the moments do not.
 """
 
 from __future__ import annotations
@@ -64,6 +64,7 @@ from tests.oracle.spec import SECOND, Condition, Item, QuerySpec, SourceSpec
 from tests.property.rows import cut, draw_rows
 from tests.spark.drive import Place
 from tests.spark.endless_job import QUERIES, RECENT, shape, streams
+from tests.spark.endless_queries import FIRST, TEXTS, more_answers, refreshed
 from tests.spark.other_sinks import DSN, by_step, forget, other_sinks
 from tests.spark.processes import children
 from tests.spark.ready_classes import environment
@@ -174,7 +175,7 @@ class Round:
                 self.done[command.kind] += 1
 
     def commands(self) -> Iterator[Command]:
-        kind = self.chance.choice(("migrate", "migrate", "spread", "rescale", "reshare", "add", "drop"))
+        kind = self.chance.choice(("migrate", "migrate", "spread", "rescale", "reshare", "add", "drop", "refresh"))
         if kind == "migrate":
             strategy, plan = self.chance.choice(sorted(discovered())), self.chance.choice(PLANS)
             yield Migrate("chain", plan, strategy, {})
@@ -184,6 +185,8 @@ class Round:
             yield Spread(self.chance.choice(("ring", "ring", "chain")), scheme, nodes)
         elif kind == "rescale":
             yield Rescale(self.chance.randrange(1, 4))
+        elif kind == "refresh":
+            yield refreshed(self.kept, FIRST + self.done["set_table"] + 1)
         elif kind == "reshare":
             yield Reshare(self.chance.choice(sorted(schemes())))
         elif kind == "add":
@@ -264,14 +267,14 @@ class Round:
         until = {event["query"]: event["step"] for event in events if event["event"] == "query_dropped"}
         specs = QUERIES | {name: spec for name, spec in self.guests.items() if name in since}
         lives = [Lifetime(name, spec, since.get(name, 0), until.get(name)) for name, spec in specs.items()]
-        for name, answer in answers(streams(), steps, lives).items():
+        for name, answer in (answers(streams(), steps, lives) | more_answers(streams(), steps, events)).items():
             assert_each_step_same(self.by_step(name, len(steps)), answer, name)
             self.done["results"] += answer.table.num_rows
         self.compare_others(answers(streams(), steps, [Lifetime("recent", RECENT, 0, None)])["recent"], len(steps))
         self.done |= Counter(event["event"] for event in events)
         if self.done[StepDelayed.kind]:  # A step that is done again leaves what it had staged until the next start.
             examine(f"{self.kept}/checkpoint", repair=True)
-        staged = [name for name in specs if name not in until and self.names(f"answers/{name}/{STAGING}")]
+        staged = [name for name in (*specs, *TEXTS) if name not in until and self.names(f"answers/{name}/{STAGING}")]
         left = [
             *staged,
             *self.names("checkpoint/staging"),

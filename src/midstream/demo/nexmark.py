@@ -58,6 +58,27 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Seen:
+    """Some events: of each the last person and the last auction that it can know of, counted from 0, and its time."""
+
+    person: Integers
+    auction: Integers
+    time: Integers
+
+    def __len__(self) -> int:
+        return len(self.time)
+
+
+@dataclass(frozen=True)
+class Heat:
+    """One of so many draws is not of the hot key: a number, or one for each bid, auction, bid."""
+
+    auctions: int | Integers = HOT_AUCTIONS
+    sellers: int | Integers = HOT_SELLERS
+    bidders: int | Integers = HOT_BIDDERS
+
+
+@dataclass(frozen=True)
 class Auctions:
     """The three streams of NEXMark, each in the order of its times."""
 
@@ -77,12 +98,22 @@ def generate(events: int, seed: int = 0, per_second: int = 10_000) -> Auctions:
     """
     number = np.arange(events, dtype=np.int64)
     place = number % EVENTS
+    seen = Seen(_newest_person(number), _newest_auction(number), START + number * 1_000_000 // per_second)
+    ahead = AUCTIONS_IN_FLIGHT * EVENTS // AUCTIONS
+    parts = (place < PEOPLE, (place >= PEOPLE) & (place < PEOPLE + AUCTIONS), place >= PEOPLE + AUCTIONS)
+    people, auctions, bids = (Seen(seen.person[part], seen.auction[part], seen.time[part]) for part in parts)
+    return drawn(people, auctions, bids, seed, longest=max(2 * ahead * 1_000_000 // per_second, 1))
+
+
+def drawn(people: Seen, auctions: Seen, bids: Seen, seed: int, longest: int, heat: Heat | None = None) -> Auctions:
+    """The rows of events, whatever their proportions are; an auction is open for `longest` microseconds at most."""
+    heat = heat or Heat()
     # Each stream draws from its own sequence: a column more in one leaves the others as they were.
-    people, auctions, bids = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+    randoms = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
     return Auctions(
-        _people(number[place < PEOPLE], people, per_second),
-        _auctions(number[(place >= PEOPLE) & (place < PEOPLE + AUCTIONS)], auctions, per_second),
-        _bids(number[place >= PEOPLE + AUCTIONS], bids, per_second),
+        _people(people, next(randoms)),
+        _auctions(auctions, next(randoms), heat, longest),
+        _bids(bids, next(randoms), heat),
     )
 
 
@@ -108,50 +139,46 @@ def side_input(seed: int = 0, keys: int = SIDE_KEYS) -> pa.Table:
     return pa.table({"key": np.arange(keys), "value": pa.array(values, pa.string())})
 
 
-def _people(number: Integers, random: np.random.Generator, per_second: int) -> pa.Table:
-    n = len(number)
+def _people(seen: Seen, random: np.random.Generator) -> pa.Table:
+    n = len(seen)
     names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     return pa.table(
         {
-            "id": _newest_person(number) + FIRST_ID,
+            "id": seen.person + FIRST_ID,
             "name": _chosen(names, random, n),
             "email_address": _mails(random, n),
             "city": _chosen(CITIES, random, n),
             "state": _chosen(STATES, random, n),
-            "ts": _instants(number, per_second),
+            "ts": _instants(seen),
         }
     )
 
 
-def _auctions(number: Integers, random: np.random.Generator, per_second: int) -> pa.Table:
-    n = len(number)
-    newest = _newest_person(number)
-    hot = random.integers(HOT_SELLERS, size=n) > 0
+def _auctions(seen: Seen, random: np.random.Generator, heat: Heat, longest: int) -> pa.Table:
+    n, newest = len(seen), seen.person
+    hot = random.integers(heat.sellers, size=n) > 0
     seller = np.where(hot, newest // HOT_EVERY * HOT_EVERY, _some_person(newest, random))
     first_bid = _prices(random, n)
-    ahead = AUCTIONS_IN_FLIGHT * EVENTS // AUCTIONS
-    time, horizon = _times(number, per_second), max(2 * ahead * 1_000_000 // per_second, 1)
     return pa.table(
         {
-            "id": _newest_auction(number) + FIRST_ID,
+            "id": seen.auction + FIRST_ID,
             "item_name": _chosen([f"item {n}" for n in range(ITEMS)], random, n),
             "initial_bid": first_bid,
             "reserve": first_bid + _prices(random, n),
-            "expires": pa.array(time + 1 + random.integers(horizon, size=n), pa.timestamp("us")),
+            "expires": pa.array(seen.time + 1 + random.integers(longest, size=n), pa.timestamp("us")),
             "seller": seller + FIRST_ID,
             "category": FIRST_CATEGORY + random.integers(CATEGORIES, size=n),
-            "ts": _instants(number, per_second),
+            "ts": _instants(seen),
         }
     )
 
 
-def _bids(number: Integers, random: np.random.Generator, per_second: int) -> pa.Table:
-    n = len(number)
-    newest, person = _newest_auction(number), _newest_person(number)
+def _bids(seen: Seen, random: np.random.Generator, heat: Heat) -> pa.Table:
+    n, newest, person = len(seen), seen.auction, seen.person
     oldest = np.maximum(newest - AUCTIONS_IN_FLIGHT, 0)
     any_auction = oldest + random.integers(newest - oldest + 1 + LEAD)
-    hot_auction = random.integers(HOT_AUCTIONS, size=n) > 0
-    hot_bidder = random.integers(HOT_BIDDERS, size=n) > 0
+    hot_auction = random.integers(heat.auctions, size=n) > 0
+    hot_bidder = random.integers(heat.bidders, size=n) > 0
     bidder = np.where(hot_bidder, person // HOT_EVERY * HOT_EVERY + 1, _some_person(person, random))
     channels = HOT_CHANNELS + [f"channel-{i}" for i in range(CHANNELS)]
     hot_channel = random.integers(2, size=n) > 0
@@ -167,7 +194,7 @@ def _bids(number: Integers, random: np.random.Generator, per_second: int) -> pa.
             "price": _prices(random, n),
             "channel": pa.array(channels).take(pa.array(channel)),
             "url": _addresses(np.where(hot_channel, -1, channel - len(HOT_CHANNELS)), random),
-            "ts": _instants(number, per_second),
+            "ts": _instants(seen),
         }
     )
 
@@ -208,9 +235,5 @@ def _chosen(words: list[str], random: np.random.Generator, n: int) -> pa.Array:
     return pa.array(words).take(pa.array(random.integers(len(words), size=n)))
 
 
-def _times(number: Integers, per_second: int) -> Integers:
-    return START + number * 1_000_000 // per_second
-
-
-def _instants(number: Integers, per_second: int) -> pa.Array:
-    return pa.array(_times(number, per_second), pa.timestamp("us"))
+def _instants(seen: Seen) -> pa.Array:
+    return pa.array(seen.time, pa.timestamp("us"))
