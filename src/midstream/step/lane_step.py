@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.counters import Counters
-from midstream.model.errors import fault_located
+from midstream.model.errors import cause_of, located
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
@@ -63,7 +63,8 @@ def lane_step(
     lane = Lane(name, state, inputs, clock, store)
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in program.units]
     _for_each(steps, UnitStep.open)
-    lane.bound(state_bounds(steps))
+    resting = [] if program.changed or program.migrations else [part for step in steps if (part := step.resting())]
+    lane.bound(state_bounds(steps), rests=len(resting) == len(steps))
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
@@ -71,7 +72,8 @@ def lane_step(
     results = {query: answer for found in _for_each(steps, UnitStep.answer) for query, answer in found.items()}
     outcomes = _for_each(steps, UnitStep.settle)
     needed = set[StateId]().union(*(outcome.needed for outcome in outcomes))
-    after = lane.finish(needed, {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes})
+    boxes = {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes}
+    after = lane.finish(needed, boxes, resting if lane.rests else ())
     return LaneOutput(
         after,
         results,
@@ -88,8 +90,10 @@ def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> l
     """A phase done for each unit; a fault in it names the unit."""
     found = []
     for step in steps:
-        with fault_located(step.unit.place):
+        try:
             found.append(phase(step))
+        except Exception as fault:
+            raise located(fault, step.unit.place) from cause_of(fault)
     return found
 
 
@@ -99,6 +103,9 @@ def state_bounds(steps: Sequence[UnitStep]) -> dict[StateId, Bounds]:
     A unit counts also where its present plan has no such state, for it may migrate to one that has.
     """
     own = {step.unit.name: step.bounds() for step in steps}
+    if len(steps) == 1:
+        (alone,) = steps
+        return dict.fromkeys([spec.id for spec in alone.specs()], own[alone.unit.name])
     readers = _Readers(steps, own)
     bounds: dict[StateId, Bounds] = {}
     for step in steps:

@@ -76,3 +76,13 @@ def test_a_push_waits_for_the_disk_a_handful_of_times(tmp_path: Path, monkeypatc
 def test_a_push_to_disk_makes_few_calls_more(tmp_path: Path) -> None:
     with engine(3, tmp_path / "checkpoint") as made:
         assert calls(made, 3) < 6_000
+
+
+def test_columns_of_a_stream_that_has_never_spoken_are_of_its_types() -> None:
+    made = ms.Engine(sharing="off")
+    made.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    made.create_stream("B", "k BIGINT, day DATE, ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", "SELECT A.k, B.day FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
+    for number in range(3):
+        found = made.push({"A": table([number], k=[1])})["q"]
+        assert (found.num_rows, found.schema.field("day").type) == (0, pa.date32())
