@@ -239,7 +239,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             with fault_located(place):
                 happened = self._keep(result, read, watch)
         finally:
-            self._store.retain(listed(self._manifest))
+            self._store.retain(set(listed(self._manifest)))
         try:
             if self._checkpoint is not None:
                 with watch.phase("sinks"):

@@ -14,8 +14,9 @@ from midstream.job.stopwatch import Stopwatch
 from midstream.model.errors import MidstreamError
 from midstream.model.events import Event, MigrationBegun, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.manifest import Manifest
+from midstream.model.revised import revised
 from midstream.model.step_time import StepTime, StepTotals
-from midstream.runtime.watermark import watermark
+from midstream.runtime.watermark import BEGINNING, watermarks
 from midstream.state.store.local import LocalStorage
 
 WRITTEN_EVERY, WRITTEN_EVERY_FAR = 2.0, 5.0
@@ -33,7 +34,7 @@ def timed(
     happened = list(events)
     done = next((one for one in reversed(happened) if isinstance(one, StepDone)), None)
     progress = manifest.progress
-    marks = [watermark(manifest.streams[name], one) for name, one in progress.items() if name in manifest.streams]
+    marks = watermarks({name: one for name, one in manifest.streams.items() if name in progress}, progress).values()
     return StepTime(
         step=manifest.step,
         ended=time.time(),
@@ -41,13 +42,13 @@ def timed(
         phases=dict(watch.phases),
         interval=interval,
         rows={} if done is None else {name: rows for name, rows in done.rows_in.items() if rows},
-        late=sum(one.rows for one in happened if isinstance(one, RowsLate)),
-        rejected=sum(one.rows for one in happened if isinstance(one, RowsRejected | ResultsRejected)),
+        late=sum([one.rows for one in happened if isinstance(one, RowsLate)]),
+        rejected=sum([one.rows for one in happened if isinstance(one, RowsRejected | ResultsRejected)]),
         results=0 if done is None else sum(done.rows_out.values()),
         backlog=dict(backlog or {}),
-        newest=max((one.greatest for one in progress.values() if one.greatest is not None), default=None),
-        migrations=sum(isinstance(one, MigrationBegun) for one in happened),
-        watermark=min((mark for mark in marks if mark is not None), default=None),
+        newest=max([one.greatest for one in progress.values() if one.greatest is not None], default=None),
+        migrations=sum([isinstance(one, MigrationBegun) for one in happened]),
+        watermark=min([mark for mark in marks if mark != BEGINNING], default=None),
     )
 
 
@@ -79,7 +80,7 @@ class StepTimes:
         """Remember a step's times."""
         with self._lock:
             self._totals = self._totals.plus(1, time.phases, time.migrations)
-            self._noted.append(_Noted(replace(time, totals=self._totals)))
+            self._noted.append(_Noted(revised(time, totals=self._totals)))
             self._have_written()
 
     def amend(self, step: int, phases: Mapping[str, float], backlog: Mapping[str, int]) -> None:

@@ -32,6 +32,8 @@ def evaluate(expression: Expression, column: Columns, rows: int) -> pa.Array:
     >>> evaluate(call("add", k, k), lambda _: pa.array([1, None]), 2).to_pylist()
     [2, None]
     """
+    if expression.__class__ is Column and (known := column(expression)).__class__ is not pa.ChunkedArray:
+        return known if known.type == expression.type else known.cast(expression.type)
     found = _datum(expression, column)
     if isinstance(found, pa.Scalar):
         found = pa.repeat(found, rows) if found.is_valid else pa.nulls(rows, found.type)

@@ -46,4 +46,7 @@ class Counters:
         )
 
 
+NOTHING = Counters()
+"""What is counted where nothing is done."""
+
 _VALUES = attrgetter(*(field.name for field in fields(Counters)))

@@ -117,6 +117,20 @@ class InternalError(MidstreamError):
         return type(self)(self.message, place=f"{place}, {self.place}", remedy=self.remedy)
 
 
+def located(error: Exception, place: Callable[[], str]) -> Exception:
+    """What to raise instead of an error that happened at a place, from its `cause_of`: a fault becomes an
+    `InternalError`, which says where it happened.
+    """
+    if isinstance(error, InternalError):
+        return error.within(place())
+    return error if isinstance(error, MidstreamError | MemoryError) else InternalError.of(error, place())
+
+
+def cause_of(error: Exception) -> BaseException | None:
+    """What the error that `located` gives was caused by."""
+    return error.__cause__ if isinstance(error, MidstreamError | MemoryError) else error
+
+
 @contextmanager
 def fault_located(place: Callable[[], str]) -> Iterator[None]:
     """Any exception that is no `MidstreamError` becomes an `InternalError` that says it happened at this place.
@@ -133,9 +147,5 @@ def fault_located(place: Callable[[], str]) -> Iterator[None]:
     """
     try:
         yield
-    except InternalError as error:
-        raise error.within(place()) from error.__cause__
-    except (MidstreamError, MemoryError):
-        raise
-    except Exception as fault:
-        raise InternalError.of(fault, place()) from fault
+    except Exception as error:
+        raise located(error, place) from cause_of(error)

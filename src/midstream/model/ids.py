@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from typing_extensions import override
 
@@ -68,8 +69,9 @@ class OperatorId(str, Text):
         kind, _, name = text[found.end() if found else 0 :].partition(" ")
         return OperatorId(kind, name, int(found[1]) if found else None)
 
-    @classmethod
-    def of_state(cls, state: StateId) -> OperatorId:
+    @staticmethod
+    @lru_cache(maxsize=1 << 14)
+    def of_state(state: StateId) -> OperatorId:
         """The id that rows inserted into a state, purged from it and moved are counted by."""
         return OperatorId("state", str(state))
 
@@ -145,11 +147,20 @@ class StateId(str, Text):
     part: str
     kind: StateKind
 
+    combinations: str
+    """What it holds, whatever the index: a base state's index holds what its base rows hold."""
+
+    is_table: bool
+    """Whether it is a table that an operator or a migration keeps beside its states."""
+
     def __new__(cls, owner: str, content: str, part: str) -> StateId:
         """An id of these three parts; `part` is a kind's word, or names an index."""
         made = super().__new__(cls, f"{owner}.{content}.{part}")
         made.owner, made.content, made.part = owner, content, part
         made.kind = _KINDS.get(part, StateKind.INDEX)
+        by_itself = made.kind in (StateKind.QUEUE, StateKind.HELD)
+        made.combinations = made if by_itself else f"{owner}.{content}"
+        made.is_table = made.kind in (StateKind.TABLE, StateKind.HELD)
         return made
 
     def __getnewargs__(self) -> tuple[str, str, str]:  # type: ignore[override]
@@ -166,11 +177,6 @@ class StateId(str, Text):
     def is_base(self) -> bool:
         """Whether it holds what nothing can compute again."""
         return self.kind in (StateKind.ROWS, StateKind.QUEUE, StateKind.HELD)
-
-    @property
-    def is_table(self) -> bool:
-        """Whether it is a table that an operator or a migration keeps beside its states."""
-        return self.kind in (StateKind.TABLE, StateKind.HELD)
 
     def same_content(self, other: StateId) -> bool:
         """Whether both name the same combinations, perhaps under different indexes."""

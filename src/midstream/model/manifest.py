@@ -5,10 +5,10 @@ Chunks hold the rows; a manifest lists them. To move a state is to list it elsew
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Protocol
 
 from midstream.model.codec import WRITTEN, Complete, EncodedOnce
 from midstream.model.command import Command
@@ -79,6 +79,19 @@ class StaticTable(EncodedOnce):
     since: int = 0
 
 
+class Keeps(Protocol):
+    """A store of chunks, as far as a listing knows it."""
+
+    @property
+    def in_memory(self) -> Container[str]:
+        """The names of chunks that are in this process's memory."""
+        ...
+
+
+MOST_KNOWN = 1 << 16
+"""A listing of at most so many rows knows what it was made of."""
+
+
 @dataclass(frozen=True)
 class StateListing(EncodedOnce):
     """The chunks of one state, how many of their rows are alive, and the number the next row gets.
@@ -93,6 +106,35 @@ class StateListing(EncodedOnce):
     next_row: int = 0
     left_out: int = 0
     lineage: str = ""
+
+    known: ClassVar[tuple[Keeps, Sequence[Any]] | None] = None
+    """A store, and what this process has put the chunks into it from, in their order; no part of the value."""
+
+    def made_of(self, runs: Sequence[Any], store: Keeps) -> StateListing:
+        """The listing, with what its chunks were put into a store from, so that few rows need not be read again."""
+        if self.live <= MOST_KNOWN and (not self.chunks or self.chunks[-1].name in store.in_memory):
+            object.__setattr__(self, "known", (store, runs))
+        return self
+
+    def known_from(self, store: Keeps) -> Sequence[Any] | None:
+        """What the chunks in this store were made of, if that is known, and none is lost."""
+        if self.known is None or self.known[0] is not store:
+            return None
+        held = store.in_memory
+        return None if [1 for chunk in self.chunks if chunk.name not in held] else self.known[1]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "known"}
+
+    @cached_property
+    def ends(self) -> Mapping[Clock, int]:
+        """By clock the least end of a lifetime in any of the chunks; nothing of them dies before."""
+        found: dict[Clock, int] = {}
+        for chunk in self.chunks:
+            for clock, (least, _) in chunk.lifetimes.items():
+                if clock not in found or least < found[clock]:
+                    found[clock] = least
+        return found
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ and `arange`. Blocks bound the memory, however skewed the keys are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +68,12 @@ def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
     else:
         for b, a in equal_ranges(right, left).blocks():
             yield a, b
+
+
+def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
+    """The same of few codes, in any order, by comparing each with each; a block, or none."""
+    left_at, right_at = np.equal.outer(left, right).nonzero()
+    return ((left_at, right_at),) if left_at.size else ()
 
 
 def equal_ranges(needles: Codes, haystack: Codes) -> Ranges:

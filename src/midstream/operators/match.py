@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -11,10 +11,10 @@ from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
-from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs
+from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs, few_equal_pairs
 from midstream.operators.join_condition import JoinCondition
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, Words, concatenate, empty, indices, pair
+from midstream.state.combinations import Combinations, Words, concatenate, indices, layout_of_pairs, pair
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import Index, RowsSpec
@@ -22,14 +22,18 @@ from midstream.state.specs import Index, RowsSpec
 Rows = Mapping[str, RowsSpec]
 
 
+FEW = 2_048
+"""So many pairs are looked at one by one sooner than two runs are searched."""
+
+
 def keyed(lane: Lane, rows: Rows, combinations: Combinations, index: Index, key: Sequence[Expression]) -> SortedRun:
     """The combinations sorted by their code for an index; NULL keys are left out, for NULL joins nothing."""
     if index == "scan":
         return SortedRun(None, combinations)
-    if not len(combinations):
+    if not combinations.count:
         return SortedRun(np.zeros(0, np.int64), combinations)
     read = lane.reader(rows, combinations)
-    values = [evaluate(e, read, len(combinations)) for e in key]
+    values = [evaluate(e, read, combinations.count) for e in key]
     codes: Codes
     valid: Mask | None
     codes, valid = key_codes(values) if index == "hash" else band_codes(values[0])
@@ -47,30 +51,36 @@ def match(
     For a hash condition the comparisons are the pairs of equal key, for a band the pairs in the searched range, for a
     scan all.
     """
+    if not left.combinations.count or not right.combinations.count:
+        return _nothing(left, right)
     found = []
-    for left_at, right_at in _candidates(on, left, right) if len(left) and len(right) else ():
+    for left_at, right_at in _candidates(on, left, right):
         if on.verify:
             left_at, right_at = _verified(lane, rows, on, left, left_at, right, right_at)
         pairs = pair(left.combinations, left_at, right.combinations, right_at)
         tested = 0
         for condition in on.residual:
-            if len(pairs):
-                tested += len(pairs)
+            if pairs.count:
+                tested += pairs.count
                 mask = holds(condition, lane.reader(rows, pairs), len(pairs))
                 pairs = pairs if mask.all() else pairs.take(mask)
-        lane.count(operator, Counters(comparisons=len(left_at), predicates=tested, rows_out=len(pairs)))
-        if len(pairs):
+        lane.count(operator, Counters(comparisons=len(left_at), predicates=tested, rows_out=pairs.count))
+        if pairs.count:
             found.append(pairs)
-    if found:
-        return concatenate(found)
-    return empty((*left.combinations.labels, *right.combinations.labels), left.combinations.valid_from)
+    return concatenate(found) if found else _nothing(left, right)
 
 
-def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterator[tuple[Words, Words]]:
+def _nothing(left: SortedRun, right: SortedRun) -> Combinations:
+    return layout_of_pairs(left.combinations.layout, right.combinations.layout).nothing
+
+
+def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterable[tuple[Words, Words]]:
     if on.index == "scan":
         return all_pairs(len(left), len(right))
     assert left.codes is not None and right.codes is not None
     if on.index == "hash":
+        if left.codes.size * right.codes.size <= FEW:
+            return few_equal_pairs(left.codes, right.codes)
         return equal_pairs(left.codes, right.codes)
     return band_pairs(left.codes, right.codes, on.low, on.high)
 

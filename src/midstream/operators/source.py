@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
+from midstream.state.rows import column_of
 from midstream.state.specs import RowsSpec, StateSpec
 
 
@@ -28,6 +30,8 @@ class SourceOperator(Operator):
     spec: RowsSpec
     selection: tuple[Expression, ...]
 
+    rests: ClassVar[bool] = True
+
     @override
     @cached_property
     def id(self) -> OperatorId:
@@ -36,6 +40,11 @@ class SourceOperator(Operator):
     @override
     def children(self) -> tuple[Operator, ...]:
         return ()
+
+    @override
+    @property
+    def input(self) -> str:
+        return self.spec.input
 
     @override
     @cached_property
@@ -68,8 +77,7 @@ class SourceOperator(Operator):
         lineage = self.spec.lineage
         chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, step)
         # In the order of chunks made of others, so that these are put together as they are.
-        names = sorted(n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns)
-        return chosen.select(names)
+        return chosen.select(sorted([n for n in chosen.schema.names if n[0] == "_" or n in self.spec.columns]))
 
     def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """The same where no row arrived, made once for each schema."""
@@ -108,9 +116,11 @@ def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBa
     words = np.zeros(arrived.num_rows, np.int64)
     for one in lineage.filters:
         words |= one.mask if not one.conjuncts else np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
-    marked = arrived.append_column(LINEAGE, pa.array(words, pa.int64()))
-    marked = marked.append_column(ARRIVED, pa.array(np.full(arrived.num_rows, step, np.int64)))
-    return marked if words.all() else marked.filter(pa.array(words != 0))
+    steps = np.empty(arrived.num_rows, np.int64)
+    steps.fill(step)
+    columns = [*arrived.columns, column_of(words), column_of(steps)]
+    marked = pa.RecordBatch.from_arrays(columns, names=[*arrived.schema.names, LINEAGE, ARRIVED])
+    return marked if np.logical_and.reduce(words) else marked.filter(pa.array(words != 0))
 
 
 def _shared_text(lineage: Lineage) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 from typing_extensions import override
 
@@ -39,6 +39,8 @@ class WindowJoin(Operator):
     right_state: StateSpec
     on: JoinCondition
     need: Need | None = None
+
+    rests: ClassVar[bool] = True
 
     @override
     @cached_property
@@ -70,23 +72,27 @@ class WindowJoin(Operator):
         arrived = (self.left.delta(lane), self.right.delta(lane))
         new_left = keyed(lane, self.rows, arrived[0], self.on.index, self.on.left_key)
         new_right = keyed(lane, self.rows, arrived[1], self.on.index, self.on.right_key)
-        if not len(new_left) and not len(new_right):
+        if not arrived[0].count and not arrived[1].count:
             left.insert(new_left)
             right.insert(new_right)
             lane.count(self.id, Counters())
             if self.sliced:
                 lane.note(self.id, [])
-            return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)
-        pairs = [(new_left, run) for run in right.old if len(new_left)]
-        pairs += [(run, new_right) for run in left.old if len(new_right)]
+            return self._nothing(arrived)
+        pairs = [(new_left, run) for run in right.old] if arrived[0].count else []
+        pairs += [(run, new_right) for run in left.old] if arrived[1].count else []
         pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]
-        found = self._matched(lane, pairs)
+        matched = zip(self._matched(lane, pairs), pairs, strict=True)
+        found = [(one, joined) for one, joined in matched if one.count]
         if self.sliced:
-            lane.note(self.id, [(len(f), ages_of(*p, self.clock)) for f, p in zip(found, pairs, strict=True)])
+            lane.note(self.id, [(one.count, ages_of(*joined, self.clock)) for one, joined in found])
         left.insert(new_left)
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
-        return self.needed(lane, concatenate([f for f in found if len(f)] or found[-1:]))
+        return self.needed(lane, concatenate([one for one, _ in found])) if found else self._nothing(arrived)
+
+    def _nothing(self, arrived: tuple[Combinations, Combinations]) -> Combinations:
+        return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)
 
     def _in_range(
         self, lane: Lane, new_left: SortedRun, new_right: SortedRun, pairs: list[tuple[SortedRun, SortedRun]]
@@ -103,19 +109,19 @@ class WindowJoin(Operator):
                 kept.append((left.probing(age), other) if one is new_left else (one, right.probing(age)))
         return kept
 
-    @property
+    @cached_property
     def clock(self) -> Clock:
         """The clock of the windows that queries share its states by; event time where they are no one else's."""
         lineage = self.left_state.lineage
         return lineage.clock if lineage else EVENT_TIME
 
-    @property
+    @cached_property
     def cuts(self) -> tuple[int, ...]:
         """The ends of the slices that it joins; none where its states are not cut alike."""
         left, right = self.left_state.lineage, self.right_state.lineage
         return left.cuts if left and right and left.cuts == right.cuts else ()
 
-    @property
+    @cached_property
     def sliced(self) -> bool:
         """Whether it joins base rows on both sides, whose results' ages follow from the chunks they are in."""
         left, right = self.left_state.lineage, self.right_state.lineage

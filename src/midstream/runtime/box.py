@@ -90,7 +90,7 @@ class PlanBox(Box):
 
     @override
     def advance(self, lane: Lane) -> tuple[Combinations, ...]:
-        return tuple(root.drive(lane) for root in self.roots)
+        return tuple([root.drive(lane) for root in self.roots])
 
     @override
     def snapshot(self) -> Mapping[str, Any]:

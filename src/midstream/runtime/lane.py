@@ -7,9 +7,8 @@ operators and strategies own what happens within one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
+from midstream.runtime.resting import Resting
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
@@ -63,13 +63,18 @@ class Lane:
         self._bounds: Mapping[StateId, Mapping[Clock, int]] | None = None
         self._counters: dict[OperatorId, Counters] = {}
         self._events: list[Event] = []
-        self._deltas: dict[OperatorId, Combinations] = {}
+        self.deltas: dict[OperatorId, Combinations] = {}
+        """The step's delta of each operator that has advanced; in phase *advance*."""
         self._notes: dict[str, Any] = {}
         self._queues: dict[StateId, StateListing] = {}
         self._bases: dict[StateId, BaseState] = {}
         self._joins: dict[StateId, JoinState] = {}
         self._tables: dict[StateId, pa.RecordBatch] = {}
         self._finished, self._checked = False, are_on()
+        self.rests = False
+        """Whether operators that are brought nothing leave their states alone; from phase *prepare* on."""
+        self.silent: Set[str] = frozenset()
+        """Where operators may rest, the inputs without rows."""
 
     # --- open
 
@@ -103,24 +108,29 @@ class Lane:
         chunks = (store_chunk(self._store, self._chunk_name(id), rows),) if rows.num_rows else ()
         self._queues[id] = StateListing(chunks, rows.num_rows, taken)
 
-    def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]]) -> None:
+    def bound(self, bounds: Mapping[StateId, Mapping[Clock, int]], *, rests: bool = False) -> None:
         """Say for each state and clock the least end of lifetime that still matters; ends phase *open*.
 
-        A state that is not named keeps every row.
+        A state that is not named keeps every row. Where the lane `rests`, states that no row reaches are not read, and
+        `finish` is to be given what may rest.
         """
         self._check(self._bounds is None, "a lane is bound once")
         self._check(not self._bases and not self._joins, "states are loaded after the lane is bound")
-        self._bounds = bounds
+        self._bounds, self.rests = bounds, rests
+        if rests:
+            self.silent = {name for name, rows in self._inputs.items() if not rows.num_rows}
 
     def bounds(self, id: StateId) -> Mapping[Clock, int]:
         """The bounds of a state, by clock; from phase *prepare* on."""
-        return (self._bounds or {}).get(id, {})
+        bounds = self._bounds
+        return bounds[id] if bounds is not None and id in bounds else {}
 
     # --- counting
 
     def count(self, operator: OperatorId, counters: Counters) -> None:
         """Add to what an operator did in this step; in any phase."""
-        self._check(not self._finished, "nothing is counted once the lane is finished")
+        if self._checked:
+            require(not self._finished, "nothing is counted once the lane is finished")
         known = self._counters.get(operator)
         self._counters[operator] = counters if known is None else known + counters
 
@@ -149,15 +159,9 @@ class Lane:
 
     # --- advance
 
-    def delta(self, operator: OperatorId, compute: Callable[[], Combinations]) -> Combinations:
-        """The step's delta of an operator, computed once however many plans share it; in phase *advance*."""
-        if operator not in self._deltas:
-            self._deltas[operator] = compute()
-        return self._deltas[operator]
-
     def has_delta(self, operator: OperatorId) -> bool:
         """Whether the step's delta of an operator is there already."""
-        return operator in self._deltas
+        return operator in self.deltas
 
     @contextmanager
     def replaying(self, pieces: Mapping[OperatorId, Combinations]) -> Iterator[None]:
@@ -165,11 +169,11 @@ class Lane:
 
         The caller must turn the deltas that states took in into old combinations (`JoinState.age`).
         """
-        aside, self._deltas = self._deltas, dict(pieces)
+        aside, self.deltas = self.deltas, dict(pieces)
         try:
             yield
         finally:
-            self._deltas = aside
+            self.deltas = aside
 
     def note(self, operator: str, value: Any) -> None:
         """Keep what an operator found out, for others to read within this step; nothing of it is stored."""
@@ -188,6 +192,12 @@ class Lane:
             listing = self._before.states.get(spec.id, StateListing())
             self._bases[spec.id] = BaseState.load(spec, listing, self.bounds(spec.id), self._store, self.clock.step)
         return self._bases[spec.id]
+
+    def unread(self, ids: Iterable[StateId]) -> set[StateId]:
+        """The states of these that are not listed, or have never been read by this process."""
+        before, store, held = self._before.states, self._store, self._store.in_memory
+        unknown = {id for id in ids if id not in before or (known := before[id].known) is None or known[0] is not store}
+        return unknown | {id for id in ids if id in before for ref in before[id].chunks if ref.name not in held}
 
     def holds(self, spec: StateSpec) -> bool:
         """Whether the state is listed or loaded; otherwise it must be computed from what is."""
@@ -216,7 +226,9 @@ class Lane:
             there = run.take(rows.holds(run.combinations.refs[label]))
             held = there.combinations
             bits = np.asarray(rows.fetch(LINEAGE, held.refs[label]).to_numpy(zero_copy_only=False))
-            lived = SortedRun(there.codes, replace(held, valid_to=lineage.ends(held.valid_from, bits)))
+            lived = SortedRun(
+                there.codes, Combinations(held.refs, held.valid_from, lineage.ends(held.valid_from, bits))
+            )
             runs.append(purge_run(lived, self.bounds(state.spec.id)))
         dropped = sum(map(len, state.old)) - sum(map(len, runs))
         return JoinState(state.spec, runs, state.purged + dropped, state.left_out)
@@ -307,31 +319,46 @@ class Lane:
         base = self.base(spec)
         if base.rows is None:
             nothing = base.nothing()
-            if spec.lineage is not None:  # A column may be new in this step.
+            if spec.lineage is not None or self.rests:  # A column may be new in this step; and none may be stored yet.
                 nothing = RowRun(nothing.first, self._inputs[spec.input].slice(0, 0))
             return BaseRows(base.old, nothing)
         return base.rows
 
-    def finish(self, needed: set[StateId], boxes: Mapping[str, Mapping[str, object]]) -> LaneState:
-        """Store and list what is needed; everything else is unlisted. Ends the step."""
+    def finish(
+        self, needed: Set[StateId], boxes: Mapping[str, Mapping[str, object]], resting: Sequence[Resting] = ()
+    ) -> LaneState:
+        """Store and list what is needed; everything else is unlisted. Ends the step.
+
+        Of what is `resting` the states to which nothing was done are listed as before.
+        """
         self._check(not self._finished, "a lane is finished once")
         states: dict[StateId, StateListing] = {k: v for k, v in self._queues.items() if k in needed}
         for name in needed & (self._tables.keys() | {k for k in self._before.states if k.is_table}):
             states[name] = self._finish_table(name, self._chunk_name(name))
+        for part in resting:
+            states.update(self._as_before(part))
+            self._counters = {**part.nothing, **self._counters}
         for name, base in self._bases.items():
-            if name in needed:
+            if name in needed and name not in states:
                 states[name] = self._finish_base(base, self._chunk_name(name))
         for name, join in self._joins.items():
-            if name in needed:
-                if self._checked and join.delta is not None:
-                    check_run(join.spec, join.delta)
-                lineage = join.spec.lineage
-                bound = self.bounds(name).get(lineage.clock) if lineage else None
-                states[name] = join.finish(self._store, self._chunk_name(name), bound)
-                delta = len(join.delta) if join.delta else 0
-                self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
+            if name in needed and name not in states:
+                states[name] = self._finish_join(join, name)
         self._finished = True
-        return LaneState(states, dict(boxes))
+        in_order = {name: states[name] for name in self._before.states if name in states} if resting else {}
+        return LaneState({**in_order, **states}, dict(boxes))
+
+    def _as_before(self, part: Resting) -> dict[StateId, StateListing]:
+        """The listings of states to which nothing was done, and of which no row has died; others are read."""
+        changed = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}
+        changed |= {id for id, one in self._joins.items() if one.delta is not None and one.delta.combinations.count}
+        found = part.as_before(self._before.states, self._bounds or {}, changed)
+        for spec in [spec for id, spec in part.specs.items() if id not in found and id not in changed]:
+            if isinstance(spec, RowsSpec):
+                self.base(spec)
+            else:
+                self.join(spec)
+        return found
 
     def _chunk_name(self, id: StateId) -> str:
         return f"{self.name}/{self.clock.step:08d}-{id}"
@@ -346,8 +373,20 @@ class Lane:
         batch = self._tables[name]
         return StateListing((store_chunk(self._store, chunk, batch),), batch.num_rows)
 
+    def _finish_join(self, join: JoinState, name: StateId) -> StateListing:
+        if self._checked and join.delta is not None:
+            check_run(join.spec, join.delta)
+        lineage = join.spec.lineage
+        bound = self.bounds(name).get(lineage.clock) if lineage else None
+        listing = join.finish(self._store, self._chunk_name(name), bound)
+        delta = len(join.delta) if join.delta else 0
+        self.count(OperatorId.of_state(name), Counters(inserted=delta, purged=join.purged, moved=join.moved))
+        return listing
+
     def _finish_base(self, base: BaseState, name: str) -> StateListing:
         bounds = self.bounds(base.spec.id)
+        if base.rows is None:
+            base.append_nothing(self.rows(base.spec).new.batch)
         assert base.rows is not None
         new, old = base.rows.new.batch.num_rows, base.count_alive(bounds)
         self.count(OperatorId.of_state(base.spec.id), Counters(inserted=new, purged=base.live_before - old))

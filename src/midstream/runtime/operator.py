@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
-from midstream.model.errors import fault_located
+from midstream.model.errors import cause_of, located
 from midstream.model.ids import OperatorId, StateId
 from midstream.plan.signature import Signature, ViewName
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations
+from midstream.state.combinations import Combinations, empty
 from midstream.state.specs import RowsSpec, StateSpec
 
 
@@ -46,6 +46,9 @@ class Operator(ABC):
     signature: Signature
     rows: Mapping[str, RowsSpec]
 
+    rests: ClassVar[bool] = False
+    """Whether it, in a step that brings it nothing, does nothing, counts nothing and leaves its states as they are."""
+
     @property
     @abstractmethod
     def id(self) -> OperatorId:
@@ -64,6 +67,17 @@ class Operator(ABC):
     def labels(self) -> frozenset[str]:
         """The sources below, its own included."""
         return frozenset[str]().union(*(child.labels for child in self.children()))
+
+    @property
+    def input(self) -> str | None:
+        """The lane's input that it takes rows from; None where it takes the deltas of others."""
+        return None
+
+    @cached_property
+    def nothing(self) -> Combinations:
+        """The delta of a step that brings it nothing."""
+        spec = self.rows[min(self.labels)]
+        return empty(sorted(self.labels), spec.clocks)
 
     def inputs(self) -> tuple[Operator, ...]:
         """The operators whose deltas it takes; other than the children only where a migration is under way."""
@@ -112,11 +126,14 @@ class Operator(ABC):
 
     def delta(self, lane: Lane) -> Combinations:
         """The step's delta, computed once a step however many plans share the operator."""
-        return lane.delta(self.id, lambda: self._advance(lane))
-
-    def _advance(self, lane: Lane) -> Combinations:
-        with fault_located(self.describe):
-            return self.advance(lane)
+        found = lane.deltas.get(self.id)
+        if found is None:
+            try:
+                found = self.advance(lane)
+            except Exception as fault:
+                raise located(fault, self.describe) from cause_of(fault)
+            lane.deltas[self.id] = found
+        return found
 
     def walk(self) -> tuple[Operator, ...]:
         """This operator and all below it, children first, each once."""
@@ -137,6 +154,30 @@ class Operator(ABC):
 
         An operator that another plan has advanced already does not ask its children, whose states must yet go on.
         """
+        if lane.rests:
+            return self._driven(lane)
         for operator in self.inputs():
             operator.drive(lane)
         return self.delta(lane)
+
+    def _driven(self, lane: Lane) -> Combinations:
+        """The same where no migration is under way: what is brought nothing is not even asked."""
+        deltas, silent = lane.deltas, lane.silent
+        for operator, source, children in self._in_turn:
+            if source in silent:
+                deltas[operator.id] = operator.nothing
+                continue
+            for child in children:
+                if deltas[child].count:
+                    break
+            else:
+                if children:
+                    deltas[operator.id] = operator.nothing
+                    continue
+            operator.delta(lane)
+        return deltas[self.id]
+
+    @cached_property
+    def _in_turn(self) -> tuple[tuple[Operator, str | None, tuple[OperatorId, ...]], ...]:
+        """This operator and all below it, children first, with the input that a leaf takes, and the ids of children."""
+        return tuple((one, one.input, tuple(child.id for child in one.children())) for one in self.walk())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from midstream.model.manifest import StreamProgress
+from midstream.model.revised import revised
 from midstream.model.schema import StreamSchema
 
 BEGINNING = -(2**63)
@@ -41,6 +42,9 @@ class Seen:
         )
 
 
+_NOTHING_YET = StreamProgress()
+
+
 def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
     """The least event time that the stream may still bring; None if it has not spoken.
 
@@ -57,8 +61,16 @@ def watermark(schema: StreamSchema, progress: StreamProgress) -> int | None:
 
 def watermarks(streams: Mapping[str, StreamSchema], progress: Mapping[str, StreamProgress]) -> dict[str, int]:
     """The watermark of every stream; BEGINNING where it has none."""
-    found = {name: watermark(schema, progress.get(name, StreamProgress())) for name, schema in streams.items()}
-    return {name: BEGINNING if mark is None else mark for name, mark in found.items()}
+    marks = dict.fromkeys(streams, BEGINNING)
+    # Of many streams most are often silent: a step looks at each, and calls nothing.
+    for name, schema in streams.items():
+        if name in progress:
+            own, floor = progress[name].greatest, progress[name].floor
+            if own is not None and not schema.answers_of:
+                marks[name] = own - schema.lateness
+            if floor is not None and floor > marks[name]:
+                marks[name] = floor
+    return marks
 
 
 def advance(
@@ -73,16 +85,21 @@ def advance(
     brought a row. An idle stream's watermark is lifted to the least watermark of the others in its queries, so that it
     no longer holds them; rows it then brings from before are late.
     """
-    moved = {name: _moved(progress.get(name, StreamProgress()), seen.get(name, Seen())) for name in streams}
-    clock = max((p.greatest for p in moved.values() if p.greatest is not None), default=None)
+    known = {name: progress[name] for name in streams if name in progress}
+    moved = {**dict.fromkeys(streams, _NOTHING_YET), **known}
+    for name, brought in seen.items():
+        if name in moved and (brought.rows or brought.late or brought.rejected or brought.greatest is not None):
+            moved[name] = _moved(moved[name], brought)
+    clock = max([one.greatest for one in moved.values() if one.greatest is not None], default=None)
     if clock is None:
         return moved
-    for name in streams:
-        if moved[name].spoke_at is None or seen.get(name, Seen()).rows:
-            moved[name] = replace(moved[name], spoke_at=clock)
-    idle = {name for name, schema in streams.items() if _is_idle(schema, moved[name], clock)}
+    for name, one in moved.items():
+        if one.spoke_at is None or (name in seen and seen[name].rows):
+            moved[name] = revised(one, spoke_at=clock)
+    watched = {name: schema for name, schema in streams.items() if schema.idle_timeout is not None}
+    idle = {name for name, schema in watched.items() if _is_idle(schema, moved[name], clock)}
     for name in idle:
-        moved[name] = replace(moved[name], floor=_floor(name, idle, streams, moved, queries))
+        moved[name] = revised(moved[name], floor=_floor(name, idle, streams, moved, queries))
     return moved
 
 

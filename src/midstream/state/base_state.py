@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.language.evaluate import all_hold
-from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.manifest import StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.state.combinations import Combinations, Words, empty
+from midstream.state.combinations import Combinations, Words, empty, layout_of
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -71,10 +71,14 @@ class BaseState:
         has changed since, rows get their bits for the filters that are new in this `step`.
         """
         changed = spec.lineage is not None and listing.lineage != spec.lineage.digest
-        refs, over = list(listing.chunks), before_relived(bounds) if changed else bounds
-        while refs and is_dead(refs[0], over):
-            refs.pop(0)
-        runs = [RowRun(ref.first, store.get(ref), ref) for ref in refs]
+        over, known = before_relived(bounds) if changed else bounds, listing.known_from(store)
+        dead = 0
+        while dead < len(listing.chunks) and is_dead(listing.chunks[dead], over):
+            dead += 1
+        if known is None:
+            runs = [RowRun(ref.first, store.get(ref), ref) for ref in listing.chunks[dead:]]
+        else:
+            runs = list(known[dead:])
         state = BaseState(spec, runs, listing.next_row, listing.live)
         if spec.lineage is not None and changed:
             state.old, state.relived = [state._relived(run, spec.lineage, step) for run in runs], True
@@ -91,7 +95,7 @@ class BaseState:
     def append(self, batch: pa.RecordBatch) -> Combinations:
         """Number the step's rows; gives them as combinations of one."""
         arrived = self.combinations(batch, self.next_row)
-        self.rows = BaseRows(self.old, RowRun(self.next_row, batch, lifetimes=arrived.lifetimes()))
+        self.rows = BaseRows(self.old, RowRun(self.next_row, batch, None, arrived.lifetimes(), arrived))
         return arrived
 
     def append_nothing(self, batch: pa.RecordBatch) -> Combinations:
@@ -108,12 +112,17 @@ class BaseState:
     def combinations(self, batch: pa.RecordBatch, first: int) -> Combinations:
         """Rows of consecutive numbers as combinations of one, with their lifetimes."""
         spec, refs = self.spec, RowRun(first, batch).numbers
-        now = {clock: _words(batch, clock_column(clock)) for clock in spec.clocks}
+        now = {clock: _words(batch, TIME if clock == EVENT_TIME else clock_column(clock)) for clock in spec.clocks}
         if spec.lineage is not None:
             until = spec.lineage.ends(now, _words(batch, LINEAGE))
         else:
             until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
-        return Combinations({spec.label: refs}, now, until)
+        layout = layout_of((spec.label,), spec.clocks, spec.clocks)
+        words = np.empty((layout.width, len(refs)), np.int64)
+        words[0] = refs
+        for at, clock in enumerate(spec.clocks):
+            words[layout.now + at], words[layout.until + at] = now[clock], until[clock]
+        return Combinations.of(layout, words)
 
     def alive(self, bounds: Mapping[Clock, int]) -> list[Combinations]:
         """The old rows that are alive, run by run."""
@@ -124,12 +133,14 @@ class BaseState:
         """How many of the old rows are alive; looks only into chunks whose lifetimes straddle a bound."""
         total = 0
         for run in self.old:
-            ref = run.ref
-            if ref is not None and is_alive(ref, bounds):
-                total += ref.rows
-                continue
-            mask = self._alive(run, bounds)
-            total += run.batch.num_rows if mask is None else int(mask.sum())
+            lifetimes = {} if run.ref is None else run.ref.lifetimes
+            for clock in bounds:
+                if clock not in lifetimes or lifetimes[clock][0] < bounds[clock]:
+                    mask = self._alive(run, bounds)
+                    total += run.batch.num_rows if mask is None else int(np.count_nonzero(mask))
+                    break
+            else:
+                total += run.batch.num_rows
         return total
 
     def finish(self, store: ChunkStore, name: str, live: int, bounds: Mapping[Clock, int]) -> StateListing:
@@ -142,20 +153,26 @@ class BaseState:
         # The bounds of these chunks tell the rate of a stream, so small ones are left apart.
         while found := choose_neighbours([s.batch.num_rows for s in runs]):
             runs[found[0] : found[1]] = self._merge(runs[found[0] : found[1]])
-        chunks = tuple(s.ref or self._store(store, f"{name}-{at}", s) for at, s in enumerate(runs))
-        return StateListing(chunks, live, new.end, lineage=self.spec.lineage.digest if self.spec.lineage else "")
+        runs = [run if run.ref else self._stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
+        chunks = tuple([run.ref for run in runs if run.ref is not None])
+        lineage = self.spec.lineage.digest if self.spec.lineage else ""
+        return StateListing(chunks, live, new.end, 0, lineage).made_of(runs, store)
 
     def _alive(self, run: RowRun, bounds: Mapping[Clock, int]) -> Mask | None:
         """Which rows of an old run are alive; None when all of them."""
         if id(run) not in self._masks:
-            self._masks[id(run)] = run, self.combinations(run.batch, run.first).alive(bounds)
+            if run.held is None or self.relived:
+                object.__setattr__(run, "held", self.combinations(run.batch, run.first))
+            assert run.held is not None
+            self._masks[id(run)] = run, run.held.alive(bounds)
         return self._masks[id(run)][1]
 
-    def _store(self, store: ChunkStore, name: str, run: RowRun) -> ChunkRef:
+    def _stored(self, store: ChunkStore, name: str, run: RowRun) -> RowRun:
         lifetimes = run.known_lifetimes
         if lifetimes is None:
             lifetimes = self.combinations(run.batch, run.first).lifetimes()
-        return store_chunk(store, name, run.batch, first=run.first, lifetimes=dict(lifetimes))
+        ref = store_chunk(store, name, run.batch, first=run.first, lifetimes=dict(lifetimes))
+        return RowRun(run.first, run.batch, ref, None, run.held)
 
     def _thinned(self, runs: list[RowRun], bounds: Mapping[Clock, int]) -> list[RowRun]:
         """The runs without their dead rows, once they are most of one; queries that share rows let some go early."""
@@ -172,10 +189,10 @@ class BaseState:
         return run.among(mask)
 
     def _merge(self, runs: list[RowRun]) -> list[RowRun]:
-        gaps = any(one.end != other.first for one, other in pairwise(runs))
-        if gaps or any(s.is_numbered for s in runs):
+        gaps = [1 for one, other in pairwise(runs) if one.end != other.first]
+        if gaps or [1 for run in runs if run.is_numbered]:
             runs = [replace(s, batch=numbered(s)) for s in runs]
-        names = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
+        names = {n for s in runs for n in s.batch.schema.names if n[0] == "_"} | {*self.spec.columns}
         lifetimes = _united([s.known_lifetimes for s in runs])
         return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)), lifetimes=lifetimes)]
 
@@ -189,7 +206,9 @@ class BaseState:
         mask = self._alive(first, bounds)
         if mask is None:
             return runs
-        dead = int(mask.argmax()) if mask.any() else len(mask)
+        dead = int(mask.argmax())
+        if not mask[dead]:
+            dead = len(mask)
         if not is_sparse(len(mask) - dead, len(mask)):
             return runs
         return [RowRun(first.first + dead, _copy(first.batch.slice(dead))), *runs[1:]]
@@ -222,11 +241,12 @@ def _united(lifetimes: Sequence[Lifetimes | None]) -> Lifetimes | None:
     known = [one for one in lifetimes if one is not None]
     if len(known) < len(lifetimes):
         return None
-    return {clock: (min(one[clock][0] for one in known), max(one[clock][1] for one in known)) for clock in known[0]}
+    return {clock: (min([one[clock][0] for one in known]), max([one[clock][1] for one in known])) for clock in known[0]}
 
 
 def _words(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.int64]:
-    return np.asarray(batch.column(name).to_numpy(zero_copy_only=True))
+    words: npt.NDArray[np.int64] = batch.column(name).to_numpy(zero_copy_only=True)
+    return words
 
 
 def _copy(batch: pa.RecordBatch) -> pa.RecordBatch:

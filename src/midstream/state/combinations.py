@@ -1,10 +1,10 @@
-"""Combinations: rows of one or more sources that belong together, as columns."""
+"""Combinations: rows of one or more sources that belong together, as columns of one block of words."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,54 +15,137 @@ Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
 
 
-@dataclass(frozen=True)
+class Layout:
+    """What the rows of a block are: a word for each source, for each clock when it begins to hold, and when it ends.
+
+    Of equal ones there is one, made by `layout_of`.
+    """
+
+    def __init__(self, labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> None:
+        # A clock is equal to its text, but more than that.
+        self.labels, self.begins, self.ends = labels, tuple(map(Clock.parse, begins)), tuple(map(Clock.parse, ends))
+        self.now, self.until = len(labels), len(labels) + len(begins)
+        self.width = self.until + len(ends)
+        self.names = [*(f"ref:{x}" for x in labels), *(f"now:{x}" for x in begins), *(f"until:{x}" for x in ends)]
+
+    @cached_property
+    def nothing(self) -> Combinations:
+        """No combinations."""
+        return Combinations.of(self, np.zeros((self.width, 0), np.int64))
+
+
+@lru_cache(maxsize=1 << 14)
+def layout_of(labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> Layout:
+    """The layout of combinations of these sources on these clocks."""
+    return Layout(labels, begins, ends)
+
+
+@lru_cache(maxsize=1 << 14)
+def layout_of_pairs(left: Layout, right: Layout) -> Layout:
+    """The layout of pairs, on the clocks of the left ones."""
+    return layout_of((*left.labels, *right.labels), left.begins, left.begins)
+
+
 class Combinations:
-    """Combinations of one row of each source, all arrays int64 and of one length.
+    """Combinations of one row of each source, frozen, all arrays int64 and of one length.
 
     `refs`: by source label, the row's number in its base rows; payload stays there until the root fetches it.
     `valid_from`, `valid_to`: by clock, when the combination begins to hold (the greatest time among its rows) and the
     last moment at which another row may join it (the least of its rows' ends). It is within its windows iff
     `valid_from <= valid_to` on every clock.
+
+    All of them are the rows of one block, `words`, so that what is done to combinations is done to a few arrays and
+    not to as many as they have sources. Those made of single columns are put into a block when one is asked for.
     """
 
+    __slots__ = ("count", "is_block", "layout", "refs", "valid_from", "valid_to", "words")
+
+    count: int
+    is_block: bool
     refs: Mapping[str, Words]
     valid_from: Mapping[Clock, Words]
     valid_to: Mapping[Clock, Words]
 
+    layout: Layout
+    """What the rows of `words` are."""
+
+    words: Words
+    """The block of all columns, one a row."""
+
+    def __init__(
+        self, refs: Mapping[str, Words], valid_from: Mapping[Clock, Words], valid_to: Mapping[Clock, Words]
+    ) -> None:
+        self.refs, self.valid_from, self.valid_to = refs, valid_from, valid_to
+        self.count, self.is_block = len(next(iter(refs.values()))) if refs else 0, False
+
+    @staticmethod
+    def of(layout: Layout, words: Words) -> Combinations:
+        """Those of a block of this layout."""
+        made = _new(Combinations)
+        made.layout, made.words, made.count, made.is_block = layout, words, words.shape[1], True
+        return made
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there yet: of columns the block, or of a block its columns.
+        if name in ("layout", "words"):
+            self.layout = layout_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
+            columns = [*self.refs.values(), *self.valid_from.values(), *self.valid_to.values()]
+            self.words = np.array(columns, np.int64).reshape(len(columns), self.count)
+            self.is_block = True
+        elif name in ("refs", "valid_from", "valid_to"):
+            layout, words = self.layout, self.words
+            self.refs = dict(zip(layout.labels, words, strict=False))
+            self.valid_from = dict(zip(layout.begins, words[layout.now :], strict=False))
+            self.valid_to = dict(zip(layout.ends, words[layout.until :], strict=True))
+        else:
+            raise AttributeError(name)
+        return object.__getattribute__(self, name)
+
     def __len__(self) -> int:
         return self.count
 
-    @cached_property
-    def count(self) -> int:
-        """How many they are; asked so often in a small step that it is kept."""
-        for words in self.refs.values():
-            return len(words)
-        raise ValueError("combinations have sources")
+    def __repr__(self) -> str:
+        return f"Combinations({dict(self.refs)}, {dict(self.valid_from)}, {dict(self.valid_to)})"
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The sources combined."""
-        return tuple(self.refs)
+        return self.layout.labels
+
+    def in_layout(self, layout: Layout) -> Combinations:
+        """The same with its columns in the order of a layout, of the same sources and at most the same clocks."""
+        if self.layout is layout:
+            return self
+        refs = {label: self.refs[label] for label in layout.labels}
+        begins = {clock: self.valid_from[clock] for clock in layout.begins}
+        return Combinations(refs, begins, {clock: self.valid_to[clock] for clock in layout.ends})
 
     def take(self, which: Selector) -> Combinations:
         """The combinations at these indices, under this mask or in this slice."""
-        at = indices(which) if isinstance(which, np.ndarray) else which
+        if isinstance(which, slice):
+            return Combinations.of(self.layout, self.words[:, which])
+        return self.at(indices(which))
+
+    def at(self, places: Words) -> Combinations:
+        """The combinations at these indices."""
+        if self.is_block:
+            return Combinations.of(self.layout, self.words.take(places, 1))
         return Combinations(
-            {label: words[at] for label, words in self.refs.items()},
-            {clock: words[at] for clock, words in self.valid_from.items()},
-            {clock: words[at] for clock, words in self.valid_to.items()},
+            {label: words.take(places) for label, words in self.refs.items()},
+            {clock: words.take(places) for clock, words in self.valid_from.items()},
+            {clock: words.take(places) for clock, words in self.valid_to.items()},
         )
 
     def alive(self, bounds: Mapping[Clock, int]) -> npt.NDArray[np.bool_] | None:
         """Which combinations a row that may still come can join; None when all of them."""
         mask: npt.NDArray[np.bool_] | None = None
-        for clock, bound in bounds.items():
-            ends = self.valid_to.get(clock)
-            if ends is None or not len(ends):
-                continue
-            here = ends >= bound
-            mask = here if mask is None else mask & here
-        return None if mask is None or bool(mask.all()) else mask
+        if not self.count:
+            return mask
+        for row, clock in enumerate(self.layout.ends, self.layout.until):
+            if clock in bounds:
+                here = self.words[row] >= bounds[clock]
+                mask = here if mask is None else mask & here
+        return None if mask is None or bool(_all(mask)) else mask
 
     def purge(self, bounds: Mapping[Clock, int]) -> Combinations:
         """The combinations that are alive."""
@@ -71,9 +154,19 @@ class Combinations:
 
     def lifetimes(self) -> dict[Clock, tuple[int, int]]:
         """For each clock the least and the greatest end."""
-        if not len(self):
+        if not self.count:
             return {}
-        return {clock: (int(ends.min()), int(ends.max())) for clock, ends in self.valid_to.items()}
+        words, until = self.words, self.layout.until
+        return {
+            clock: (int(_least(words[row])), int(_greatest(words[row])))
+            for row, clock in enumerate(self.layout.ends, until)
+        }
+
+
+_new = object.__new__
+
+# What numpy's methods call in the end; the way there takes longer than a handful of words.
+_all, _least, _greatest = np.logical_and.reduce, np.minimum.reduce, np.maximum.reduce
 
 
 def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
@@ -83,36 +176,38 @@ def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
 
 def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:
     """No combinations, of these sources on these clocks."""
-    nothing = np.zeros(0, np.int64)
-    clocks = tuple(clocks)
-    return Combinations(dict.fromkeys(labels, nothing), dict.fromkeys(clocks, nothing), dict.fromkeys(clocks, nothing))
+    on = tuple(clocks)
+    return layout_of(tuple(labels), on, on).nothing
 
 
 def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     """All combinations of the pieces, in order; the pieces have the same sources and clocks."""
     if len(pieces) == 1:
         return pieces[0]
-    first = pieces[0]
-    return Combinations(
-        {label: np.concatenate([p.refs[label] for p in pieces]) for label in first.refs},
-        {clock: np.concatenate([p.valid_from[clock] for p in pieces]) for clock in first.valid_from},
-        {clock: np.concatenate([p.valid_to[clock] for p in pieces]) for clock in first.valid_to},
-    )
+    layout = pieces[0].layout
+    return Combinations.of(layout, np.concatenate([piece.in_layout(layout).words for piece in pieces], 1))
 
 
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    now = {c: np.maximum(left.valid_from[c][left_at], right.valid_from[c][right_at]) for c in left.valid_from}
-    until = {c: np.minimum(left.valid_to[c][left_at], right.valid_to[c][right_at]) for c in left.valid_from}
-    within: npt.NDArray[np.bool_] | None = None
-    for clock in now:
-        here = now[clock] <= until[clock]
-        within = here if within is None else within & here
-    if within is not None and not within.all():
+    one, other = left.layout, right.layout
+    if not one.begins == one.ends == other.begins == other.ends:
+        left = left.in_layout(layout_of(one.labels, one.begins, one.begins))
+        right = right.in_layout(layout_of(other.labels, one.begins, one.begins))
+        one, other = left.layout, right.layout
+    here, there = left.words, right.words
+    now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
+    until = np.minimum(here[one.until :].take(left_at, 1), there[other.until :].take(right_at, 1))
+    within = (now <= until)[0] if len(now) == 1 else _all(now <= until, 0)
+    if not _all(within):
         at = indices(within)
         left_at, right_at = left_at[at], right_at[at]
-        now = {c: words[at] for c, words in now.items()}
-        until = {c: words[at] for c, words in until.items()}
-    refs = {label: words[left_at] for label, words in left.refs.items()}
-    refs.update({label: words[right_at] for label, words in right.refs.items()})
-    return Combinations(refs, now, until)
+        now, until = now.take(at, 1), until.take(at, 1)
+    layout = layout_of_pairs(one, other)
+    words = np.empty((layout.width, len(left_at)), np.int64)
+    # The indices are within bounds; said so, `take` needs no copy in between.
+    here[: one.now].take(left_at, 1, words[: one.now], "clip")
+    there[: other.now].take(right_at, 1, words[one.now : layout.now], "clip")
+    words[layout.now : layout.until] = now
+    words[layout.until :] = until
+    return Combinations.of(layout, words)

@@ -20,6 +20,8 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
     >>> to_merge([40_000, 10, 10, 10, 10]), to_merge([40_000, 10, 10, 10])
     ((1, 5), None)
     """
+    if len(sizes) <= min(most, MOST_SMALL):
+        return None
     begin = 0
     for end, size in enumerate([*sizes, SMALL + 1]):
         if size > SMALL:
@@ -44,11 +46,13 @@ def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[in
     if len(sizes) <= most:
         return None
     best: tuple[int, int, int] | None = None
-    for start in reversed(range(len(sizes))):  # The newest are the smallest.
+    count = len(sizes)
+    for start in range(count - 1, -1, -1):  # The newest are the smallest.
         rows = greatest = sizes[start]
-        for end in range(start + 2, len(sizes) + 1):
+        for end in range(start + 2, count + 1):
             rows += sizes[end - 1]
-            greatest = max(greatest, sizes[end - 1])
+            if sizes[end - 1] > greatest:
+                greatest = sizes[end - 1]
             if best is not None and rows > best[0]:
                 break
             if 2 * greatest <= rows and (best is None or (rows, start, end) < best):

@@ -9,12 +9,12 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from midstream.model.manifest import ChunkRef, StateListing
+from midstream.model.manifest import StateListing
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations
 from midstream.state.compaction import is_sparse, to_merge
 from midstream.state.lineage import Lineage
-from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, to_batch
+from midstream.state.sorted_run import SortedRun, from_batch, is_dead, merge_runs, purge_run, purge_runs
 from midstream.state.specs import StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
 
@@ -31,18 +31,22 @@ class JoinState:
 
     def __init__(self, spec: StateSpec, old: Sequence[SortedRun], purged: int = 0, left_out: int = 0) -> None:
         self.spec = spec
-        self.old: list[SortedRun] = [p for p in old if len(p)]
+        self.old: list[SortedRun] = [run for run in old if run.combinations.count]
         self.delta: SortedRun | None = None
         self.purged = purged
         self.moved = 0
-        self.left_out = left_out + sum(run.left_out for run in old)
+        self.left_out = left_out + sum([run.left_out for run in old])
 
     @staticmethod
     def load(spec: StateSpec, listing: StateListing, bounds: Mapping[Clock, int], store: ChunkStore) -> JoinState:
         """The state as a manifest lists it, without the rows that died since."""
-        alive = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
-        runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in alive]
-        return JoinState(spec, runs, listing.live - sum(map(len, runs)), listing.left_out)
+        known = listing.known_from(store)
+        if known is None:
+            refs = [ref for ref in listing.chunks if not is_dead(ref, bounds)]
+            runs = [purge_run(from_batch(store.get(ref), spec, ref), bounds) for ref in refs]
+        else:
+            runs = purge_runs(known, bounds)
+        return JoinState(spec, runs, listing.live - sum([run.combinations.count for run in runs]), listing.left_out)
 
     @property
     def live(self) -> int:
@@ -102,46 +106,46 @@ class JoinState:
         In a chain that is cut, chunks are listed slice by slice: `now` is the time that ages are reckoned from.
         """
         runs = [
-            p if p.ref and not is_sparse(len(p), p.ref.rows) else SortedRun(p.codes, p.combinations) for p in self.old
+            run
+            if run.ref is None or run.combinations.count == run.ref.rows or not is_sparse(len(run), run.ref.rows)
+            else SortedRun(run.codes, run.combinations)
+            for run in self.old
         ]
-        if self.delta is not None and len(self.delta):
+        if self.delta is not None and self.delta.combinations.count:
             runs.append(self.delta)
-        if self.spec.lineage is not None and self.spec.lineage.cuts and now is not None:
-            return self._finish_slices(store, name, runs, self.spec.lineage, now)
-        while found := to_merge([len(p) for p in runs]):
+        lineage = self.spec.lineage
+        if lineage is not None and lineage.cuts and now is not None:
+            return self._listing(self._in_slices(store, name, runs, lineage, now), store)
+        while found := to_merge([run.combinations.count for run in runs]):
             runs[found[0] : found[1]] = [merge_runs(runs[found[0] : found[1]])]
-        chunks = [run.ref or _stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
-        if self.spec.lineage is not None:
-            clock = self.spec.lineage.clock
-            known = ((born_in(run, clock), len(run)) for run in runs)
-            chunks = [_listed(ref, ref.slice, born, alive) for ref, (born, alive) in zip(chunks, known, strict=True)]
-        return self._listing(tuple(chunks), runs)
+        runs = [run if run.ref else _stored(store, f"{name}-{at}", run) for at, run in enumerate(runs)]
+        return self._listing(runs if lineage is None else [_listed(run, lineage.clock) for run in runs], store)
 
-    def _finish_slices(
+    def _in_slices(
         self, store: ChunkStore, name: str, runs: list[SortedRun], lineage: Lineage, now: int
-    ) -> StateListing:
-        """List the chunks by slice: one whose youngest row has reached a slice is listed there, and no row is copied.
+    ) -> list[SortedRun]:
+        """The chunks by slice: one whose youngest row has reached a slice is listed there, and no row is copied.
 
         Chunks are merged within a slice only, so that the chunks of a slice stay its own.
         """
         slices = [slice_of(born_in(run, lineage.clock), lineage.cuts, now) for run in runs]
-        chunks: list[ChunkRef] = []
         kept: list[SortedRun] = []
-        for at, group in groupby(range(len(runs)), lambda i: slices[i]):
+        for at, group in groupby(range(len(runs)), slices.__getitem__):
             inside = [runs[i] for i in group]
-            while found := to_merge([len(p) for p in inside], MOST_IN_SLICE):
+            while found := to_merge([run.combinations.count for run in inside], MOST_IN_SLICE):
                 inside[found[0] : found[1]] = [merge_runs(inside[found[0] : found[1]])]
             for run in inside:
-                ref = run.ref or _stored(store, f"{name}-{len(chunks)}", run)
                 if run.ref is not None and run.ref.slice != at:
                     self.moved += len(run)
-                chunks.append(_listed(ref, at, born_in(run, lineage.clock), len(run)))
-            kept += inside
-        return self._listing(tuple(chunks), kept)
+                stored = run if run.ref else _stored(store, f"{name}-{len(kept)}", run)
+                kept.append(_listed(stored, lineage.clock, at))
+        return kept
 
-    def _listing(self, chunks: tuple[ChunkRef, ...], runs: Sequence[SortedRun]) -> StateListing:
+    def _listing(self, runs: Sequence[SortedRun], store: ChunkStore) -> StateListing:
         lineage = self.spec.lineage.digest if self.spec.lineage else ""
-        return StateListing(chunks, sum(map(len, runs)), left_out=self.left_out, lineage=lineage)
+        live = sum([run.combinations.count for run in runs])
+        chunks = tuple([run.ref for run in runs if run.ref is not None])
+        return StateListing(chunks, live, 0, self.left_out, lineage).made_of(runs, store)
 
 
 def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
@@ -149,7 +153,7 @@ def born_in(run: SortedRun, clock: Clock) -> tuple[int, int]:
     if run.ref is not None and run.ref.born is not None:
         return run.ref.born
     times = run.combinations.valid_from[clock]
-    return int(times.min()), int(times.max())
+    return int(np.minimum.reduce(times)), int(np.maximum.reduce(times))
 
 
 def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
@@ -163,12 +167,16 @@ def slice_of(born: tuple[int, int], cuts: Sequence[int], now: int) -> int:
     return min(bisect_left(cuts, max(now - born[1], 0)), len(cuts) - 1)
 
 
-def _listed(ref: ChunkRef, slice: int, born: tuple[int, int], alive: int) -> ChunkRef:
-    """A chunk as it is listed in a chain."""
-    if (ref.slice, ref.born, ref.alive) == (slice, born, alive):
-        return ref
-    return ref.listed_as(slice, born, alive)
+def _listed(run: SortedRun, clock: Clock, at: int | None = None) -> SortedRun:
+    """A run of a chunk as a chain lists it, in this slice or in that where it is."""
+    ref = run.ref
+    assert ref is not None
+    slice, alive = ref.slice if at is None else at, run.combinations.count
+    if ref.born is not None and ref.slice == slice and ref.alive == alive:
+        return run
+    return SortedRun(run.codes, run.combinations, ref.listed_as(slice, born_in(run, clock), alive))
 
 
-def _stored(store: ChunkStore, name: str, run: SortedRun) -> ChunkRef:
-    return store_chunk(store, name, to_batch(run), lifetimes=run.combinations.lifetimes())
+def _stored(store: ChunkStore, name: str, run: SortedRun) -> SortedRun:
+    ref = store_chunk(store, name, run, lifetimes=run.combinations.lifetimes())
+    return SortedRun(run.codes, run.combinations, ref)

@@ -18,6 +18,9 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0x100000001B3)
 
 
+_INT64, _MICROSECONDS = pa.int64(), pa.timestamp("us")
+
+
 BLOCK = 1 << 22
 """Letters hashed at once."""
 
@@ -45,6 +48,8 @@ def key_codes(keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask | N
 
 def band_codes(key: pa.Array) -> tuple[Codes, Mask | None]:
     """One ordered number per row for range search: int64 for integers and times (microseconds), else float64."""
+    if key.type == _MICROSECONDS and not key.null_count:
+        return np.asarray(key.view(_INT64).to_numpy()), None
     if is_integral(key.type):
         return _integers(key), _valid([key])
     return _numbers(key if pt.is_float64(key.type) else key.cast(pa.float64(), safe=False)), _valid([key])
@@ -101,6 +106,8 @@ def _valid(keys: Sequence[pa.Array]) -> Mask | None:
 
 def _column_codes(key: pa.Array) -> npt.NDArray[np.int64]:
     kind = key.type
+    if kind == _INT64 and not key.null_count:
+        return np.asarray(key.to_numpy())
     if pt.is_floating(kind):
         values = _numbers(key if pt.is_float64(kind) else key.cast(pa.float64())) + 0.0
         values[np.isnan(values)] = np.nan

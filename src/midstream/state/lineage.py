@@ -93,19 +93,19 @@ class Lineage:
         count = len(bits)
         ends = {clock: np.full(count, FOREVER, np.int64) for clock in now if clock != self.clock}
         here = now[self.clock]
-        found = np.full(count, BEFORE, np.int64)
+        found: Words | None = None
         for one in reversed(self.filters):
             passed = (bits & one.mask) != 0
             if one.kept_from != ALWAYS and self.kind == "range":
                 passed &= here >= one.kept_from
             own = later(here, one.size if self.kind == "range" else one.size - 1)
-            found = own if passed.all() else np.where(passed, own, found)
-        ends[self.clock] = found
+            found = own if np.logical_and.reduce(passed) else np.where(passed, own, BEFORE if found is None else found)
+        ends[self.clock] = np.full(count, BEFORE, np.int64) if found is None else found
         return ends
 
 
 def later(now: Words, size: int) -> Words:
     """`now + size`, held at FOREVER instead of wrapping."""
-    if len(now) and int(now.max()) > FOREVER - size:
+    if now.size and int(np.maximum.reduce(now)) > FOREVER - size:
         return np.where(now > FOREVER - size, FOREVER, now + size)
     return now + size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.types as pt
 
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
-from midstream.state.combinations import Words
+from midstream.state.combinations import Combinations, Words
 
 NUMBER = "_number"
 """The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""
@@ -35,6 +35,8 @@ class RowRun:
     batch: pa.RecordBatch
     ref: ChunkRef | None = None
     lifetimes: Lifetimes | None = None
+    held: Combinations | None = field(default=None, compare=False, repr=False)
+    """Its rows as combinations of one, where they are known."""
 
     @property
     def known_lifetimes(self) -> Lifetimes | None:
@@ -49,7 +51,7 @@ class RowRun:
     @property
     def is_numbered(self) -> bool:
         """Whether the batch has the numbers in a column."""
-        return bool(self.batch.schema.get_field_index(NUMBER) >= 0)
+        return NUMBER in self.batch.schema.names
 
     @property
     def numbers(self) -> Words:
@@ -69,6 +71,13 @@ def numbered(run: RowRun) -> pa.RecordBatch:
         return run.batch
     return run.batch.append_column(NUMBER, pa.array(run.numbers))
 
+
+def column_of(words: Words) -> pa.Array:
+    """The words as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
+    return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
+
+
+_INT64 = pa.int64()
 
 FEW_ROWS = 1 << 14
 """A column of so few rows is put together as a whole: taking from run after run costs more."""
@@ -147,6 +156,8 @@ class BaseRows:
 
     def fetch(self, name: str, refs: Words) -> pa.Array:
         """The values of a column for the rows of these numbers, in their order."""
+        if not len(refs):
+            return self._column(self.new, name).slice(0, 0)
         if self._is_new(refs):
             return self._column(self.new, name)
         if self._numbers is None and len(self._runs) == 1:
@@ -179,9 +190,12 @@ class BaseRows:
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new
+        if new.held is not None:
+            return len(refs) == new.held.count and bool(np.logical_and.reduce(refs == new.held.words[0]))
         return (
             len(refs) == new.batch.num_rows
-            and (not len(refs) or (int(refs[0]) == new.first and int(refs[-1]) == new.end - 1))
+            and int(refs[0]) == new.first
+            and int(refs[-1]) == new.end - 1
             and bool((np.diff(refs) == 1).all())
         )
 

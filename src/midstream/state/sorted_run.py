@@ -14,6 +14,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
 from midstream.state.keys import Codes, stable_sort
+from midstream.state.rows import column_of
 from midstream.state.specs import StateSpec
 
 
@@ -32,6 +33,15 @@ class SortedRun:
 
     def __len__(self) -> int:
         return self.combinations.count
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the batch of it."""
+        return self.combinations.words.nbytes + (0 if self.codes is None else self.codes.nbytes)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The batch that it is stored as."""
+        return to_batch(self)
 
     def take(self, which: Selector) -> SortedRun:
         """The combinations at these ascending indices, under this mask or in this slice; they are of no chunk."""
@@ -64,11 +74,32 @@ def purge_run(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     ref = run.ref
     if ref is not None and is_alive(ref, bounds):
         return run
+    return _purged(run, bounds)
+
+
+def _purged(run: SortedRun, bounds: Mapping[Clock, int]) -> SortedRun:
     mask = run.combinations.alive(bounds)
     if mask is None:
         return run
-    left = run.take(mask)
-    return SortedRun(left.codes, left.combinations, ref, run.left_out)
+    at = mask.nonzero()[0]
+    codes = None if run.codes is None else run.codes[at]
+    return SortedRun(codes, run.combinations.at(at), run.ref, run.left_out)
+
+
+def purge_runs(runs: Sequence[SortedRun], bounds: Mapping[Clock, int]) -> list[SortedRun]:
+    """The rows of several runs that are alive. Of most chunks none has died, and nothing is called for them."""
+    left = []
+    for run in runs:
+        lifetimes = {} if run.ref is None else run.ref.lifetimes
+        straddled = not lifetimes
+        for clock in bounds:
+            if clock in lifetimes and lifetimes[clock][0] < bounds[clock]:
+                if lifetimes[clock][1] < bounds[clock]:
+                    break
+                straddled = True
+        else:
+            left.append(_purged(run, bounds) if straddled else run)
+    return left
 
 
 def is_alive(ref: ChunkRef, bounds: Mapping[Clock, int]) -> bool:
@@ -100,13 +131,13 @@ def before_relived(bounds: Mapping[Clock, int]) -> dict[Clock, int]:
 
 def to_batch(run: SortedRun) -> pa.RecordBatch:
     """A run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
-    c = run.combinations
-    columns = {} if run.codes is None else {"code": run.codes}
-    columns.update({f"ref:{label}": words for label, words in c.refs.items()})
-    columns.update({f"now:{clock}": words for clock, words in c.valid_from.items()})
-    columns.update({f"until:{clock}": words for clock, words in c.valid_to.items()})
-    batch = pa.RecordBatch.from_arrays([pa.array(words) for words in columns.values()], names=list(columns))
-    _remember(batch, SortedRun(run.codes, c))
+    held = run.combinations
+    columns = [column_of(row) for row in held.words]
+    names = held.layout.names
+    if run.codes is not None:
+        columns, names = [pa.array(run.codes), *columns], ["code", *names]
+    batch = pa.RecordBatch.from_arrays(columns, names=names)
+    _remember(batch, SortedRun(run.codes, held))
     return batch
 
 

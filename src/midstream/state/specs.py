@@ -60,7 +60,7 @@ class StateSpec:
     key: tuple[Expression, ...] = ()
     base: RowsSpec | None = field(default=None, compare=False)
 
-    @property
+    @cached_property
     def lineage(self) -> Lineage | None:
         """What decides the lifetimes of the rows it is an index of."""
         return self.base.lineage if self.base else None

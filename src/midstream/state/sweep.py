@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,16 +34,12 @@ class Swept:
     bytes: int = 0
 
 
-def listed(manifest: Manifest) -> Iterator[str]:
+def listed(manifest: Manifest) -> list[str]:
     """The names of all chunks that a manifest lists."""
-    for lane in manifest.lane_states.values():
-        for listing in lane.states.values():
-            for chunk in listing.chunks:
-                yield chunk.name
-    for table in manifest.tables.values():
-        yield table.chunk.name
-    for command in manifest.pending:
-        yield from command.chunks
+    listings = [listing for lane in manifest.lane_states.values() for listing in lane.states.values()]
+    names = [chunk.name for listing in listings for chunk in listing.chunks]
+    names += [table.chunk.name for table in manifest.tables.values()]
+    return [*names, *(name for command in manifest.pending for name in command.chunks)]
 
 
 def sweep(root: Place, manifests: Iterable[Manifest], waiting: Collection[str] | None = None) -> Swept:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
 from midstream.language.parse import parsed
-from midstream.model.counters import Counters
+from midstream.model.counters import NOTHING, Counters
 from midstream.model.events import Event, ResultsRejected, RowsLate, RowsRejected, StepDone
 from midstream.model.ids import CounterKey, LaneId, OperatorId, StateKind
 from midstream.model.manifest import LaneState, Manifest, QueryEntry, StreamProgress
+from midstream.model.revised import revised
 from midstream.runtime.watermark import BEGINNING, Seen, advance, watermarks
 from midstream.step.answers import pushed_below
 from midstream.step.lane_load import worked
@@ -18,8 +19,6 @@ from midstream.step.lane_step import LaneOutput
 from midstream.step.living import state_rows
 from midstream.step.migrations import account
 from midstream.step.plan_step import StepPlan
-
-NOTHING = Counters()
 
 
 def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, StreamProgress]:
@@ -47,9 +46,9 @@ def conclude(
     """
     manifest, step = plan.manifest, plan.manifest.step
     progress = progress_after(plan, seen) if progress is None else progress
-    counted = _sum(_named(lane, output.counters) for lane, output in outputs.items())
+    counted = _counted(outputs)
     if plan.lanes_before != manifest.shares:
-        counted = _sum([counted, _dropped(before, outputs, counted)])
+        counted = _plus(counted, _dropped(before, outputs, counted))
     queries, moved = dict[str, QueryEntry](), list[Event]()
     work = _work_of(outputs)
     rows_out, refused = _rows_out(manifest, outputs), _rejected(outputs)
@@ -71,9 +70,9 @@ def conclude(
     totals = manifest.totals + done_in_all
     # The lanes of a group use the same operators.
     uses = {(lane.group, operators) for lane, output in outputs.items() for operators in output.uses.values()}
-    used = _keys(frozenset(uses))
-    operators = _sum([{k: v for k, v in manifest.operators.items() if k in used}, counted])
-    after = replace(
+    used, kept = _in_use(frozenset(uses)), manifest.operators
+    operators = _plus(kept if kept.keys() <= used else {k: v for k, v in kept.items() if k in used}, counted)
+    after = revised(
         manifest, progress=progress, queries=queries, lane_states=states, operators=operators, totals=totals
     )
     after = worked(after, outputs)
@@ -98,7 +97,7 @@ def conclude(
 
 
 @lru_cache(maxsize=8)
-def _keys(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
+def _in_use(uses: frozenset[tuple[str, tuple[OperatorId, ...]]]) -> frozenset[CounterKey]:
     """Whose counters are in use: they stay for as long as the queries do."""
     return frozenset(CounterKey(group, operator) for group, operators in uses for operator in operators)
 
@@ -130,18 +129,49 @@ def _work_of(outputs: Mapping[LaneId, LaneOutput]) -> dict[str, Counters]:
         if not output.counters:
             continue
         for unit, operators in output.uses.items():
-            did = [(o, output.counters[o]) for o in operators if o in output.counters and o.slice is None]
+            counters = output.counters
+            did = [o for o in operators if o in counters and counters[o] is not NOTHING and o.slice is None]
             if not did:
                 continue
-            arrived = sum(counters.rows_in for operator, counters in did if operator.kind == "source")
-            own = replace(Counters.sum(counters for _, counters in did), rows_in=arrived, rows_out=0)
+            arrived = sum([counters[operator].rows_in for operator in did if operator.kind == "source"])
+            own = revised(Counters.sum([counters[operator] for operator in did]), rows_in=arrived, rows_out=0)
             if own != NOTHING:
                 found[unit] = found[unit] + own if unit in found else own
     return found
 
 
-def _named(lane: LaneId, counters: Mapping[OperatorId, Counters]) -> dict[CounterKey, Counters]:
-    return {CounterKey(lane.group, operator): counted for operator, counted in counters.items()}
+@lru_cache(maxsize=1 << 10)
+def _keys_of(group: str, operators: tuple[OperatorId, ...]) -> Mapping[OperatorId, CounterKey]:
+    return {operator: CounterKey(group, operator) for operator in operators}
+
+
+def _keys(lane: LaneId, output: LaneOutput) -> list[Mapping[OperatorId, CounterKey]]:
+    """The keys of the counters of each unit, made once for as long as it stands on the same."""
+    return [_keys_of(lane.group, operators) for operators in output.uses.values()]
+
+
+def _counted(outputs: Mapping[LaneId, LaneOutput]) -> dict[CounterKey, Counters]:
+    """What the operators of all lanes have counted."""
+    total: dict[CounterKey, Counters] = {}
+    for lane, output in outputs.items():
+        keys = {operator: key for unit in _keys(lane, output) for operator, key in unit.items()}
+        own = {
+            keys[operator] if operator in keys else CounterKey(lane.group, operator): counters
+            for operator, counters in output.counters.items()
+        }
+        total = _plus(total, own) if total else own
+    return total
+
+
+def _plus(total: Mapping[CounterKey, Counters], more: Mapping[CounterKey, Counters]) -> dict[CounterKey, Counters]:
+    """Both together; most operators often have nothing to add."""
+    found = {**total}
+    for key, counters in more.items():
+        if key not in found:
+            found[key] = counters
+        elif counters is not NOTHING:
+            found[key] += counters
+    return found
 
 
 def _dropped(
@@ -169,13 +199,5 @@ def _living(lanes: Mapping[LaneId, LaneState]) -> dict[CounterKey, int]:
     return found
 
 
-def _sum(pieces: Iterable[Mapping[CounterKey, Counters]]) -> dict[CounterKey, Counters]:
-    total: dict[CounterKey, Counters] = {}
-    for piece in pieces:
-        for name, counters in piece.items():
-            total[name] = total[name] + counters if name in total else counters
-    return total
-
-
 def _sum_all(counters: Mapping[CounterKey, Counters]) -> Counters:
-    return Counters.sum(c for key, c in counters.items() if key.operator.slice is None)
+    return Counters.sum([c for key, c in counters.items() if c is not NOTHING and key.operator.slice is None])

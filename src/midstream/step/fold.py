@@ -75,13 +75,11 @@ def step(
     streams = plan.manifest.streams
     before = watermarks(streams, plan.manifest.progress)
     rules = plan.manifest.rules
-    admitted = {
-        name: admit(schema, batch[name], before[name], rules) if name in batch else nothing_of(schema, rules)
-        for name, schema in streams.items()
-    }
+    silence = nothing_of(streams, rules)
+    admitted = {**silence, **{name: admit(streams[name], table, before[name], rules) for name, table in batch.items()}}
     seen = {name: rows.seen for name, rows in admitted.items()}
     progress = progress_after(plan, seen)
-    counts = {name: progress.rows for name, progress in manifest.progress.items()}
+    counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
     returning = returned(manifest, plan, store)
     outputs: dict[LaneId, LaneOutput] = {}
@@ -91,15 +89,13 @@ def step(
             rows[stream.name] = rows_of(stream, [_together(name, outputs) for name in stream.answers_of])
             times = AnswerTimes.of(rows[stream.name])
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, outputs)
-        clock = StepClock(
-            plan.manifest.step, before, watermarks(streams, progress), {name: counts.get(name, 0) for name in streams}
-        )
+        clock = StepClock(plan.manifest.step, before, watermarks(streams, progress), counts)
         shares = [
             (program, lane, share)
             for group in plan.lane_groups(level)
             for program in [plan.program(group)]
             for stage in program.stages
-            for lane, share in spread(plan, group, program, stage, rows).items()
+            for lane, share in spread(plan, group, program, stage, rows, silence).items()
         ]
 
         def run(one: LaneShare, clock: StepClock = clock) -> LaneOutput:

@@ -14,6 +14,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import LaneId
 from midstream.model.lanes import LaneLoad, LaneTrend, Slowness, StepTiming
 from midstream.model.manifest import Manifest
+from midstream.model.revised import revised
 from midstream.optimizer.cost.calibration import corrected
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.decayed_mean import DecayedMean
@@ -37,13 +38,13 @@ def timed(manifest: Manifest, lanes_before: int, timing: StepTiming | None) -> M
         load = LaneLoad(load.workers, load.interval, rescaled=manifest.step)
         trend = trend if trend.set == manifest.lanes else LaneTrend(bar=trend.bar)
     if timing is not None and manifest.optimizer.looks_at_lanes:
-        load = replace(load, workers=timing.workers, interval=timing.interval)
+        load = revised(load, workers=timing.workers, interval=timing.interval)
         if timing.interval is None:
-            load = replace(load, took=())
+            load = revised(load, took=())
         elif timing.took is not None and manifest.step - 1 > load.rescaled:
-            load = replace(load, took=DecayedMean(load.took).observed(timing.took).observations)
-    after = replace(kept, load=load, trend=trend, slowness=_corrected(manifest, timing))
-    return manifest if after == kept else replace(manifest, lane_optimization=after)
+            load = revised(load, took=DecayedMean(load.took).observed(timing.took).observations)
+    after = revised(kept, load=load, trend=trend, slowness=_corrected(manifest, timing))
+    return manifest if after == kept else revised(manifest, lane_optimization=after)
 
 
 def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.counters import Counters
-from midstream.model.errors import fault_located
+from midstream.model.errors import cause_of, located
 from midstream.model.events import Event
 from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import LaneState
@@ -62,11 +62,12 @@ def lane_step(
     with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)
-    resting = at_rest(program, state, inputs, clock)
-    awake = [unit for unit in program.units if unit.name not in resting]
+    asleep = at_rest(program, state, inputs, clock)
+    awake = [unit for unit in program.units if unit.name not in asleep]
     steps = [UnitStep(unit, program.migrations.get(unit.name, ()), state, lane) for unit in awake]
     _for_each(steps, UnitStep.open)
-    lane.bound(state_bounds(steps))
+    resting = [] if program.changed or program.migrations else [part for step in steps if (part := step.resting())]
+    lane.bound(state_bounds(steps), rests=len(resting) == len(steps))
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
@@ -74,17 +75,18 @@ def lane_step(
     answers = _for_each(steps, UnitStep.answer)
     for unit, found in zip(awake, answers, strict=True):
         unit.note_nothing(found)
-    answers += [unit.nothing for unit in program.units if unit.name in resting]
+    answers += [unit.nothing for unit in program.units if unit.name in asleep]
     results = {query: answer for found in answers for query, answer in found.items()}
     outcomes = _for_each(steps, UnitStep.settle)
     needed = set[StateId]().union(*(outcome.needed for outcome in outcomes))
-    after = lane.finish(needed, {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes})
+    boxes = {outcome.unit.name: outcome.box.snapshot() for outcome in outcomes}
+    after = lane.finish(needed, boxes, resting if lane.rests else ())
     return LaneOutput(
-        with_resting(state, after, resting),
+        with_resting(state, after, asleep),
         results,
         lane.counters,
         {outcome.unit.name: outcome.operators() for outcome in outcomes}
-        | {name: required.counted for name, required in resting.items()},
+        | {name: required.counted for name, required in asleep.items()},
         {outcome.unit.name: outcome.migrations for outcome in outcomes},
         lane.events,
         {query: len(answer.times) for query, answer in results.items()},
@@ -96,8 +98,10 @@ def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> l
     """A phase done for each unit; a fault in it names the unit."""
     found = []
     for step in steps:
-        with fault_located(step.unit.place):
+        try:
             found.append(phase(step))
+        except Exception as fault:
+            raise located(fault, step.unit.place) from cause_of(fault)
     return found
 
 
@@ -107,6 +111,9 @@ def state_bounds(steps: Sequence[UnitStep]) -> dict[StateId, Bounds]:
     A unit counts also where its present plan has no such state, for it may migrate to one that has.
     """
     own = {step.unit.name: step.bounds() for step in steps}
+    if len(steps) == 1:
+        (alone,) = steps
+        return dict.fromkeys([spec.id for spec in alone.specs()], own[alone.unit.name])
     readers = _Readers(steps, own)
     bounds: dict[StateId, Bounds] = {}
     for step in steps:

@@ -17,10 +17,8 @@ def living_rows(states: Mapping[StateId, StateListing]) -> int:
     """The rows and combinations alive in states of one lane; a state under several indexes is counted once."""
     found: dict[str, int] = {}
     for state_id, listing in states.items():
-        if not listing.live or state_id.kind is StateKind.TABLE:
-            continue
-        # A base state's index holds what its base rows hold.
-        by_itself = state_id.kind in (StateKind.QUEUE, StateKind.HELD)
-        sign = state_id if by_itself else f"{state_id.owner}.{state_id.content}"
-        found[sign] = max(found.get(sign, 0), listing.live)
+        held = state_id.combinations
+        alive = listing.live if state_id.kind is not StateKind.TABLE else 0
+        if alive and (held not in found or found[held] < alive):
+            found[held] = alive
     return sum(found.values())

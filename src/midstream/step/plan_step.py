@@ -14,6 +14,7 @@ from midstream.model.events import CommandRefused, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.node_spread import NodeSpread
+from midstream.model.revised import revised
 from midstream.runtime.lane_key import is_single
 from midstream.sharing.chains import united
 from midstream.sharing.membership import settled
@@ -51,7 +52,7 @@ class StepPlan:
         """What the lanes of a group run."""
         if group not in self._programs:
             found = compile_program(self.manifest, group, self.migrations)
-            self._programs[group] = replace(found, changed=self.changed)
+            self._programs[group] = replace(found, changed=True) if self.changed else found
         return self._programs[group]
 
     def groups(self) -> tuple[str, ...]:
@@ -61,7 +62,7 @@ class StepPlan:
     def lane_groups(self, level: int) -> tuple[str, ...]:
         """The groups of a level whose queries are not spread over nodes, sorted."""
         in_lanes = {entry.group for entry in self.manifest.queries.values() if entry.nodes is None}
-        return tuple(group for group in self.groups_at(level) if group in in_lanes)
+        return tuple([group for group in self.groups_at(level) if group in in_lanes])
 
     def groups_at(self, level: int) -> tuple[str, ...]:
         """The groups of a level, sorted, whether their queries are in lanes or spread over nodes."""
@@ -115,7 +116,7 @@ def plan_step(
     `timing` is what the host has measured, by which it decides on lanes from the next step on.
     """
     step = manifest.step + 1
-    begun = replace(
+    begun = revised(
         united(manifest), step=step, last_command=last_command or manifest.last_command, pending=(), still=False
     )
     draft = Draft(begun)

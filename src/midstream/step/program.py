@@ -108,8 +108,8 @@ def _shared(manifest: Manifest, group: str) -> tuple[str, ...]:
     used = {source for chain in chains.values() for source in chain.sources.values()}
     return (
         str(manifest.reshared),
-        *(f"{name} {manifest.shared_sources[name].text}" for name in sorted(used)),
-        *(f"{name} {chain.text} {chain.since == manifest.step}" for name, chain in chains.items()),
+        *[f"{name} {manifest.shared_sources[name].text}" for name in sorted(used)],
+        *[f"{name} {chain.text} {chain.since == manifest.step}" for name, chain in chains.items()],
     )
 
 

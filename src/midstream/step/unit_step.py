@@ -15,6 +15,7 @@ from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
+from midstream.runtime.resting import Resting
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations
@@ -64,7 +65,7 @@ class UnitStep:
     def bounds(self) -> dict[Clock, int]:
         """For each clock of the unit the least end of lifetime that still matters to it."""
         unit, lane = self.unit, self.lane
-        before = min(lane.clock.before[stream] for stream in unit.streams)
+        before = min([lane.clock.before[stream] for stream in unit.streams])
         # A row outside every window and filter has ended before all time, and is dead before the watermark has moved.
         found = {EVENT_TIME: max(before - unit.slack, BEGINNING + 1)}
         for stream in unit.counted:
@@ -74,6 +75,10 @@ class UnitStep:
     def specs(self) -> list[StateSpec | RowsSpec]:
         """The states, base rows included, that the unit may read in this step."""
         return [spec for box in self._ran for spec in self.unit.requirements(box).specs]
+
+    def resting(self) -> Resting | None:
+        """What of the unit may rest; nothing while a migration is under way."""
+        return self.unit.requirements(self.box).resting if isinstance(self.box, PlanBox) else None
 
     def recover(self) -> None:
         """Go on with the plan itself where a state is lost that only a migration under way could compute."""
@@ -97,6 +102,9 @@ class UnitStep:
 
         One that is computed anew emits an event, unless this step needs new states anyway (`changed`).
         """
+        resting = self.resting() if self.lane.rests else None
+        if resting is not None and not self.lane.unread(resting.specs):
+            return
         kept = zip(self.box.results, self.unit.kept, strict=False)
         quiet = changed or bool(self._migrations)
         ensure(self.lane, [*states_of(self.box.operators()), *kept], event=not quiet)

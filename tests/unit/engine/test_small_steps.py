@@ -49,15 +49,15 @@ def calls(made: ms.Engine, streams: int, count: int = 10) -> float:
 
 
 def test_a_push_of_30_rows_makes_few_calls() -> None:
-    assert calls(engine(3), 3) < 4_450
+    assert calls(engine(3), 3) < 2_110
 
 
 def test_a_push_that_brings_nothing_makes_next_to_none() -> None:
-    assert calls(engine(3), 3, count=0) < 300
+    assert calls(engine(3), 3, count=0) < 210
 
 
 def test_the_calls_of_a_push_grow_with_the_joins_and_not_with_their_square() -> None:
-    assert calls(engine(12), 12, count=1) < 2.6 * calls(engine(6), 6, count=1)
+    assert calls(engine(12), 12, count=1) < 2 * calls(engine(6), 6, count=1)
 
 
 def test_a_push_waits_for_the_disk_a_handful_of_times(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,4 +75,14 @@ def test_a_push_waits_for_the_disk_a_handful_of_times(tmp_path: Path, monkeypatc
 
 def test_a_push_to_disk_makes_few_calls_more(tmp_path: Path) -> None:
     with engine(3, tmp_path / "checkpoint") as made:
-        assert calls(made, 3) < 6_000
+        assert calls(made, 3) < 4_300
+
+
+def test_columns_of_a_stream_that_has_never_spoken_are_of_its_types() -> None:
+    made = ms.Engine(sharing="off")
+    made.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    made.create_stream("B", "k BIGINT, day DATE, ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", "SELECT A.k, B.day FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS")
+    for number in range(3):
+        found = made.push({"A": table([number], k=[1])})["q"]
+        assert (found.num_rows, found.schema.field("day").type) == (0, pa.date32())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,10 +12,12 @@ from midstream.language.expression import Column
 from midstream.model.counters import Counters
 from midstream.model.ids import LaneId
 from midstream.model.manifest import LaneState
+from midstream.operators.window_join import WindowJoin
 from midstream.plan.signature import Signature
 from midstream.runtime import checks
 from midstream.runtime.checks import ContractError
 from midstream.runtime.lane import Lane
+from midstream.runtime.operator import Operator
 from midstream.runtime.watermark import StepClock
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
@@ -82,8 +86,10 @@ def test_nothing_is_called_once_the_lane_is_finished() -> None:
 
 def test_a_delta_is_computed_once_and_replayed_ones_stand_aside() -> None:
     opened, made = lane(), run([1, 2]).combinations
-    assert opened.delta("join", lambda: made) is made
-    assert opened.delta("join", lambda: pytest.fail("computed twice")) is made
+    join = Mock(spec=WindowJoin, id="join", advance=Mock(return_value=made))
+    assert Operator.delta(join, opened) is made
+    assert Operator.delta(join, opened) is made
+    join.advance.assert_called_once_with(opened)
     with opened.replaying({"source": made}):
         assert opened.has_delta("source")
         assert not opened.has_delta("join")

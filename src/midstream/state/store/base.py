@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Protocol
 
 import pyarrow as pa
 
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
+
+
+class Unwritten(Protocol):
+    """What a batch can be made of when somebody wants to read or write it."""
+
+    def __len__(self) -> int:
+        """The rows of the batch."""
+        ...
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the batch."""
+        ...
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The batch, always the same."""
+        ...
 
 
 class ChunkStore(Protocol):
@@ -19,7 +37,12 @@ class ChunkStore(Protocol):
     nothing, so a step can be replayed.
     """
 
-    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+    @property
+    def in_memory(self) -> Container[str]:
+        """The names of chunks that are in this process's memory."""
+        ...
+
+    def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
         """Keep a batch; the name to list it by, its bytes and its checksum."""
         ...
 
@@ -34,11 +57,11 @@ class ChunkStore(Protocol):
 def store_chunk(
     store: ChunkStore,
     name: str,
-    batch: pa.RecordBatch,
+    batch: pa.RecordBatch | Unwritten,
     *,
     first: int = 0,
     lifetimes: dict[Clock, tuple[int, int]] | None = None,
 ) -> ChunkRef:
     """Put a batch and describe it for a manifest."""
     kept_as, size, checksum = store.put(name, batch)
-    return ChunkRef(kept_as, batch.num_rows, size, checksum, first, lifetimes or {})
+    return ChunkRef(kept_as, len(batch), size, checksum, first, lifetimes or {})

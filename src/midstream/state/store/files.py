@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
+from midstream.state.store.base import Unwritten
 from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version
 from midstream.state.store.places import Place, storage_at
@@ -55,6 +56,9 @@ class FileStore:
     {'k': [1, 2]}
     """
 
+    in_memory: Container[str] = frozenset()
+    """What was read is remembered by file, for all stores of a folder."""
+
     def __init__(self, root: Place, *, epoch: int = 0, write_behind: bool = False) -> None:
         """A store in a folder, which is made when the first chunk is put."""
         self.storage = storage_at(root, durable=False)
@@ -80,12 +84,12 @@ class FileStore:
         """The folder of the chunks, where they are in one."""
         return Path(self.storage.url)
 
-    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+    def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
         """Write a batch; its final name, the size of its file and the CRC-32 of the file's bytes.
 
         Raises `SinkError` where it cannot be written; then nothing has changed.
         """
-        data = _serialize(batch)
+        data = _serialize(batch if isinstance(batch, pa.RecordBatch) else batch.to_batch())
         checksum = crc32(data)
         final = f"{self._epoch}{_for_files(name)}-{checksum:08x}"
         file = self._file(final)

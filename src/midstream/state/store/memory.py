@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import count
 
 import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef
+from midstream.state.store.base import Unwritten
 
 
 class MemoryStore:
-    """A `ChunkStore` that holds on to the batches it is given; nothing is copied, nothing checked.
+    """A `ChunkStore` that holds on to what it is given; nothing is copied, checked, or made a batch before it is read.
 
     A batch cut out of a larger table keeps the whole table alive: put compact batches. The checksum is always 0.
 
@@ -24,7 +25,9 @@ class MemoryStore:
     """
 
     def __init__(self) -> None:
-        self._chunks: dict[str, pa.RecordBatch] = {}
+        self._chunks: dict[str, pa.RecordBatch | Unwritten] = {}
+        self.in_memory: Container[str] = self._chunks
+        """The names of all chunks."""
 
     def __len__(self) -> int:
         return len(self._chunks)
@@ -32,24 +35,27 @@ class MemoryStore:
     def __contains__(self, name: str) -> bool:
         return name in self._chunks
 
-    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+    def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
         """Keep a batch; where its name is taken by one of other content, the nearest free name is used."""
         # A fold may be run twice from one manifest, on different input: neither run may see the other's chunks.
         final, numbers = name, count(1)
-        while not _same(self._chunks.setdefault(final, batch), batch):
+        while (held := self._chunks.setdefault(final, batch)) is not batch and not _same(held, batch):
             final = f"{name}~{next(numbers)}"
         return final, size_of(batch), 0
 
     def get(self, ref: ChunkRef) -> pa.RecordBatch:
         """The very batch that was put."""
         try:
-            return self._chunks[ref.name]
+            found = self._chunks[ref.name]
         except KeyError:
             raise CheckpointError(
                 f"chunk {ref.name} is not in memory",
                 place="memory store",
                 remedy="keep the chunks of every manifest that is still used, or load the checkpoint again",
             ) from None
+        if not isinstance(found, pa.RecordBatch):
+            found = self._chunks[ref.name] = found.to_batch()
+        return found
 
     def rename(self, name: str, other: str) -> None:
         """Keep a chunk under another name."""
@@ -57,8 +63,7 @@ class MemoryStore:
 
     def retain(self, names: Iterable[str]) -> None:
         """Let go of every chunk but these."""
-        kept = set(names)
-        self.forget([name for name in self._chunks if name not in kept])
+        self.forget(self._chunks.keys() - names)
 
     def forget(self, names: Iterable[str]) -> None:
         """Let go of chunks that no manifest lists any more; unknown names are passed over."""
@@ -66,15 +71,21 @@ class MemoryStore:
             self._chunks.pop(name, None)
 
 
-def size_of(batch: pa.RecordBatch) -> int:
+def size_of(batch: pa.RecordBatch | Unwritten) -> int:
     """The bytes of a batch, `nbytes`; where its buffers are no larger than its values need, that is known at once."""
+    if not isinstance(batch, pa.RecordBatch):
+        return batch.nbytes
     total: int = batch.get_total_buffer_size()
     try:
-        least = batch.num_rows * sum(kind.bit_width for kind in batch.schema.types) // 8
+        least = batch.num_rows * sum([kind.bit_width for kind in batch.schema.types]) // 8
     except ValueError:  # Texts have no width.
         return int(batch.nbytes)
     return total if total == least else int(batch.nbytes)
 
 
-def _same(held: pa.RecordBatch, batch: pa.RecordBatch) -> bool:
-    return held is batch or bool(held.equals(batch, check_metadata=True))
+def _same(held: pa.RecordBatch | Unwritten, batch: pa.RecordBatch | Unwritten) -> bool:
+    return bool(_batch(held).equals(_batch(batch), check_metadata=True))
+
+
+def _batch(held: pa.RecordBatch | Unwritten) -> pa.RecordBatch:
+    return held if isinstance(held, pa.RecordBatch) else held.to_batch()

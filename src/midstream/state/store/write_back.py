@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import count
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from midstream.model.ids import LaneId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.state.store.base import Unwritten
 from midstream.state.store.files import FileStore
 from midstream.state.store.memory import MemoryStore
 
@@ -46,10 +47,12 @@ class WriteBackStore:
         """A store over `files`; chunks of up to `small` bytes share a file."""
         self.files, self._small = files, small
         self._memory = MemoryStore()
+        self.in_memory: Container[str] = self._memory.in_memory
+        """The names of the chunks that were put since this process began."""
         self._fresh: set[str] = set()
         self._written = count(1)
 
-    def put(self, name: str, batch: pa.RecordBatch) -> tuple[str, int, int]:
+    def put(self, name: str, batch: pa.RecordBatch | Unwritten) -> tuple[str, int, int]:
         """Keep a batch in memory, under a name that `written` replaces."""
         kept = self._memory.put(name, batch)
         self._fresh.add(kept[0])
@@ -108,7 +111,12 @@ def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> 
     def with_others(listing: StateListing) -> StateListing:
         if not any(ref.name in others for ref in listing.chunks):
             return listing
-        return replace(listing, chunks=tuple(others.get(ref.name, ref) for ref in listing.chunks))
+        chunks = tuple(others.get(ref.name, ref) for ref in listing.chunks)
+        written = replace(listing, chunks=chunks)
+        if listing.known is None:
+            return written
+        store, runs = listing.known
+        return written.made_of([replace(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)], store)
 
     return {
         name: replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})

@@ -15,7 +15,7 @@ from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema, plain_type
 from midstream.runtime.watermark import BEGINNING, Seen
-from midstream.state.base_state import TIME
+from midstream.state.base_state import SLOT, TIME
 from midstream.step.admission.outputs import dead_letters, late_rows
 from midstream.step.admission.reading import read_rows
 
@@ -43,9 +43,9 @@ def judge(times: pa.Array, watermark: int) -> Judged:
     dead = None if not times.null_count else times.is_null().to_numpy(zero_copy_only=False)
     words = times.to_numpy() if dead is None else times.fill_null(watermark).to_numpy()
     late = words < watermark
-    some_late = bool(late.any())
+    some_late = bool(np.logical_or.reduce(late))
     if dead is None and not some_late:
-        return Judged(None, None, None, Seen(int(words.max()) if len(words) else None, len(words)))
+        return Judged(None, None, None, Seen(int(np.maximum.reduce(words)) if words.size else None, words.size))
     entering = ~late if dead is None else ~(late | dead)
     entered = words[entering]
     greatest = int(entered.max()) if len(entered) else None
@@ -55,12 +55,16 @@ def judge(times: pa.Array, watermark: int) -> Judged:
 
 @dataclass(frozen=True)
 class Admitted:
-    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`."""
+    """A table sorted out: rows with `_ts`, late rows with their `_watermark`, dead letters with a `_reason`.
+
+    `slotted` are the rows with `_slot`, where there is none.
+    """
 
     rows: pa.RecordBatch
     late: pa.Table
     dead: pa.Table
     seen: Seen
+    slotted: pa.RecordBatch | None = None
 
 
 def admit(
@@ -73,12 +77,12 @@ def admit(
     """
     check_columns(schema, table.column_names)
     if not table.num_rows:
-        return nothing_of(schema, rules)
+        return _nothing(schema, rules)
     names = schema.columns.names
     reading = read_rows(schema, _one_batch(table if table.column_names == names else table.select(names)))
     judged = judge(reading.times, watermark)
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*names, TIME])
-    nothing = nothing_of(schema, rules)
+    nothing = _nothing(schema, rules)
     late = nothing.late
     if judged.late is not None:
         late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema], rules))
@@ -88,12 +92,30 @@ def admit(
     )
 
 
+def nothing_of(streams: Mapping[str, StreamSchema], rules: LanguageRules = PRESENT) -> Mapping[str, Admitted]:
+    """What is admitted of streams that bring no row; of the same mapping found once."""
+    key = id(streams), rules
+    known = _OF_STREAMS.get(key)
+    if known is None:
+        while len(_OF_STREAMS) >= _REMEMBERED:
+            del _OF_STREAMS[next(iter(_OF_STREAMS))]
+        known = _OF_STREAMS[key] = streams, {name: _nothing(schema, rules) for name, schema in streams.items()}
+    return known[1]
+
+
+_OF_STREAMS: dict[tuple[int, LanguageRules], tuple[Mapping[str, StreamSchema], Mapping[str, Admitted]]] = {}
+"""By the identity of mappings, which stay the same from step to step and are kept from being others' meanwhile."""
+
+_REMEMBERED = 64
+
+
 @lru_cache(maxsize=1 << 12)
-def nothing_of(schema: StreamSchema, rules: LanguageRules = PRESENT) -> Admitted:
-    """What is admitted of a stream that brings no row."""
+def _nothing(schema: StreamSchema, rules: LanguageRules) -> Admitted:
     columns = schema.columns.empty_table()
     rows = _one_batch(columns).append_column(TIME, pa.array([], pa.int64()))
-    return Admitted(rows, late_rows(rows, 0, time_in([schema], rules)), dead_letters(columns, []), Seen())
+    slotted = rows.append_column(SLOT, pa.array([], pa.int16()))
+    late = late_rows(rows, 0, time_in([schema], rules))
+    return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
 
 
 def _dead(table: pa.Table, dead: Mask, reasons: Mapping[int, str]) -> pa.Table:

@@ -17,6 +17,7 @@ from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
 from midstream.state.keys import stable_order
+from midstream.step.admission.admit import Admitted
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
@@ -36,16 +37,23 @@ def numbered(plan: StepPlan, rows: Mapping[str, pa.RecordBatch]) -> dict[str, pa
 
 
 def spread(
-    plan: StepPlan, group: str, program: Program, stage: Stage, rows: Mapping[str, pa.RecordBatch]
+    plan: StepPlan,
+    group: str,
+    program: Program,
+    stage: Stage,
+    rows: Mapping[str, pa.RecordBatch],
+    nothing: Mapping[str, Admitted],
 ) -> dict[LaneId, dict[str, pa.RecordBatch]]:
-    """For each lane of a group its share of the rows that a stage begins with, by stream."""
+    """For each lane of a group its share of the rows that a stage begins with, by stream; `nothing` is what is admitted
+    of streams that are silent.
+    """
     streams = {stream for unit in program.units for stream in unit.streams}
     key = stage.lane_key
     if key is None:
         return {LaneId(group, 0): {s: rows[s] for s in streams}}
-    slotted = {
-        s: rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1))) for s in streams
-    }
+    slotted = {s: one for s in streams if rows[s] is nothing[s].rows and (one := nothing[s].slotted) is not None}
+    for s in streams - slotted.keys():
+        slotted[s] = rows[s].append_column(SLOT, pa.array(slots(key[s], rows[s], spread_nulls=len(key) > 1)))
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}

@@ -32,6 +32,8 @@ def appended(
     """The rows kept so far with a step's rows behind them, by stream, whatever types they arrived in; of each stream
     the newest `most`, or all.
     """
+    if not added:
+        return {**kept}
     joined = {name: _joined(kept[name], rows) if name in kept else rows for name, rows in added.items()}
     if most is not None:
         joined = {name: rows.slice(max(0, rows.num_rows - most)) for name, rows in joined.items()}

@@ -45,7 +45,10 @@ def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str]
     """
     reasons: dict[int, str] = {}
     declared = [field for field in schema.columns if names is None or field.name in names]
-    columns = {field.name: _read(rows.column(field.name), field, reasons) for field in declared}
+    columns = {
+        field.name: given if (given := rows.column(field.name)).type == field.type else _read(given, field, reasons)
+        for field in declared
+    }
     times = _times(columns[schema.timestamp], schema.timestamp, schema.time_unit, reasons)
     if reasons:
         unread = np.zeros(len(times), np.bool_)
@@ -79,8 +82,6 @@ def can_be_time(kind: pa.DataType) -> bool:
 
 
 def _read(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
-    if values.type == field.type:
-        return values
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
     return pa.concat_arrays(_cast(values, field, 0, reasons) or [pa.array([], field.type)])
@@ -118,6 +119,8 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> pa.Array:
+    if pt.is_timestamp(column.type) and column.type.unit == "us" and not column.null_count:
+        return column.view(pa.int64())
     if not can_be_time(column.type):
         raise InputError(
             f"column {name!r} of type {column.type} cannot be a timestamp",

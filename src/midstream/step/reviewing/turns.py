@@ -29,12 +29,13 @@ def clock(manifest: Manifest) -> int | None:
 
 def query_time(manifest: Manifest, query: str) -> int | None:
     """The greatest event time of the streams that a query reads: others, and their faults, do not matter to it."""
-    return _greatest(manifest, (source.stream for source in parsed(manifest, manifest.queries[query].sql).sources))
+    return _greatest(manifest, [source.stream for source in parsed(manifest, manifest.queries[query].sql).sources])
 
 
 def _greatest(manifest: Manifest, streams: Iterable[str]) -> int | None:
-    seen = (manifest.progress[name].greatest for name in streams if name in manifest.progress)
-    return max((time for time in seen if time is not None), default=None)
+    progress = manifest.progress
+    seen = [progress[name].greatest for name in streams if name in progress]
+    return max([time for time in seen if time is not None], default=None)
 
 
 def due(manifest: Manifest, candidates: Iterable[tuple[PlanGroup, int]]) -> list[tuple[PlanGroup, int]]:

@@ -1,0 +1,21 @@
+"""Frozen values made anew with other fields, where every step does it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+
+
+def revised(value: Value, **changes: Any) -> Value:
+    """What `dataclasses.replace` gives of a value that checks nothing; `replace` makes calls for every field.
+
+    >>> from midstream.model.counters import Counters
+    >>> revised(Counters(rows_in=2), purged=1).purged
+    1
+    """
+    made = object.__new__(type(value))
+    fields: dict[str, Any] = type(value).__dataclass_fields__  # type: ignore[attr-defined]
+    # What a value remembers beside its fields is of the value as it was.
+    made.__dict__.update({name: own for name, own in value.__dict__.items() if name in fields}, **changes)
+    return made
