@@ -14,7 +14,7 @@ from midstream.model.ids import OperatorId
 from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs, few_equal_pairs
 from midstream.operators.join_condition import JoinCondition
 from midstream.runtime.lane import Lane
-from midstream.state.combinations import Combinations, Words, concatenate, indices, layout_of_pairs, pair
+from midstream.state.combinations import Combinations, Words, concatenate, heading_of_pairs, indices, pair
 from midstream.state.keys import Codes, Mask, band_codes, key_codes
 from midstream.state.sorted_run import SortedRun, sort_run
 from midstream.state.specs import Index, RowsSpec
@@ -71,7 +71,7 @@ def match(
 
 
 def _nothing(left: SortedRun, right: SortedRun) -> Combinations:
-    return layout_of_pairs(left.combinations.layout, right.combinations.layout).nothing
+    return heading_of_pairs(left.combinations.heading, right.combinations.heading).nothing
 
 
 def _candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> Iterable[tuple[Words, Words]]:

@@ -22,7 +22,7 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
-from midstream.runtime.resting import Resting
+from midstream.runtime.resting import RestingStates
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
@@ -325,7 +325,7 @@ class Lane:
         return base.rows
 
     def finish(
-        self, needed: Set[StateId], boxes: Mapping[str, Mapping[str, object]], resting: Sequence[Resting] = ()
+        self, needed: Set[StateId], boxes: Mapping[str, Mapping[str, object]], resting: Sequence[RestingStates] = ()
     ) -> LaneState:
         """Store and list what is needed; everything else is unlisted. Ends the step.
 
@@ -348,7 +348,7 @@ class Lane:
         in_order = {name: states[name] for name in self._before.states if name in states} if resting else {}
         return LaneState({**in_order, **states}, dict(boxes))
 
-    def _as_before(self, part: Resting) -> dict[StateId, StateListing]:
+    def _as_before(self, part: RestingStates) -> dict[StateId, StateListing]:
         """The listings of states to which nothing was done, and of which no row has died; others are read."""
         changed = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}
         changed |= {id for id, one in self._joins.items() if one.delta is not None and one.delta.combinations.count}

@@ -13,7 +13,7 @@ from midstream.state.specs import RowsSpec, StateSpec
 
 
 @dataclass(frozen=True)
-class Resting:
+class RestingStates:
     """What of a plan may rest in a step that brings it nothing.
 
     `specs` are those of its states; `lineages` has the digest of the lineage of each that can be listed as before, as

@@ -13,7 +13,7 @@ import pyarrow as pa
 from midstream.language.evaluate import all_hold
 from midstream.model.manifest import StateListing
 from midstream.model.window import EVENT_TIME, FOREVER, Clock
-from midstream.state.combinations import Combinations, Words, empty, layout_of
+from midstream.state.combinations import Combinations, Words, empty, heading_of
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.lineage import LINEAGE, Lineage, later
 from midstream.state.rows import BaseRows, Lifetimes, RowRun, numbered, united
@@ -117,12 +117,12 @@ class BaseState:
             until = spec.lineage.ends(now, _words(batch, LINEAGE))
         else:
             until = {clock: self._until(clock, now[clock]) for clock in spec.clocks}
-        layout = layout_of((spec.label,), spec.clocks, spec.clocks)
-        words = np.empty((layout.width, len(refs)), np.int64)
+        heading = heading_of((spec.label,), spec.clocks, spec.clocks)
+        words = np.empty((heading.width, len(refs)), np.int64)
         words[0] = refs
         for at, clock in enumerate(spec.clocks):
-            words[layout.now + at], words[layout.until + at] = now[clock], until[clock]
-        return Combinations.of(layout, words)
+            words[heading.now + at], words[heading.until + at] = now[clock], until[clock]
+        return Combinations.of(heading, words)
 
     def alive(self, bounds: Mapping[Clock, int]) -> list[Combinations]:
         """The old rows that are alive, run by run."""

@@ -15,10 +15,10 @@ Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
 
 
-class Layout:
+class Heading:
     """What the rows of a block are: a word for each source, for each clock when it begins to hold, and when it ends.
 
-    Of equal ones there is one, made by `layout_of`.
+    Of equal ones there is one, made by `heading_of`.
     """
 
     def __init__(self, labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> None:
@@ -35,15 +35,15 @@ class Layout:
 
 
 @lru_cache(maxsize=1 << 14)
-def layout_of(labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> Layout:
-    """The layout of combinations of these sources on these clocks."""
-    return Layout(labels, begins, ends)
+def heading_of(labels: tuple[str, ...], begins: tuple[Clock, ...], ends: tuple[Clock, ...]) -> Heading:
+    """The heading of combinations of these sources on these clocks."""
+    return Heading(labels, begins, ends)
 
 
 @lru_cache(maxsize=1 << 14)
-def layout_of_pairs(left: Layout, right: Layout) -> Layout:
-    """The layout of pairs, on the clocks of the left ones."""
-    return layout_of((*left.labels, *right.labels), left.begins, left.begins)
+def heading_of_pairs(left: Heading, right: Heading) -> Heading:
+    """The heading of pairs, on the clocks of the left ones."""
+    return heading_of((*left.labels, *right.labels), left.begins, left.begins)
 
 
 class Combinations:
@@ -58,7 +58,7 @@ class Combinations:
     not to as many as they have sources. Those made of single columns are put into a block when one is asked for.
     """
 
-    __slots__ = ("count", "is_block", "layout", "refs", "valid_from", "valid_to", "words")
+    __slots__ = ("count", "heading", "is_block", "refs", "valid_from", "valid_to", "words")
 
     count: int
     is_block: bool
@@ -66,7 +66,7 @@ class Combinations:
     valid_from: Mapping[Clock, Words]
     valid_to: Mapping[Clock, Words]
 
-    layout: Layout
+    heading: Heading
     """What the rows of `words` are."""
 
     words: Words
@@ -79,24 +79,24 @@ class Combinations:
         self.count, self.is_block = len(next(iter(refs.values()))) if refs else 0, False
 
     @staticmethod
-    def of(layout: Layout, words: Words) -> Combinations:
-        """Those of a block of this layout."""
+    def of(heading: Heading, words: Words) -> Combinations:
+        """Those of a block under this heading."""
         made = _new(Combinations)
-        made.layout, made.words, made.count, made.is_block = layout, words, words.shape[1], True
+        made.heading, made.words, made.count, made.is_block = heading, words, words.shape[1], True
         return made
 
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet: of columns the block, or of a block its columns.
-        if name in ("layout", "words"):
-            self.layout = layout_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
+        if name in ("heading", "words"):
+            self.heading = heading_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
             columns = [*self.refs.values(), *self.valid_from.values(), *self.valid_to.values()]
             self.words = np.array(columns, np.int64).reshape(len(columns), self.count)
             self.is_block = True
         elif name in ("refs", "valid_from", "valid_to"):
-            layout, words = self.layout, self.words
-            self.refs = dict(zip(layout.labels, words, strict=False))
-            self.valid_from = dict(zip(layout.begins, words[layout.now :], strict=False))
-            self.valid_to = dict(zip(layout.ends, words[layout.until :], strict=True))
+            heading, words = self.heading, self.words
+            self.refs = dict(zip(heading.labels, words, strict=False))
+            self.valid_from = dict(zip(heading.begins, words[heading.now :], strict=False))
+            self.valid_to = dict(zip(heading.ends, words[heading.until :], strict=True))
         else:
             raise AttributeError(name)
         return object.__getattribute__(self, name)
@@ -110,26 +110,26 @@ class Combinations:
     @property
     def labels(self) -> tuple[str, ...]:
         """The sources combined."""
-        return self.layout.labels
+        return self.heading.labels
 
-    def in_layout(self, layout: Layout) -> Combinations:
-        """The same with its columns in the order of a layout, of the same sources and at most the same clocks."""
-        if self.layout is layout:
+    def under(self, heading: Heading) -> Combinations:
+        """The same with its columns in the order of a heading, of the same sources and at most the same clocks."""
+        if self.heading is heading:
             return self
-        refs = {label: self.refs[label] for label in layout.labels}
-        begins = {clock: self.valid_from[clock] for clock in layout.begins}
-        return Combinations(refs, begins, {clock: self.valid_to[clock] for clock in layout.ends})
+        refs = {label: self.refs[label] for label in heading.labels}
+        begins = {clock: self.valid_from[clock] for clock in heading.begins}
+        return Combinations(refs, begins, {clock: self.valid_to[clock] for clock in heading.ends})
 
     def take(self, which: Selector) -> Combinations:
         """The combinations at these indices, under this mask or in this slice."""
         if isinstance(which, slice):
-            return Combinations.of(self.layout, self.words[:, which])
+            return Combinations.of(self.heading, self.words[:, which])
         return self.at(indices(which))
 
     def at(self, places: Words) -> Combinations:
         """The combinations at these indices."""
         if self.is_block:
-            return Combinations.of(self.layout, self.words.take(places, 1))
+            return Combinations.of(self.heading, self.words.take(places, 1))
         return Combinations(
             {label: words.take(places) for label, words in self.refs.items()},
             {clock: words.take(places) for clock, words in self.valid_from.items()},
@@ -141,7 +141,7 @@ class Combinations:
         mask: npt.NDArray[np.bool_] | None = None
         if not self.count:
             return mask
-        for row, clock in enumerate(self.layout.ends, self.layout.until):
+        for row, clock in enumerate(self.heading.ends, self.heading.until):
             if clock in bounds:
                 here = self.words[row] >= bounds[clock]
                 mask = here if mask is None else mask & here
@@ -156,10 +156,10 @@ class Combinations:
         """For each clock the least and the greatest end."""
         if not self.count:
             return {}
-        words, until = self.words, self.layout.until
+        words, until = self.words, self.heading.until
         return {
             clock: (int(_least(words[row])), int(_greatest(words[row])))
-            for row, clock in enumerate(self.layout.ends, until)
+            for row, clock in enumerate(self.heading.ends, until)
         }
 
 
@@ -177,24 +177,24 @@ def indices(which: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Words:
 def empty(labels: Iterable[str], clocks: Iterable[Clock]) -> Combinations:
     """No combinations, of these sources on these clocks."""
     on = tuple(clocks)
-    return layout_of(tuple(labels), on, on).nothing
+    return heading_of(tuple(labels), on, on).nothing
 
 
 def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     """All combinations of the pieces, in order; the pieces have the same sources and clocks."""
     if len(pieces) == 1:
         return pieces[0]
-    layout = pieces[0].layout
-    return Combinations.of(layout, np.concatenate([piece.in_layout(layout).words for piece in pieces], 1))
+    heading = pieces[0].heading
+    return Combinations.of(heading, np.concatenate([piece.under(heading).words for piece in pieces], 1))
 
 
 def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Words) -> Combinations:
     """The pairs (left[i], right[j]) for (i, j) of the index arrays that are within their windows."""
-    one, other = left.layout, right.layout
+    one, other = left.heading, right.heading
     if not one.begins == one.ends == other.begins == other.ends:
-        left = left.in_layout(layout_of(one.labels, one.begins, one.begins))
-        right = right.in_layout(layout_of(other.labels, one.begins, one.begins))
-        one, other = left.layout, right.layout
+        left = left.under(heading_of(one.labels, one.begins, one.begins))
+        right = right.under(heading_of(other.labels, one.begins, one.begins))
+        one, other = left.heading, right.heading
     here, there = left.words, right.words
     now = np.maximum(here[one.now : one.until].take(left_at, 1), there[other.now : other.until].take(right_at, 1))
     until = np.minimum(here[one.until :].take(left_at, 1), there[other.until :].take(right_at, 1))
@@ -203,11 +203,11 @@ def pair(left: Combinations, left_at: Words, right: Combinations, right_at: Word
         at = indices(within)
         left_at, right_at = left_at[at], right_at[at]
         now, until = now.take(at, 1), until.take(at, 1)
-    layout = layout_of_pairs(one, other)
-    words = np.empty((layout.width, len(left_at)), np.int64)
+    heading = heading_of_pairs(one, other)
+    words = np.empty((heading.width, len(left_at)), np.int64)
     # The indices are within bounds; said so, `take` needs no copy in between.
     here[: one.now].take(left_at, 1, words[: one.now], "clip")
-    there[: other.now].take(right_at, 1, words[one.now : layout.now], "clip")
-    words[layout.now : layout.until] = now
-    words[layout.until :] = until
-    return Combinations.of(layout, words)
+    there[: other.now].take(right_at, 1, words[one.now : heading.now], "clip")
+    words[heading.now : heading.until] = now
+    words[heading.until :] = until
+    return Combinations.of(heading, words)

@@ -133,7 +133,7 @@ def to_batch(run: SortedRun) -> pa.RecordBatch:
     """A run as an Arrow batch: `code`, then `ref:<source>`, `now:<clock>`, `until:<clock>`."""
     held = run.combinations
     columns = [column_of(row) for row in held.words]
-    names = held.layout.names
+    names = held.heading.names
     if run.codes is not None:
         columns, names = [pa.array(run.codes), *columns], ["code", *names]
     batch = pa.RecordBatch.from_arrays(columns, names=names)

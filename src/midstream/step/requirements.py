@@ -10,7 +10,7 @@ from midstream.model.ids import OperatorId, StateId
 from midstream.operators.ensure import states_of
 from midstream.operators.source import SourceOperator
 from midstream.runtime.operator import Operator
-from midstream.runtime.resting import Resting
+from midstream.runtime.resting import RestingStates
 from midstream.state.specs import RowsSpec, StateSpec
 
 
@@ -23,7 +23,7 @@ class Requirements:
     specs: tuple[StateSpec | RowsSpec, ...]
     states: frozenset[StateId]
     counted: tuple[OperatorId, ...]
-    resting: Resting | None
+    resting: RestingStates | None
 
     @staticmethod
     def of(
@@ -42,14 +42,14 @@ class Requirements:
         return Requirements(specs, states, tuple(sorted(counted | set(counters))), _resting(operators, specs))
 
 
-def _resting(operators: Sequence[Operator], specs: Sequence[StateSpec | RowsSpec]) -> Resting | None:
+def _resting(operators: Sequence[Operator], specs: Sequence[StateSpec | RowsSpec]) -> RestingStates | None:
     """Of a plan every operator of which rests where nothing reaches it."""
     if not all(operator.rests for operator in operators):
         return None
     counted = (*(operator.id for operator in operators), *(OperatorId.of_state(spec.id) for spec in specs))
     # Where chunks are listed by slices, they move on as time goes by.
     still = (spec for spec in specs if spec.lineage is None or len(spec.lineage.cuts) < 2)
-    return Resting(
+    return RestingStates(
         {spec.id: spec for spec in specs},
         {spec.id: spec.lineage.digest if spec.lineage else "" for spec in still},
         dict.fromkeys(counted, NOTHING),

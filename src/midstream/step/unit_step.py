@@ -15,7 +15,7 @@ from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.resting import Resting
+from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.combinations import Combinations
@@ -76,7 +76,7 @@ class UnitStep:
         """The states, base rows included, that the unit may read in this step."""
         return [spec for box in self._ran for spec in self.unit.requirements(box).specs]
 
-    def resting(self) -> Resting | None:
+    def resting(self) -> RestingStates | None:
         """What of the unit may rest; nothing while a migration is under way."""
         return self.unit.requirements(self.box).resting if isinstance(self.box, PlanBox) else None
 
