@@ -135,7 +135,9 @@ def evaluated(aggregate: Aggregate, read: Callable[[Column], pa.Array], count: i
     return {name: evaluate(part, read, count) for name, part in parts.items() if part is not None}
 
 
-def parts_of(columns: Mapping[str, pa.Array], call: int, owner: Words) -> tuple[pa.Array | None, pa.Array | None, Words]:
+def parts_of(
+    columns: Mapping[str, pa.Array], call: int, owner: Words
+) -> tuple[pa.Array | None, pa.Array | None, Words]:
     """The argument of a call by its number, what it goes by, and the owners of both, where its condition holds."""
     argument, by, chosen = (columns.get(f"{part}{call}") for part in (ARGUMENT, BY, CONDITION))
     if chosen is None:
