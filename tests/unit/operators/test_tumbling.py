@@ -57,7 +57,7 @@ def drawn(rng: np.random.Generator, count: int, start: float) -> pa.Table:
 
     times = ((start + rng.random(count) * 10) * SECOND).astype(np.int64)
     return pa.table({
-        "k": of([1, 2, 3, None], pa.int64()),
+        "k": of([*range(9), None], pa.int64()),
         "i": of([0, 1, -5, 2**31 - 1, None], pa.int32()),
         "b": of([0, 2**63 - 1, -(2**63), 7, None], pa.int64()),
         "x": of([0.5, 0.0, float("nan"), float("inf"), -1.0, None], pa.float64()),
@@ -99,10 +99,10 @@ def test_answers_and_dead_letters_are_those_of_kept_rows(seed: int, tmp_path: Pa
 def test_lanes_are_divided_and_put_together_with_their_groups(seed: int) -> None:
     rng = np.random.default_rng(seed)
     new, old = engine(queries=("by_key", "whole"), lanes=2), engine(queries=("by_key", "whole"), before=True)
-    for step in range(10):
-        if step in (3, 5, 8):
-            new.rescale({3: 3, 5: 1, 8: 2}[step])
-        rows = {"A": drawn(rng, 25, step * 2.0)}
+    for step in range(16):
+        if step in (2, 7, 11):
+            new.rescale({2: 3, 7: 1, 11: 2}[step])
+        rows = {"A": drawn(rng, 40, step * 2.0)}
         found, wanted = new.push(rows), old.push(rows)
         for name in ("by_key", "whole"):
             assert sorted(map(repr, found[name].to_pylist())) == sorted(map(repr, wanted[name].to_pylist())), step
