@@ -12,10 +12,12 @@ class LanguageRules:
 
     `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; before, it was NULL. `utc_results`: the
     time of a result is in UTC, whatever its streams' times are, as it was before it had a type like theirs.
+    `partial_sums`: of a tumbling window that goes on its groups are kept, where they can be; before, all of its rows.
     """
 
     checked: bool = True
     utc_results: bool = False
+    partial_sums: bool = True
 
 
 PRESENT = LanguageRules()

@@ -226,7 +226,7 @@ class Manifest(Complete):
     itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
     settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
     `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
-    nothing. Whether its queries are `checked` and have `utc_results` is what `rules` tells.
+    nothing. Whether its queries are `checked`, and have `utc_results` and `partial_sums`, is what `rules` tells.
     """
 
     job: str = ""
@@ -254,6 +254,7 @@ class Manifest(Complete):
     still: bool = False
     checked: bool = True
     utc_results: bool = False
+    partial_sums: bool = True
     held_in: int = 0
 
     @property
@@ -274,7 +275,7 @@ class Manifest(Complete):
     @cached_property
     def rules(self) -> LanguageRules:
         """The rules that its queries keep."""
-        return LanguageRules(self.checked, self.utc_results)
+        return LanguageRules(self.checked, self.utc_results, self.partial_sums)
 
     @cached_property
     def table_schemas(self) -> Mapping[str, TableSchema]:

@@ -54,6 +54,12 @@ class AggregateOperator(ResultOperator):
         found = self._grouped(lane, alive, at, instants)
         return replace(found, dead=together(dead, found.dead))
 
+    @property
+    def calls(self) -> tuple[AggregateCall, ...]:
+        """What is made of the parts of each call that were `evaluated`."""
+        assert self.query.aggregate is not None
+        return self.query.aggregate.calls
+
     def _passes(self, lane: Lane) -> bool:
         """Whether the watermark passes an instant in this step."""
         assert self.query.aggregate is not None
@@ -89,16 +95,8 @@ class AggregateOperator(ResultOperator):
         if START in columns:
             values[START] = columns[START].take(first)
         overflowed: dict[str, Mask] = {}
-        for i, call in enumerate(self.query.aggregate.calls):
-            argument, by, chosen = (columns.get(f"{part}{i}") for part in (ARGUMENT, BY, CONDITION))
-            owner = numbers
-            if chosen is not None:
-                chosen = chosen.fill_null(False)
-                argument, by, owner = (
-                    argument and argument.filter(chosen),
-                    by and by.filter(chosen),
-                    numbers[_mask(chosen)],
-                )
+        for i, call in enumerate(self.calls):
+            argument, by, owner = parts_of(columns, i, numbers)
             values[f"a{i}"] = aggregate(call, argument, owner, len(first), by)
             if call.function == "sum" and argument is not None and values[f"a{i}"].null_count:
                 overflowed[f"a{i}"] = _overflowed(values[f"a{i}"], argument, owner)
@@ -136,6 +134,17 @@ def evaluated(aggregate: Aggregate, read: Callable[[Column], pa.Array], count: i
     for i, call in enumerate(aggregate.calls):
         parts |= {f"{ARGUMENT}{i}": call.argument, f"{BY}{i}": call.by, f"{CONDITION}{i}": call.condition}
     return {name: evaluate(part, read, count) for name, part in parts.items() if part is not None}
+
+
+def parts_of(
+    columns: Mapping[str, pa.Array], call: int, owner: Words
+) -> tuple[pa.Array | None, pa.Array | None, Words]:
+    """The argument of a call by its number, what it goes by, and the owners of both, where its condition holds."""
+    argument, by, chosen = (columns.get(f"{part}{call}") for part in (ARGUMENT, BY, CONDITION))
+    if chosen is None:
+        return argument, by, owner
+    chosen = chosen.fill_null(False)
+    return argument and argument.filter(chosen), by and by.filter(chosen), owner[_mask(chosen)]
 
 
 def _failed(
@@ -321,7 +330,7 @@ def exact_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     [Decimal('9223372036854775808'), None, Decimal('5')]
     """
     if pt.is_decimal(values.type):
-        return _decimal_sum(values, owner, groups)
+        return fitted(pa.decimal128(38, values.type.scale), wide_sum(values, owner, groups))
     return _integer_sum(values, owner, groups)
 
 
@@ -343,9 +352,11 @@ def _integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     return pa.Array.from_buffers(WIDEST, groups, [there, pa.py_buffer(words.tobytes())])
 
 
-def _decimal_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
-    scale = values.type.scale
-    wide = pa.table({"owner": owner, "value": values.cast(pa.decimal256(76, scale))})
-    summed = wide.group_by("owner", use_threads=False).aggregate([("value", "sum")])
-    totals = fitted(pa.decimal128(38, scale), summed["value_sum"].combine_chunks())
-    return _spread(summed["owner"].to_numpy(), totals, groups)
+def wide_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """The sum of decimals per group, of as many digits as it may have."""
+    return added(values.cast(pa.decimal256(76, values.type.scale)), owner, groups)
+
+
+def added(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """The sum per group of numbers of a type that holds it, NULL for a group without values."""
+    return _grouped("sum", values, owner, groups)

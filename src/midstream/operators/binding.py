@@ -23,7 +23,8 @@ class Binding:
     """What compilation must know of a query beside its plan.
 
     `scope` goes into every signature; `columns` gives per base signature the payload to keep, `inputs` per stream the
-    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them. Where the query stands
+    lane's input that feeds it. `keeps` says that base rows are kept where no join needs them, `sums_up` that an
+    aggregate needs them in their own step only. Where the query stands
     for several that share states, `lineages` has for each source how long its rows live and `demands` what each query
     reads; `columns` is by label then.
     """
@@ -33,6 +34,7 @@ class Binding:
     columns: Mapping[str, tuple[str, ...]]
     inputs: Mapping[str, str]
     keeps: bool = False
+    sums_up: bool = field(default=False, kw_only=True)
     lineages: Mapping[str, Lineage] = field(default_factory=dict)
     demands: tuple[Demands, ...] = ()
 
@@ -96,7 +98,7 @@ class Binding:
         source, sign = self.query.source(label), self.signature((label,))
         at = label if self.lineages else sign.digest()
         columns = self.columns.get(at, stored_columns(self.query, label))
-        kept = self.keeps or len(self.query.sources) > 1 or self.query.aggregate is not None
+        kept = self.keeps or len(self.query.sources) > 1 or (self.query.aggregate is not None and not self.sums_up)
         return RowsSpec(
             sign, label, source.stream, source.window, columns, self.clocks, kept, self.inputs[source.stream],
             self.lineages.get(label),

@@ -20,6 +20,7 @@ from midstream.operators.outer_join import OuterJoinOperator, state_of_matches
 from midstream.operators.project import ProjectOperator
 from midstream.operators.session import SessionOperator
 from midstream.operators.top_n import TopNOperator
+from midstream.operators.tumbling import TumblingOperator, has_partial_sums
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.optimizer.observe import Observed
@@ -126,7 +127,9 @@ def _compile(manifest: Manifest, group: str, chosen: tuple[str, ...]) -> tuple[U
         query, names = known[name]
         entry = manifest.queries[name]
         operator = _text(entry.operator)
-        binding = Binding(query, scopes[name], columns, _inputs(name, query), keeps=bool(operator))
+        sums_up = manifest.rules.partial_sums and not operator and has_partial_sums(query)
+        inputs = _inputs(name, query)
+        binding = Binding(query, scopes[name], columns, inputs, keeps=bool(operator), sums_up=sums_up)
         shown = {label: alias for alias, label in names.items()}
         result = replace(
             _operated(f"{name}.{entry.since}", binding, operator)
@@ -208,6 +211,8 @@ def _result_operator(binding: Binding, name: str, manifest: Manifest) -> ResultO
     joined = (binding.state(query.aliases, "scan"),)
     if query.aggregate is not None and query.aggregate.session is not None:
         return SessionOperator(query, rows, (), name)
+    if binding.sums_up:
+        return TumblingOperator(query, rows, (), name)
     if query.aggregate is not None:
         kind = AggregateOperator if query.aggregate.top is None else TopNOperator
         return kind(query, rows, joined)

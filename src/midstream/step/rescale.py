@@ -1,4 +1,4 @@
-"""The state spread over another number of lanes: base rows and sessions go by slot, the rest is computed again."""
+"""The state spread over another number of lanes: base rows and open groups go by slot, the rest is computed again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def adopt(old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, na
 def _adopt_held(
     old: Sequence[LaneState], lane: int, lanes: int, store: ChunkStore, name: str
 ) -> dict[StateId, StateListing]:
-    """Rows of sessions go by their slot; those of answers that wait to be delivered have none: lane 0 has them all."""
+    """Open groups go by their slot; answers that wait to be delivered have none: lane 0 has them all."""
     found = {}
     for table_id in sorted({state_id for state in old for state_id in state.states if state_id.kind is StateKind.HELD}):
         refs = [ref for state in old if table_id in state.states for ref in state.states[table_id].chunks]
