@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.optimizer.load import Load
 from benchmarks.plan_change.rows import Rows
 from benchmarks.plan_change.scenario import Profile
-from midstream.demo.nexmark import START, Heat, Integers, Seen, drawn
+from midstream.demo.nexmark import START, EventMoments, Heat, Integers, drawn
 
 GRID = 10_000
 """Pieces that a day is cut into to place events by a rate that changes."""
@@ -31,7 +31,8 @@ class Day:
         """All rows at a load, the same on every call; times count from the beginning of the day."""
         people, auctions, bids = (self._times(stream, load) for stream in ("person", "auction", "bid"))
         seen = [
-            Seen(_newest(people, times), _newest(auctions, times), START + times) for times in (people, auctions, bids)
+            EventMoments(_newest(people, times), _newest(auctions, times), START + times)
+            for times in (people, auctions, bids)
         ]
         heat = Heat(
             self._one_of(self.hot_auctions, bids, load),

@@ -39,7 +39,7 @@ UNMATCHED = OuterSpec(
 BEST = RankedSpec(
     (SourceSpec("B", "B", range=3 * SECOND),), (Item("B.k", "k"), Item("B.u", "u")), group_by=("B.k",),
     every=2 * SECOND,
-    order=(("B.n", True),), count=2,
+    order=(("B.n", True),), limit="{rank} <= 2",
 )  # fmt: skip
 ALONE: dict[str, QuerySpec] = {"matched": MATCHED, "unmatched": UNMATCHED, "best": BEST}
 """Queries over streams whose answers the oracle knows."""

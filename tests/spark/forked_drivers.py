@@ -132,6 +132,7 @@ def join_session(archive: str, includes: Sequence[str]) -> None:
     sessions._archive = lambda: archive  # type: ignore[assignment]
     here = jvm.org.apache.hadoop.fs.Path(os.getcwd())
     jvm.org.apache.hadoop.fs.FileSystem.get(there.hadoopConfiguration()).setWorkingDirectory(here)
+    jvm.java.lang.System.setProperty("user.dir", os.getcwd())  # Where file systems begin that are made anew.
     SparkSession(context)
     SparkSession.stop = lambda self: None  # type: ignore[method-assign]
     Feed.jvm_process = property(lambda self: os.getpid())  # type: ignore[assignment, method-assign]

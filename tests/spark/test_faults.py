@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -50,10 +51,11 @@ def test_a_fault_on_the_driver_fails_the_step_whole(
 def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     """Spark does not try such a task again: it would fail again."""
     monkeypatch.setattr(StepTask, "_run", broken)
-    monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3))
+    monkeypatch.setattr(pyspark.TaskContext, "get", lambda: Mock(partitionId=lambda: 3, attemptNumber=lambda: 0))
     task = Mock(
         spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates(), partitions=4, spreads=()
     )
+    task._synced, task._report = partial(StepTask._synced, task), partial(StepTask._report, task)
     (batch,) = StepTask.__call__(task, iter(()))
     with pytest.raises(InternalError, match="list index out of range") as caught:
         _raise(json.loads(batch.column(0)[0].as_py()))

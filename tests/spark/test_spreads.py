@@ -170,6 +170,7 @@ def test_a_step_without_a_spread_has_the_plan_that_it_had(
     """
     from midstream.spark import gather
 
+    monkeypatch.setattr(Place, "through_spark", True)  # There is no plan where tasks read files by themselves.
     shuffles: list[int] = []
     original = gather._collected
 

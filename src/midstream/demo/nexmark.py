@@ -58,7 +58,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Seen:
+class EventMoments:
     """Some events: of each the last person and the last auction that it can know of, counted from 0, and its time."""
 
     person: Integers
@@ -98,14 +98,16 @@ def generate(events: int, seed: int = 0, per_second: int = 10_000) -> Auctions:
     """
     number = np.arange(events, dtype=np.int64)
     place = number % EVENTS
-    seen = Seen(_newest_person(number), _newest_auction(number), START + number * 1_000_000 // per_second)
+    seen = EventMoments(_newest_person(number), _newest_auction(number), START + number * 1_000_000 // per_second)
     ahead = AUCTIONS_IN_FLIGHT * EVENTS // AUCTIONS
     parts = (place < PEOPLE, (place >= PEOPLE) & (place < PEOPLE + AUCTIONS), place >= PEOPLE + AUCTIONS)
-    people, auctions, bids = (Seen(seen.person[part], seen.auction[part], seen.time[part]) for part in parts)
+    people, auctions, bids = (EventMoments(seen.person[part], seen.auction[part], seen.time[part]) for part in parts)
     return drawn(people, auctions, bids, seed, longest=max(2 * ahead * 1_000_000 // per_second, 1))
 
 
-def drawn(people: Seen, auctions: Seen, bids: Seen, seed: int, longest: int, heat: Heat | None = None) -> Auctions:
+def drawn(
+    people: EventMoments, auctions: EventMoments, bids: EventMoments, seed: int, longest: int, heat: Heat | None = None
+) -> Auctions:
     """The rows of events, whatever their proportions are; an auction is open for `longest` microseconds at most."""
     heat = heat or Heat()
     # Each stream draws from its own sequence: a column more in one leaves the others as they were.
@@ -139,7 +141,7 @@ def side_input(seed: int = 0, keys: int = SIDE_KEYS) -> pa.Table:
     return pa.table({"key": np.arange(keys), "value": pa.array(values, pa.string())})
 
 
-def _people(seen: Seen, random: np.random.Generator) -> pa.Table:
+def _people(seen: EventMoments, random: np.random.Generator) -> pa.Table:
     n = len(seen)
     names = [f"{first} {last}" for first in FIRST_NAMES for last in LAST_NAMES]
     return pa.table(
@@ -154,7 +156,7 @@ def _people(seen: Seen, random: np.random.Generator) -> pa.Table:
     )
 
 
-def _auctions(seen: Seen, random: np.random.Generator, heat: Heat, longest: int) -> pa.Table:
+def _auctions(seen: EventMoments, random: np.random.Generator, heat: Heat, longest: int) -> pa.Table:
     n, newest = len(seen), seen.person
     hot = random.integers(heat.sellers, size=n) > 0
     seller = np.where(hot, newest // HOT_EVERY * HOT_EVERY, _some_person(newest, random))
@@ -173,7 +175,7 @@ def _auctions(seen: Seen, random: np.random.Generator, heat: Heat, longest: int)
     )
 
 
-def _bids(seen: Seen, random: np.random.Generator, heat: Heat) -> pa.Table:
+def _bids(seen: EventMoments, random: np.random.Generator, heat: Heat) -> pa.Table:
     n, newest, person = len(seen), seen.auction, seen.person
     oldest = np.maximum(newest - AUCTIONS_IN_FLIGHT, 0)
     any_auction = oldest + random.integers(newest - oldest + 1 + LEAD)
@@ -235,5 +237,5 @@ def _chosen(words: list[str], random: np.random.Generator, n: int) -> pa.Array:
     return pa.array(words).take(pa.array(random.integers(len(words), size=n)))
 
 
-def _instants(seen: Seen) -> pa.Array:
+def _instants(seen: EventMoments) -> pa.Array:
     return pa.array(seen.time, pa.timestamp("us"))

@@ -34,7 +34,7 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.words import FEW
 from midstream.runtime.watermark import Seen
-from midstream.spark.file_rows import Files
+from midstream.spark.file_rows import BatchFiles
 from midstream.spark.gather import Gathered, run_over_files, run_step
 from midstream.spark.layout import StepLayout
 from midstream.spark.plain_files import PlainFiles
@@ -210,10 +210,10 @@ class Driver:
         try:
             plan = self._plan()
             return reads_files(plan, setting_of(plan, layout, self._timing.workers, False, None))
-        except MidstreamError:
-            return False  # The step will tell.
+        except Exception:
+            return False  # The step will tell what is wrong.
 
-    def _files(self, plan: StepPlan, setting: Setting) -> Files | None:
+    def _files(self, plan: StepPlan, setting: Setting) -> BatchFiles | None:
         """The files of a step that its tasks read; None where Spark brings its rows."""
         if self.plain is None or not reads_files(plan, setting):
             return None

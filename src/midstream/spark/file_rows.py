@@ -26,7 +26,7 @@ from midstream.step.admission.admit import judge
 
 
 @dataclass(frozen=True)
-class Files:
+class BatchFiles:
     """By stream the files of a batch, in the order of Spark's log, and what their footers tell.
 
     That is how many `rows` they have in all, and the `greatest` event time of each stream, where all of its files
@@ -112,7 +112,7 @@ class FileRows:
 
 
 def shares_of_files(
-    files: Files,
+    files: BatchFiles,
     streams: Sequence[StreamSlots],
     groups: Sequence[Dealt],
     lanes: Sequence[tuple[int, int]],
@@ -140,7 +140,7 @@ def shares_of_files(
     return {place: share for place, share in found.items() if share.rows.num_rows}
 
 
-def newest_in_files(files: Files, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
+def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], watermarks: Mapping[str, int]) -> dict[str, Seen]:
     """Of each stream the greatest event time of the rows that enter, and whether there are any.
 
     Where the files' footers do not tell, the timestamps are read.

@@ -28,7 +28,7 @@ from midstream.operators.source import SourceOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange
-from midstream.spark.file_rows import Files, newest_in_files
+from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
 from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
@@ -121,7 +121,7 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
 
 
 def run_over_files(
-    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes, files: Files
+    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, writes: Writes, files: BatchFiles
 ) -> Gathered:
     """The same over files that the tasks read by themselves."""
     exchange, streams = setting.exchange, setting.exchange.layout.streams

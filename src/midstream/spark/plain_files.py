@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from midstream.spark.file_rows import Files
+from midstream.spark.file_rows import BatchFiles
 from midstream.spark.layout import StepLayout
 from midstream.spark.sources import JobStream
 
@@ -42,7 +42,7 @@ class PlainFiles:
         plain = all(map(_is_plain, streams)) and _are_apart([stream.frame for stream in streams])
         return PlainFiles(tuple(streams), log) if plain else None
 
-    def of_batch(self, number: int, layout: StepLayout) -> Files | None:
+    def of_batch(self, number: int, layout: StepLayout) -> BatchFiles | None:
         """The files of a batch; None where they had better be read by Spark, or it is not known which they are."""
         try:
             found, rows, greatest = dict[str, tuple[str, ...]](), 0, dict[str, int]()
@@ -58,7 +58,7 @@ class PlainFiles:
             few = len(every) <= MOST_FILES and sum(map(os.path.getsize, every)) <= MOST_BYTES
         except (OSError, ValueError, LookupError, TypeError, pa.ArrowException):
             return None  # Whatever is wrong with the files, Spark is the one to tell.
-        return Files(found, rows, greatest) if few else None
+        return BatchFiles(found, rows, greatest) if few else None
 
     def _paths(self, source: int, number: int) -> tuple[str, ...]:
         """The files that a batch takes from a source."""

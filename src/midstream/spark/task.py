@@ -27,7 +27,7 @@ from midstream.model.manifest import ChunkRef, LaneState
 from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
-from midstream.spark.file_rows import Dealt, Files, shares_of_files
+from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
 from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
@@ -98,7 +98,7 @@ class StepTask:
     returning: Mapping[LaneId, LaneState] = field(default_factory=dict)
     kept: Mapping[str, tuple[ChunkRef, ...]] | None = None
     read_above: frozenset[str] = frozenset()
-    files: Files | None = None
+    files: BatchFiles | None = None
     dealt: tuple[Dealt, ...] = ()
 
     @property
@@ -325,8 +325,12 @@ class TaskReport:
 
     def settle(self, store: WriteBackStore) -> None:
         """Write what the lanes list of the step's chunks."""
-        label = f"{self.task.clock.step:08d}-partition{self.partition}-{self.staged.token}"
-        states = store.listed({name: output.state for name, output in self.lanes.items()}, label)
+        name = f"{self.task.clock.step:08d}-partition{self.partition}"
+        states = store.listed(
+            {lane: output.state for lane, output in self.lanes.items()},
+            f"{name}.states-{self.staged.token}",
+            rows_label=f"{name}.rows-{self.staged.token}",
+        )
         self.lanes = {name: replace(output, state=states[name]) for name, output in self.lanes.items()}
 
     def to_json(self) -> dict[str, Any]:

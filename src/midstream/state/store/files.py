@@ -112,7 +112,9 @@ class FileStore:
             found.append((f"{file}{_AT}{size + gap}", data.size, crc32(data)))
             parts += (bytes(gap), data)
             size += gap + data.size
-        self.storage.write(self._file(file), b"".join(parts))
+        data = b"".join(parts)
+        self.storage.keep_copy(self._file(file), data)
+        self.storage.write(self._file(file), data)
         return found
 
     def finish(self) -> None:

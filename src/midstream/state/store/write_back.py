@@ -8,7 +8,7 @@ from itertools import count
 
 import pyarrow as pa
 
-from midstream.model.ids import LaneId
+from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.state.store.base import Unwritten
 from midstream.state.store.files import FileStore
@@ -72,10 +72,12 @@ class WriteBackStore:
         return manifest if lanes is manifest.lane_states else replace(manifest, lane_states=lanes)
 
     def listed(
-        self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk = map
+        self, lanes: Mapping[LaneId, LaneState], label: str, each: EachChunk = map, *, rows_label: str = ""
     ) -> Mapping[LaneId, LaneState]:
         """Write what lanes list and is in memory alone, small chunks into one file that is named by a `label` which
-        nobody else gives; the lanes, listing it by its files. Raises as `written` does.
+        nobody else gives; the lanes, listing it by its files. With a `rows_label` those of base rows, and of what else
+        cannot be computed again, share a file of their own, so that the loss of the other one does no harm. Raises as
+        `written` does.
         """
         refs = {ref.name: ref for ref in _chunks(lanes) if ref.name in self._fresh}
         if not refs:
@@ -84,8 +86,11 @@ class WriteBackStore:
         small = [name for name, ref in refs.items() if ref.bytes <= self._small]
         large = [name for name, ref in refs.items() if ref.bytes > self._small]
         found = dict(zip(large, each(lambda name: self.files.put(name, batches[name]), large), strict=True))
-        if small:
-            found |= zip(small, self.files.put_together(label, [batches[name] for name in small]), strict=True)
+        apart = _primary(lanes) if rows_label else frozenset[str]()
+        files = {label: [n for n in small if n not in apart], rows_label: [n for n in small if n in apart]}
+        for file_label, names in files.items():
+            if names:
+                found |= zip(names, self.files.put_together(file_label, [batches[n] for n in names]), strict=True)
         self.files.finish()
         for name, (file, _, _) in found.items():
             self._memory.rename(name, file)
@@ -103,6 +108,12 @@ def _chunks(lanes: Mapping[LaneId, LaneState]) -> Iterator[ChunkRef]:
     for lane in lanes.values():
         for listing in lane.states.values():
             yield from listing.chunks
+
+
+def _primary(lanes: Mapping[LaneId, LaneState]) -> frozenset[str]:
+    """The names of the chunks that cannot be computed again, as those of join states can."""
+    states = (item for lane in lanes.values() for item in lane.states.items())
+    return frozenset(ref.name for id, listing in states if id.kind is not StateKind.INDEX for ref in listing.chunks)
 
 
 def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> Mapping[LaneId, LaneState]:
