@@ -233,6 +233,8 @@ class Driver:
         with fault_located(lambda: "the exchange"):
             self._setting = setting_of(plan, self.layout, parallelism, filtered, self._setting)
             files = self._files(plan, self._setting)
+        if files is None and not self.brings_rows:
+            raise RowsNeeded  # That the union has no rows says nothing of the batch.
         if not plan.events and (partitions_of(batch) == 0 if files is None else not any(files.of.values())):
             return self._idle()
         writes = Writes(self.store, self.outputs.stage(self.manifest, plan.manifest), self._crash)
