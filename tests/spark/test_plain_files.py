@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import midstream as ms
 from midstream.spark import driver, gather
 from midstream.spark.file_rows import xxhash64
+from midstream.spark.plain_files import PlainFiles
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
 DDL = "k BIGINT, n INT, s STRING, ts TIMESTAMP"
@@ -159,3 +160,17 @@ def test_the_hash_is_spark_s(spark: SparkSession) -> None:
     values = [0, 1, -1, 2**62, -(2**63), 123_456_789]
     rows = spark.createDataFrame([(value,) for value in values], "k BIGINT").selectExpr("xxhash64(k)").collect()
     assert [row[0] for row in rows] == xxhash64(np.array(values)).tolist()
+
+
+@pytest.mark.timeout(600)
+def test_a_batch_that_tasks_cannot_read_after_all_is_brought_by_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows are neither lost nor taken twice, though the union that ran until then brings none."""
+    fill(tmp_path, range(4))
+    finish(spark, tmp_path, "through", True, ["pairs"])
+    original = PlainFiles.of_batch
+    unreadable = lambda self, number, layout: None if number == 2 else original(self, number, layout)  # noqa: E731
+    monkeypatch.setattr(PlainFiles, "of_batch", unreadable)
+    finish(spark, tmp_path, "by_files", False, ["pairs"])
+    same(tmp_path, "through", "by_files", ["pairs"])
