@@ -14,6 +14,7 @@ from itertools import product
 from math import ceil, floor, inf
 
 from midstream.language.expression import Call, Column, Expression
+from midstream.language.linear import widens
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Source
 from midstream.language.types import family
 from midstream.model.schema import StreamSchema
@@ -86,8 +87,11 @@ def _bounds(condition: Predicate) -> tuple[Expression | None, Expression | None,
 
 
 def _time_of(term: Expression | None, times: Mapping[str, str]) -> str | None:
-    """The alias whose event time a term is; None where it is anything else: a cast may have cut something off."""
-    if isinstance(term, Call) and term.function == "microseconds":
+    """The alias whose event time a term is; None where it is anything else: a cast may have cut something off.
+
+    A cast that only adds a zone, or a date's hours, keeps the time.
+    """
+    while isinstance(term, Call) and (term.function == "microseconds" or (term.function == "cast" and widens(term))):
         term = term.arguments[0]
     if not isinstance(term, Column) or times.get(term.alias) != term.name:
         return None

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from midstream.language.expression import Call, Expression
 from midstream.language.functions import constant
-from midstream.language.types import family
+from midstream.language.types import common, family
 
 EXACT = frozenset({"integer", "date", "timestamp", "duration"})
 """The families whose differences are whole numbers: of units, or of microseconds."""
@@ -129,10 +129,18 @@ def _days(argument: Expression, type: pa.DataType) -> Sum | None:
 
 
 def widens(cast: Call) -> bool:
-    """Whether a cast keeps every value, but for the last place of a double."""
+    """Whether a cast keeps every value, but for the last place of a double.
+
+    >>> from midstream.language.expression import Column
+    >>> moment = Column(pa.timestamp("us"), "A", "ts")
+    >>> [widens(Call(type, "cast", (moment,))) for type in (pa.timestamp("us", "UTC"), pa.timestamp("s"))]
+    [True, False]
+    """
     source, target = cast.arguments[0].type, cast.type
     if target == pa.float32() or (family(source) == family(target) == "decimal" and source.scale > target.scale):
         return False
+    if family(source) == family(target) == "timestamp" and source.unit != target.unit:
+        return common(source, target) in (target, pa.timestamp(target.unit, "UTC"))
     return family(target) in _WIDENING.get(family(source), ())
 
 

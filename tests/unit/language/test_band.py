@@ -111,6 +111,11 @@ def test_times(data: st.DataObject) -> None:
     check(form.format(a=f"A.{a}", b=f"B.{b}", c=size, o=operator))
 
 
+@pytest.mark.parametrize("operator", ["<", "<=", ">", ">="])
+def test_a_cast_that_cuts_something_off(operator: str) -> None:
+    check(f"CAST(A.ts AS TIMESTAMP_S) {operator} B.ts")
+
+
 @pytest.mark.parametrize(
     ("condition", "low", "high"),
     [

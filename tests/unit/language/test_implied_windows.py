@@ -13,6 +13,7 @@ COLUMNS = pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us")), ("sent", pa.
 STREAMS = {name: StreamSchema(name, COLUMNS, "ts") for name in "ABC"} | {
     "N": StreamSchema("N", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("ns"))]), "ts"),
     "I": StreamSchema("I", pa.schema([("k", pa.int64()), ("ts", pa.int64())]), "ts"),
+    "Z": StreamSchema("Z", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us", "UTC"))]), "ts"),
     "D": StreamSchema("D", pa.schema([("k", pa.int64()), ("day", pa.date32())]), "day"),
 }
 SECOND = 1_000_000
@@ -60,9 +61,15 @@ def test_days() -> None:
     assert windows("SELECT D.k FROM D, B WHERE B.ts BETWEEN D.day AND D.day + INTERVAL 1 DAY")["D"] == 86_400 * SECOND
 
 
+@pytest.mark.parametrize("where", ["A.ts = Z.ts", "A.ts <= Z.ts AND Z.ts <= A.ts", "CAST(A.ts AS TIMESTAMPTZ) = Z.ts"])
+def test_a_time_that_is_given_a_zone_stays_the_same_time(where: str) -> None:
+    assert windows(f"SELECT A.k FROM A, Z WHERE {where}") == {"A": 0, "Z": 0}
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "SELECT A.k FROM A, B WHERE CAST(A.ts AS TIMESTAMP_S) = B.ts",
         "SELECT A.k FROM A, B WHERE A.k = B.k",
         "SELECT A.k FROM A, B WHERE A.ts < B.ts",
         "SELECT A.k FROM A, B WHERE A.sent = B.ts",  # Not the event time.
