@@ -19,7 +19,8 @@ from midstream.language.kernels.exact import fitted
 from midstream.language.query import BY_ANOTHER, FIRSTS, LISTS, START, Aggregate, AggregateCall
 from midstream.language.types import WIDEST
 from midstream.model.window import EVENT_TIME
-from midstream.operators.collected import canonical, collected
+from midstream.operators.collected import collected
+from midstream.operators.group_numbers import codes_of, group_numbers
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -180,8 +181,10 @@ def aggregate(
         return pa.array(np.bincount(numbers, minlength=groups))
     if call.function in LISTS | BY_ANOTHER | FIRSTS:
         return collected(call, argument, by, numbers, groups)
-    valid = argument.is_valid()
-    kept, owner = argument.filter(valid), numbers[valid.to_numpy(zero_copy_only=False)]
+    kept, owner = argument, numbers
+    if argument.null_count:
+        valid = argument.is_valid()
+        kept, owner = argument.filter(valid), numbers[_mask(valid)]
     if call.distinct:
         kept, owner = _distinct(kept, owner)
     name = call.function.lower()
@@ -290,31 +293,9 @@ def quantile(values: pa.Array, owner: Words, groups: int, share: float, *, betwe
 
 def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
     """Each value once per owner."""
-    codes = _codes(values)
+    codes = codes_of(values)
     _, first = np.unique(owner * (int(codes.max(initial=0)) + 1) + codes, return_index=True)
     return values.take(pa.array(first)), owner[first]
-
-
-def _codes(column: pa.Array) -> Words:
-    """Small numbers that are equal exactly where the values are, NULL being equal to NULL."""
-    plain = canonical(column) if pt.is_floating(column.type) else column
-    return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
-
-
-def group_numbers(instants: pa.Array, groups: Sequence[pa.Array]) -> tuple[Words, pa.Array]:
-    """For each row the number of its group, and for each group its first row; groups in order of instant."""
-    numbers = np.zeros(len(instants), np.int64)
-    for column in (instants, *groups):
-        codes = _codes(column)
-        joined = numbers * (int(codes.max()) + 1) + codes
-        numbers = _codes(pa.array(joined))
-    first = np.empty(int(numbers.max(initial=-1)) + 1, np.int64)
-    # Of several that are put in one place the last remains.
-    first[numbers[::-1]] = np.arange(len(numbers))[::-1]
-    order = np.lexsort((first, instants.to_numpy()[first]))
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return rank[numbers], pa.array(first[order])
 
 
 def as_double(values: pa.Array) -> pa.Array:

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from midstream.language.query import START
 from midstream.model.window import EVENT_TIME
-from midstream.operators.aggregate import group_numbers
+from midstream.operators.group_numbers import group_numbers
 from midstream.operators.open_groups import OpenGroupsOperator
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words

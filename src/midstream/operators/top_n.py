@@ -14,8 +14,9 @@ from midstream.language.expression import Column
 from midstream.language.kernels.datum import Mask
 from midstream.language.top_n import RANK
 from midstream.language.types import family
-from midstream.operators.aggregate import AggregateOperator, group_numbers
+from midstream.operators.aggregate import AggregateOperator
 from midstream.operators.collected import rank
+from midstream.operators.group_numbers import group_numbers
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, with_time
 from midstream.state.combinations import Combinations, Words

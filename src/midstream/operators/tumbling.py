@@ -14,7 +14,8 @@ from typing_extensions import override
 from midstream.language.query import AggregateCall, Query
 from midstream.language.types import family
 from midstream.model.window import EVENT_TIME, Window
-from midstream.operators.aggregate import ARGUMENT, added, aggregate, exact_sum, group_numbers, parts_of, wide_sum
+from midstream.operators.aggregate import ARGUMENT, added, aggregate, exact_sum, parts_of, wide_sum
+from midstream.operators.group_numbers import group_numbers
 from midstream.operators.open_groups import OpenGroupsOperator
 from midstream.runtime.lane import Lane
 from midstream.state.base_state import SLOT
@@ -100,10 +101,11 @@ def _begun(call: AggregateCall, argument: pa.Array | None, owner: Words, groups:
     """What a call is of some rows; a sum with as many digits as the others may add to it."""
     if call.function != "sum" or argument is None:
         return aggregate(call, argument, owner, groups)
-    kept, owner = argument.drop_null(), owner[argument.is_valid().to_numpy(zero_copy_only=False)]
+    if argument.null_count:
+        argument, owner = argument.drop_null(), owner[argument.is_valid().to_numpy(zero_copy_only=False)]
     if pt.is_decimal(argument.type):
-        return wide_sum(kept, owner, groups)
-    total = exact_sum(kept, owner, groups)
+        return wide_sum(argument, owner, groups)
+    total = exact_sum(argument, owner, groups)
     return total.cast(pa.decimal256(76, 0)) if pt.is_decimal(total.type) else total
 
 
