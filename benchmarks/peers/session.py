@@ -51,6 +51,8 @@ def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        # Tasks in Python wait 40 ms otherwise (docs/operations.md, Sizing); Spark's own joins run none.
+        "spark.python.unix.domain.socket.enabled": "true",
         **(extra or {}),
     }
     builder: SparkSession.Builder = SparkSession.builder.master("local[2]").appName("midstream-benchmarks")

@@ -34,6 +34,7 @@ from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
+from midstream.spark.worker import leave_loaded_code_alone
 from midstream.state.base_state import TIME
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.chunk_cache import CacheUse, ChunkCache
@@ -138,6 +139,7 @@ class StepTask:
             unsynced.sync(threads(FILES_AT_ONCE).map)
         except MidstreamError as error:
             report, parcels = failure(error), stopped(self.partitions, 1)
+        leave_loaded_code_alone()
         return partition, report, parcels
 
     def _report(
