@@ -20,7 +20,10 @@ from tests.unit.ring.cases import SPAN, Case, draw, meetings
 MOST = 6
 """A ring is cut anew for so many nodes at most."""
 
-CASES = 1000 // len(spreadings())
+CASES = 1000
+"""How many each spreading has."""
+
+CHANGES = CASES // len(spreadings())
 NO_COPIES = ("hash_hops", "lanes", "one_lane", "psp", "psp_d")
 
 
@@ -55,7 +58,7 @@ def check_meetings(
 
 
 @pytest.mark.parametrize("name", spreadings())
-@settings(max_examples=CASES // 2, deadline=None, derandomize=True)
+@settings(max_examples=CHANGES // 2, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_exactly_one_meeting_where_nodes_come_and_go_passively(name: str, seed: int) -> None:
     """Two changes one after the other, from any spreading to any: what was before runs out meanwhile."""
@@ -83,7 +86,7 @@ def on_labels(case: Case, other: Deployment, what: str) -> dict[str, Any]:
     return {label: other.tables["A"] for label in case.rows} | chosen if what == "tables" else chosen
 
 
-@settings(max_examples=CASES, deadline=None, derandomize=True)
+@settings(max_examples=CHANGES, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 2**32))
 def test_exactly_one_meeting_where_a_ring_is_cut_anew(seed: int) -> None:
     """Rows stay where they came (PSP-D) or move with their age (PSP), at other nodes than before from now on."""
