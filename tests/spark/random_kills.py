@@ -40,7 +40,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor import examine
 from midstream.migration.discovery import discovered
 from midstream.model.command import Command
-from midstream.model.errors import MidstreamError
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.events import StepDelayed
 from midstream.model.node_spread import OFF
 from midstream.ring.discovery import spreadings
@@ -186,7 +186,8 @@ class Round:
         elif kind == "rescale":
             yield Rescale(self.chance.randrange(1, 4))
         elif kind == "refresh":
-            yield refreshed(self.kept, FIRST + self.done["set_table"] + 1)
+            with suppress(CheckpointError):  # No step is done yet.
+                yield refreshed(self.kept, FIRST + self.done["set_table"] + 1)
         elif kind == "reshare":
             yield Reshare(self.chance.choice(sorted(schemes())))
         elif kind == "add":
