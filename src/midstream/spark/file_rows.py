@@ -49,7 +49,8 @@ _PRIMES = tuple(
 
 @dataclass(frozen=True)
 class Dealt:
-    """How the rows of streams are dealt out to a group's lanes: by the slot of a key, or all to one lane.
+    """How the rows of streams are dealt out to a group's lanes: by the slot of a key, `evenly` by their event times, or
+    all to one lane.
 
     `keys` are columns of whole numbers, by stream.
     """
@@ -57,6 +58,7 @@ class Dealt:
     lanes: int
     streams: frozenset[str]
     keys: Mapping[str, Expression] | None
+    evenly: bool = False
 
     @property
     def is_by_numbers(self) -> bool:
@@ -65,6 +67,8 @@ class Dealt:
 
     def slots(self, stream: str, rows: FileRows) -> Slots:
         """The slot of each row."""
+        if self.evenly:
+            return xxhash64(rows.times.fill_null(0).to_numpy()) & (SLOTS - 1)
         if self.keys is None:
             return np.zeros(len(rows), np.int64)
         key = self.keys[stream]
