@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,10 +18,12 @@ from midstream.model.manifest import LaneState, StateListing
 from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
+from midstream.ring.ring_node import RingNode
 from midstream.spark.parcel import (
     STOP,
     Parcel,
     batches_of,
+    in_order,
     parcels_of,
     reported,
     stopped,
@@ -43,6 +45,15 @@ from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
 
+Comes = tuple[int, int, JoinedRows, Visits]
+"""What comes to a node at a hop: the number of the input, the node, partial results and their visits."""
+
+Met = list[tuple[int, list[JoinedRows]]]
+"""What those that come to a node have found there, each by its place among all."""
+
+EachNode = Callable[[Callable[[int], Met], Iterable[int]], Iterable[Met]]
+"""Has several nodes visited, perhaps at the same time."""
+
 
 @dataclass(frozen=True)
 class NodeTask:
@@ -60,13 +71,21 @@ class NodeTask:
         partition, again = place_of_task()
         yield from batches_of(self.parcels(partition, parcels_of(batches), again))
 
-    def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool) -> list[Parcel]:
+    def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
+        """The same, each by the partition that it goes to."""
+        partition, again = place_of_task()
+        sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
+        return [(parcel.to, parcel) for parcel in sent]
+
+    def parcels(
+        self, partition: int, parcels: Sequence[Parcel], again: bool, each_node: EachNode = map
+    ) -> list[Parcel]:
         """What a partition with these parcels has for later stages; `again` says that it had been begun before."""
         sent = [parcel for parcel in parcels if parcel.stage > self.stage]
         mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
         if any(parcel.kind == STOP for parcel in parcels):
             return [*sent, Parcel(partition, self.stage + 1, STOP)]
-        work = _Work(self, partition)
+        work = _Work(self, partition, each_node)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.step.predicates.take_up()
@@ -84,8 +103,8 @@ def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
 class _Work:
     """What a partition does in a stage."""
 
-    def __init__(self, task: NodeTask, partition: int) -> None:
-        self._task, self._step, self._partition = task, task.step, partition
+    def __init__(self, task: NodeTask, partition: int, each_node: EachNode) -> None:
+        self._task, self._step, self._partition, self._each_node = task, task.step, partition, each_node
         self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
         self._unsynced = Unsynced()
         self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
@@ -142,14 +161,12 @@ class _Work:
             moment = moment_before(deployed, part.spread, step.clock.step)
             done = self._written(part, partition.kept(self._store, step.clock.step, moment))
         for at in part.hops_of(hop):
-            coming = _unpacked(visits) if at == hop else _staying(deployed, at, joined_by)
+            coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, joined_by))
             found = dict[int, list[JoinedRows]]()
-            sent.append(0)
-            size.append(0)
-            for start, node, joined, here in coming:
-                found.setdefault(start, []).extend(deployed.hops.met(start, at, nodes[node], joined, here))
-                sent[at] += len(here)
-                size[at] += int(joined.sizes[here.partial].sum())
+            for (start, _, _, _), pieces in zip(coming, self._met(deployed, nodes, at, coming), strict=True):
+                found.setdefault(start, []).extend(pieces)
+            sent.append(sum(len(here) for _, _, _, here in coming))
+            size.append(sum(int(joined.sizes[here.partial].sum()) for _, _, joined, here in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
             joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
         done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
@@ -162,6 +179,19 @@ class _Work:
                 going += part.sent(deployed, start, hop + 1, joined, step.partitions)
         self._done[part.name] = encode(done)
         return going
+
+    def _met(
+        self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Comes]
+    ) -> list[list[JoinedRows]]:
+        """What each of those that come to nodes at a hop finds there."""
+
+        def met(number: int) -> Met:
+            own = [(at, one) for at, one in enumerate(coming) if one[1] == number]
+            return [(at, list(deployed.hops.met(start, hop, nodes[number], joined, here)))
+                    for at, (start, _, joined, here) in own]  # fmt: skip
+
+        found = dict(one for own in self._each_node(met, sorted({one[1] for one in coming})) for one in own)
+        return [found[at] for at in range(len(coming))]
 
     def _nodes(
         self, part: SpreadPart, deployed: Deployed, hop: int, parcels: Sequence[Parcel], visits: Sequence[Parcel]
@@ -224,17 +254,13 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
     }
 
 
-Coming = Iterator[tuple[int, int, JoinedRows, Visits]]
-"""What comes to nodes at a hop: the number of the input, the node, partial results and their visits."""
-
-
-def _unpacked(parcels: Sequence[Parcel]) -> Coming:
+def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Comes]:
     for parcel in parcels:
         start, node, parts = parcel.words
         yield start, node, *unpacked_visits(parcel.body, node, parts)
 
 
-def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Coming:
+def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Comes]:
     """What goes on to a hop within the partition."""
     for start, joined in joined_by.items():
         yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))

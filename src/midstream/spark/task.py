@@ -114,6 +114,10 @@ class StepTask:
         """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
         yield json.dumps(self._synced(nothing)[1])
 
+    def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
+        """The partition's parcels by the partitions that they go to, where no rows come to it."""
+        return [(parcel.to, parcel) for parcel in self.parcels(nothing)]
+
     def parcels(self, batches: Iterable[Any]) -> list[Parcel]:
         """The partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""
         partition, report, parcels = self._synced(batches)
