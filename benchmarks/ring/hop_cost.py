@@ -1,17 +1,19 @@
-"""What a hop costs on Spark beyond its work: steps of hardly any rows, and a bare stage of Spark's own, in turns."""
+"""What a hop from task to task costs on Spark beyond its work: steps of hardly any rows, and bare stages, in turns.
+
+The driver would do such steps by itself, where a hop is no shuffle; here it leaves them to tasks.
+"""
 
 from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 
 from benchmarks.peers.session import session
 from benchmarks.ring import spark
@@ -19,6 +21,7 @@ from benchmarks.ring.contestants import NO_SPREAD, TOGETHER, Contestant
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import HopCost
 from benchmarks.ring.scenarios import ASKED_OF_HOPS, ROWS_OF_HOPS, SCENARIOS, RingScenario
+from midstream.spark import gather
 
 SPREAD = "hash_hops"
 BARE = (1, 5)
@@ -33,13 +36,23 @@ def hop_cost(load: Load) -> HopCost:
     bare = []
     for _ in range(rounds):
         for contestant, seconds in steps.items():
-            with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder:
+            with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder, by_tasks():
                 record = spark.run(asked, contestant, replace(load, quick=False), Path(folder))
             seconds += [batch.seconds for batch in record.measurement.steady]
         with tempfile.TemporaryDirectory(prefix="midstream-hop-") as folder:
             bare.append(bare_stage(session(Path(folder)), rounds=5))
     without, spread = (median(seconds) for seconds in steps.values())
     return HopCost(hops, without, spread, median(bare))
+
+
+@contextmanager
+def by_tasks() -> Iterator[None]:
+    """Have the driver do no step by itself."""
+    known, gather.ROWS_HERE = gather.ROWS_HERE, 0
+    try:
+        yield
+    finally:
+        gather.ROWS_HERE = known
 
 
 def tiny() -> RingScenario:
@@ -52,14 +65,13 @@ def bare_stage(spark: SparkSession, rounds: int) -> float:
     """Seconds of one more stage in which Python hands on the two rows that it gets; the session is stopped."""
     seconds: dict[int, list[float]] = {stages: [] for stages in BARE}
     try:
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
         for number in range(rounds + 2):
             for stages, found in seconds.items():
-                frame = spark.range(0, 2, 1, 2).selectExpr("cast(id AS int) AS `to`", "'' AS body")
-                for _ in range(stages):
-                    frame = frame.repartitionById(2, F.col("to")).mapInArrow(_handed_on, frame.schema)
                 begun = time.perf_counter()
-                frame.collect()
+                pairs = spark.sparkContext.parallelize([(0, b""), (1, b"")], 2)
+                for _ in range(stages):
+                    pairs = pairs.partitionBy(2, _as_it_is).mapPartitions(_handed_on)
+                pairs.collect()
                 if number > 1:
                     found.append(time.perf_counter() - begun)
     finally:
@@ -68,5 +80,9 @@ def bare_stage(spark: SparkSession, rounds: int) -> float:
     return (many - few) / (BARE[1] - BARE[0])
 
 
-def _handed_on(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from batches
+def _handed_on(pairs: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    return list(pairs)
+
+
+def _as_it_is(to: int) -> int:
+    return to

@@ -74,7 +74,8 @@ work in any one step and all do over many windows: they are not held to it.
 
 def _hop_cost(cost: HopCost) -> str:
     said = f"""Steps of {ROWS} rows a stream and batch, of the join `{ASKED}`, in turns: with hardly a row, what they
-differ by is what {cost.hops} hops cost beyond their work. A bare stage is a shuffle of two rows in the same session,
+differ by is what {cost.hops} hops from task to task cost beyond their work; the driver, which would do so little by
+itself, leaves it to the tasks here. A bare stage is a shuffle of two rows in the same session,
 behind which a Python worker hands on what it gets: Spark's barrier, its tasks, and the way to Python and back.
 """
     rows = (

@@ -22,8 +22,8 @@ AGAINST_SPARK = {"band": 3.0}
 HOP = 0.1
 """Seconds of a hop beyond its work."""
 
-STAGES = {"no spread": 2, "one_lane": 3}
-"""Stages of a step that needs no hop: rows are read, and lanes work; with nodes, rows are sent home in between."""
+STAGES = {"no spread": 1, "one_lane": 2}
+"""Stages of a step that needs no hop: lanes read the files and work; with nodes, rows are sent home in between."""
 
 
 def wrong(report: Report) -> Iterator[str]:

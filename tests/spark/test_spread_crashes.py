@@ -86,6 +86,7 @@ def test_its_jvm_is_killed_too(spark: SparkSession, drivers: ForkedDrivers, tmp_
     check(Place(tmp_path))
 
 
+@pytest.mark.usefixtures("by_tasks")
 def test_workers_are_killed_amid_the_stages(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
     """What a task was doing is done again, in whatever stage, without a restart."""
     feed(tmp_path)
@@ -107,6 +108,7 @@ def test_workers_are_killed_amid_the_stages(spark: SparkSession, hooks: Hooks, t
     check(Place(tmp_path))
 
 
+@pytest.mark.usefixtures("by_tasks")
 def test_a_worker_dies_in_the_first_hop_while_the_second_waits(
     spark: SparkSession, hooks: Hooks, tmp_path: Path
 ) -> None:

@@ -61,8 +61,12 @@ def placed(spread: NodeSpread | None) -> NodeSpread:
     return replace(spread, span=0)
 
 
-def test_every_way_side_by_side(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rows_come", [0, 1, 2], ids=["by Spark", "by tasks", "by the driver"])
+def test_every_way_side_by_side(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
+) -> None:
     """Each node has the rows and does the work that it has and does in the embedded engine."""
+    monkeypatch.setattr(Place, "_way", rows_come)
     assert JOINS.keys() == spreadings().keys()
     case, place = spread_case(JOINS, 40, 70), Place(tmp_path)
     run(spark, place, case, {name: name for name in JOINS}, range(len(case.steps)))
@@ -168,18 +172,18 @@ def test_a_step_without_a_spread_has_the_plan_that_it_had(
     """A query in lanes pays for no hop, and one that is spread for as many shuffles as it has hops; where partial
     results stay where they are, there is one.
     """
-    from midstream.spark import gather
+    from midstream.spark import stages
 
     monkeypatch.setattr(Place, "through_spark", True)  # There is no plan where tasks read files by themselves.
     shuffles: list[int] = []
-    original = gather._collected
+    original = stages._collected
 
     def collected(frame, *columns):  # type: ignore[no-untyped-def]
         plan = frame._jdf.queryExecution().executedPlan().toString()
         shuffles.append(plan.count("Exchange "))
         return original(frame, *columns)
 
-    monkeypatch.setattr(gather, "_collected", collected)
+    monkeypatch.setattr(stages, "_collected", collected)
     for name, spreads, hops in (("lanes", {}, 0), ("hash_hops", {"q": "hash_hops"}, 2), ("psp_d", {"q": "psp_d"}, 3),
                                 ("atr", {"q": "atr"}, 1), ("one_lane", {"q": "one_lane"}, 1)):  # fmt: skip
         shuffles.clear()

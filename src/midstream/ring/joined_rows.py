@@ -16,7 +16,7 @@ from midstream.ring.columns import Partials, StreamRows, Words
 from midstream.ring.value_sizes import value_sizes
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
-from midstream.state.rows import united
+from midstream.state.rows import taken_rows, united
 
 Keys = Mapping[str, KeyClass]
 """The key classes that rows are placed by, by name."""
@@ -38,8 +38,7 @@ class JoinedRows:
 
     def take(self, at: Words) -> JoinedRows:
         """The partial results at these places."""
-        places = pa.array(at)
-        return JoinedRows({label: part.take(places) for label, part in self.parts.items()}, self.moment[at])
+        return JoinedRows({label: taken_rows(part, at) for label, part in self.parts.items()}, self.moment[at])
 
     def joined(self, at: Words, label: str, rows: pa.RecordBatch) -> JoinedRows:
         """The partial results at these places, each with a row of one more source."""

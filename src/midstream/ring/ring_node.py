@@ -16,6 +16,7 @@ from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.shared_queries import SharedQueries
 from midstream.state.keys import Codes, Mask
+from midstream.state.rows import taken, taken_rows
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ class RingNode:
                     pairs = pairs.where(condition)
             self.rows_out += len(pairs)
             if len(pairs):
-                yield joined.joined(pairs.partial, label, batch.take(pa.array(pairs.row)))
+                yield joined.joined(pairs.partial, label, taken_rows(batch, pairs.row))
 
 
 class _Pairs:
@@ -96,8 +97,8 @@ class _Pairs:
 
     def read(self, column: Column) -> pa.Array:
         if column.alias == self.label:
-            return self.batch.column(column.name).take(pa.array(self.row))
-        return self.joined.read(column).take(pa.array(self.partial))
+            return taken(self.batch.column(column.name), self.row)
+        return taken(self.joined.read(column), self.partial)
 
     def where(self, condition: Expression) -> _Pairs:
         at = np.flatnonzero(holds(condition, self.read, len(self)))

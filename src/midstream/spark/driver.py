@@ -209,13 +209,13 @@ class Driver:
         """Whether, as things stand, tasks could read the files of the next step by themselves."""
         try:
             plan = self._plan()
-            return reads_files(plan, setting_of(plan, layout, self._timing.workers, False, None))
+            return reads_files(setting_of(plan, layout, self._timing.workers, False, None))
         except Exception:
             return False  # The step will tell what is wrong.
 
     def _files(self, plan: StepPlan, setting: Setting) -> BatchFiles | None:
         """The files of a step that its tasks read; None where Spark brings its rows."""
-        if self.plain is None or not reads_files(plan, setting):
+        if self.plain is None or not reads_files(setting):
             return None
         return self.plain.of_batch(plan.manifest.step, setting.exchange.layout)
 

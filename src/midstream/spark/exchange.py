@@ -18,6 +18,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOTS, slots
+from midstream.spark.file_rows import Dealt
 from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
 from midstream.spark.prepass import watermark_of
 from midstream.spark.tag import SLOT_SQL, TAG, TagFormat
@@ -62,6 +63,17 @@ class Exchange:
     def has_filters(self) -> bool:
         """Whether rows are left out before the shuffle, so that they must be counted on the way."""
         return any(text is not None for group in self.groups for text in group.filters.values())
+
+    @property
+    def dealt(self) -> tuple[Dealt, ...]:
+        """How a task that reads the rows by itself deals them out."""
+        return tuple(Dealt(group.lanes, group.streams, group.keys, group.evenly) for group in self.groups)
+
+    @property
+    def in_one(self) -> Exchange:
+        """The same where one partition does all work: rows that go on to nodes need not be dealt out."""
+        groups = tuple(replace(group, lanes=1) if group.evenly else group for group in self.groups)
+        return replace(self, groups=groups, partitions=1)
 
     def without_filters(self, streams: Collection[str]) -> Exchange:
         """The same, but all rows of these streams go through it."""

@@ -52,7 +52,8 @@ _PRIMES = tuple(
 
 @dataclass(frozen=True)
 class Dealt:
-    """How the rows of streams are dealt out to a group's lanes: by the slot of a key, or all to one lane.
+    """How the rows of streams are dealt out to a group's lanes: by the slot of a key, `evenly` by their event times, or
+    all to one lane.
 
     `keys` are columns of whole numbers, by stream.
     """
@@ -60,6 +61,7 @@ class Dealt:
     lanes: int
     streams: frozenset[str]
     keys: Mapping[str, Expression] | None
+    evenly: bool = False
 
     @property
     def is_by_numbers(self) -> bool:
@@ -68,6 +70,8 @@ class Dealt:
 
     def slots(self, stream: str, rows: FileRows) -> Slots:
         """The slot of each row."""
+        if self.evenly:
+            return xxhash64(rows.times.fill_null(0).to_numpy()) & (SLOTS - 1)
         if self.keys is None:
             return np.zeros(len(rows), np.int64)
         key = self.keys[stream]

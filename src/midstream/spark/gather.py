@@ -5,15 +5,12 @@ Queries that read the answers of others are one more job for each level that the
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any
 
-from pyspark import RDD
-from pyspark.sql import DataFrame, Observation, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Observation, SparkSession
 
 from midstream.job.outputs import OutputFile
 from midstream.model import errors
@@ -30,12 +27,11 @@ from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange
 from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
-from midstream.spark.node_task import NodeTask
-from midstream.spark.parcel import END, SCHEMA_SQL, unpacked_report
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.setting import Setting
 from midstream.spark.shipped import ShippedPredicates
-from midstream.spark.spread_part import SpreadPart, spread_parts, stages_of
+from midstream.spark.spread_part import SpreadPart, spread_parts
+from midstream.spark.stages import Reports, reports_here, reports_over_rows, reports_without_rows
 from midstream.spark.task import StepTask, Writes, stripped
 from midstream.spark.unpack import StreamSlots
 from midstream.state.store.chunk_cache import NOT_USED, CacheUse
@@ -107,7 +103,7 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         back = returned(before, plan, writes.store)
         task = replace(task, spreads=spreads, returning=back, read_above=setting.read_above)
         writes.store.finish()
-        reports = _reports(exchange.apply(batch, marks, setting.counted), task)
+        reports = _none_failed(reports_over_rows(exchange.apply(batch, marks, setting.counted), task))
         by_tasks = _seen_by_tasks(streams, reports)
         if observation is not None:
             seen = seen_before_filters(observation.get, by_tasks, marks)
@@ -128,15 +124,18 @@ def run_over_files(
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
     clock = StepClock(plan.manifest.step, marks, marks, counts)
+    few = _are_few(files.rows, plan, setting)
+    exchange = exchange.in_one if few else exchange
     if setting.needs_watermarks:
         newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
+    spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
     task = _task(plan, setting, exchange, clock, writes)
-    back = returned(before, plan, writes.store)
-    task = replace(task, returning=back, read_above=setting.read_above, files=files, dealt=setting.dealt)
+    task = replace(task, spreads=spreads, returning=returned(before, plan, writes.store))
+    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt)
     writes.store.finish()
-    reports = _reports_of(session, task, files.rows)
-    found = _gathered(plan, (), reports, _seen_by_tasks(streams, reports))
+    reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
+    found = _gathered(plan, spreads, reports, _seen_by_tasks(streams, reports))
     return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
 
 
@@ -149,48 +148,29 @@ def _with_levels_above(
         for stream in answering:
             times = sum((one.times for one in found.kept if one.stream == stream.name), AnswerTimes())
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
-        task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
         kept = chunks_by_stream(streams, found.kept)
-        rows = sum(chunk.rows for chunks in kept.values() for chunk in chunks)
-        found = found.beside(_gathered(plan, (), _reports_of(session, replace(task, kept=kept), rows), found.seen))
+        few = _are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks), plan, setting)
+        exchange = exchange.in_one if few else exchange
+        task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
+        task = replace(task, kept=kept)
+        reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
+        found = found.beside(_gathered(plan, (), reports, found.seen))
     return replace(found, seen=seen, progress=progress)
 
 
-def _reports(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
-    """Run the stages of a job, one shuffle each; what the tasks report. Raises the `MidstreamError` of a task."""
-    return _none_failed(_reported(exchanged, task))
-
-
-def _reports_of(session: SparkSession, task: StepTask, rows: int) -> list[dict[str, Any]]:
-    """The same of tasks to which no rows come: a job for Spark's scheduler alone, which no plan is made for.
-
-    Where there are few `rows` to read the driver does their work, for sending it away would take longer.
+def _are_few(rows: int, plan: StepPlan, setting: Setting) -> bool:
+    """Whether the driver does the work itself, for sending it away would take longer; never where code of the user's
+    has a part in it, which had better not run there.
     """
-    if rows <= ROWS_HERE and task.is_of_this_package:
-        return _none_failed(task.here())
-    partitions: RDD[Any] = session.sparkContext.parallelize([], task.partitions)
-    return _none_failed([json.loads(told) for told in partitions.mapPartitions(task.without_rows).collect()])
+    asked = bool(setting.asked) or any(entry.operator is not None for entry in plan.manifest.queries.values())
+    return rows <= ROWS_HERE and not asked
 
 
-def _none_failed(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _none_failed(reports: Reports) -> Reports:
+    """The reports; raises the `MidstreamError` of a task."""
     for report in reports:
         _raise(report)
     return reports
-
-
-def _reported(exchanged: DataFrame, task: StepTask) -> list[dict[str, Any]]:
-    if not task.spreads:
-        return [json.loads(row[0]) for row in _collected(exchanged.mapInArrow(task, "result string"))]
-    frame = exchanged.mapInArrow(task, SCHEMA_SQL)
-    for stage in stages_of(task.spreads):
-        frame = frame.repartitionById(task.partitions, F.col("to")).mapInArrow(NodeTask(task, stage), SCHEMA_SQL)
-    rows = _collected(frame.where(F.col("stage") == END).select("body"))
-    return [unpacked_report(row[0]) for row in rows]
-
-
-def _collected(frame: DataFrame) -> list[Row]:
-    """Run a job of the step, which has one and one more for each level above."""
-    return frame.collect()
 
 
 def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,13 +13,17 @@ import pyarrow as pa
 from midstream.job.outputs import REJECTED, RESULTS, JobOutput
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
+from midstream.model.ids import LaneId
+from midstream.model.manifest import LaneState, StateListing
 from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
+from midstream.ring.ring_node import RingNode
 from midstream.spark.parcel import (
     STOP,
     Parcel,
     batches_of,
+    in_order,
     parcels_of,
     reported,
     stopped,
@@ -28,15 +32,27 @@ from midstream.spark.parcel import (
     unpacked_words,
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
-from midstream.spark.task import StagedFiles, StepTask, failure, is_again
+from midstream.spark.task import FILES_AT_ONCE, TOGETHER, StagedFiles, StepTask, failure, place_of_task
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
+from midstream.state.store.transfers import threads
+from midstream.state.store.unsynced import Unsynced
+from midstream.state.store.write_back import WriteBackStore
 from midstream.step.spreading.arrivals import no_rows
 from midstream.step.spreading.deployed import Deployed, bound_of, join_of, step_spread
 from midstream.step.spreading.listed import Groups, Nodes
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.partition import Partition, answers_of, moment_before, read, visited
 from midstream.step.spreading.spread_step import spread_unit
+
+Comes = tuple[int, int, JoinedRows, Visits]
+"""What comes to a node at a hop: the number of the input, the node, partial results and their visits."""
+
+Met = list[tuple[int, list[JoinedRows]]]
+"""What those that come to a node have found there, each by its place among all."""
+
+EachNode = Callable[[Callable[[int], Met], Iterable[int]], Iterable[Met]]
+"""Has several nodes visited, perhaps at the same time."""
 
 
 @dataclass(frozen=True)
@@ -51,28 +67,33 @@ class NodeTask:
     stage: int
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The partition's parcels for later stages."""
-        from pyspark import TaskContext
+        """The partition's parcels for later stages, where Spark runs it."""
+        partition, again = place_of_task()
+        yield from batches_of(self.parcels(partition, parcels_of(batches), again))
 
-        context = TaskContext.get()
-        assert context is not None
-        partition = context.partitionId()
-        parcels = parcels_of(batches)
+    def addressed(self, brought: Iterable[tuple[int, Parcel]]) -> list[tuple[int, Parcel]]:
+        """The same, each by the partition that it goes to."""
+        partition, again = place_of_task()
+        sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
+        return [(parcel.to, parcel) for parcel in sent]
+
+    def parcels(
+        self, partition: int, parcels: Sequence[Parcel], again: bool, each_node: EachNode = map
+    ) -> list[Parcel]:
+        """What a partition with these parcels has for later stages; `again` says that it had been begun before."""
         sent = [parcel for parcel in parcels if parcel.stage > self.stage]
         mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
         if any(parcel.kind == STOP for parcel in parcels):
-            yield from batches_of([*sent, Parcel(partition, self.stage + 1, STOP)])
-            return
-        work = _Work(self, partition)
+            return [*sent, Parcel(partition, self.stage + 1, STOP)]
+        work = _Work(self, partition, each_node)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.step.predicates.take_up()
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
-                self.step.writes.store.finish()
-            report = {**work.report(), "again": is_again(context)}
+            report = {**work.report(), "again": again}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
-        yield from batches_of([*sent, *found, reported(partition, report)])
+        return [*sent, *found, reported(partition, report)]
 
 
 def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
@@ -82,9 +103,11 @@ def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
 class _Work:
     """What a partition does in a stage."""
 
-    def __init__(self, task: NodeTask, partition: int) -> None:
-        self._task, self._step, self._partition = task, task.step, partition
+    def __init__(self, task: NodeTask, partition: int, each_node: EachNode) -> None:
+        self._task, self._step, self._partition, self._each_node = task, task.step, partition, each_node
         self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
+        self._unsynced = Unsynced()
+        self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
         self._used_before = ChunkCache.here().use
         self._done: dict[str, Any] = {}
 
@@ -97,7 +120,9 @@ class _Work:
         return self._hop(part, self._task.stage - FIRST_HOP, parcels)
 
     def report(self) -> dict[str, Any]:
-        """What the partition reports of the stage."""
+        """What the partition reports of the stage, once all that it has written is on the disk."""
+        self._store.files.finish()
+        self._unsynced.sync(threads(FILES_AT_ONCE).map)
         cache = list(ChunkCache.here().use.since(self._used_before))
         files, nodes = self._files.finish(), self._done
         return {"lanes": {}, "files": files, "seen": {}, "entered": {}, "nodes": nodes, "cache": cache}
@@ -134,16 +159,14 @@ class _Work:
         done = NodesDone()
         if hop == 0:
             moment = moment_before(deployed, part.spread, step.clock.step)
-            done = partition.kept(step.writes.store, step.clock.step, moment)
+            done = self._written(part, partition.kept(self._store, step.clock.step, moment))
         for at in part.hops_of(hop):
-            coming = _unpacked(visits) if at == hop else _staying(deployed, at, joined_by)
+            coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, joined_by))
             found = dict[int, list[JoinedRows]]()
-            sent.append(0)
-            size.append(0)
-            for start, node, joined, here in coming:
-                found.setdefault(start, []).extend(deployed.hops.met(start, at, nodes[node], joined, here))
-                sent[at] += len(here)
-                size[at] += int(joined.sizes[here.partial].sum())
+            for (start, _, _, _), pieces in zip(coming, self._met(deployed, nodes, at, coming), strict=True):
+                found.setdefault(start, []).extend(pieces)
+            sent.append(sum(len(here) for _, _, _, here in coming))
+            size.append(sum(int(joined.sizes[here.partial].sum()) for _, _, joined, here in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
             joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
         done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
@@ -157,6 +180,19 @@ class _Work:
         self._done[part.name] = encode(done)
         return going
 
+    def _met(
+        self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Comes]
+    ) -> list[list[JoinedRows]]:
+        """What each of those that come to nodes at a hop finds there."""
+
+        def met(number: int) -> Met:
+            own = [(at, one) for at, one in enumerate(coming) if one[1] == number]
+            return [(at, list(deployed.hops.met(start, hop, nodes[number], joined, here)))
+                    for at, (start, _, joined, here) in own]  # fmt: skip
+
+        found = dict(one for own in self._each_node(met, sorted({one[1] for one in coming})) for one in own)
+        return [found[at] for at in range(len(coming))]
+
     def _nodes(
         self, part: SpreadPart, deployed: Deployed, hop: int, parcels: Sequence[Parcel], visits: Sequence[Parcel]
     ) -> Partition:
@@ -167,11 +203,21 @@ class _Work:
         if hop:
             seen = {hops.label(parcel.words[0], hop) for parcel in visits}
             labels = [label for label in labels if label in seen]
-        manifest, store = step.plan.manifest, step.writes.store
+        manifest, files = step.plan.manifest, self._store.files
         refs = {label: part.chunks(manifest, deployed, label, numbers) for label in labels}
-        store.read_ahead(ref for own in refs.values() for ref in own)
-        old = {label: read(own, manifest, deployed.unit, label, store) for label, own in refs.items()}
+        files.read_ahead(ref for own in refs.values() for ref in own)
+        old = {label: read(own, manifest, deployed.unit, label, files) for label, own in refs.items()}
         return Partition(deployed, numbers, old, _new(parcels, labels))
+
+    def _written(self, part: SpreadPart, done: NodesDone) -> NodesDone:
+        """With the chunks that are new in files, small ones together in one."""
+        lanes = {
+            LaneId(part.name, n): LaneState({kept.state: StateListing(kept.chunks)}) for n, kept in enumerate(done.kept)
+        }
+        name = f"{self._step.clock.step:08d}-{part.name}{self._partition}.nodes-{self._files.token}"
+        states = [next(iter(lane.states.values())) for lane in self._store.listed(lanes, name).values()]
+        kept = (replace(one, chunks=state.chunks) for one, state in zip(done.kept, states, strict=True))
+        return replace(done, kept=tuple(kept))
 
     def _answer(
         self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]
@@ -180,7 +226,7 @@ class _Work:
         query, and how many dead letters.
         """
         step, unit = self._step, deployed.unit
-        held = [step.writes.store.get(ref) for ref in part.held] if 0 in partition.numbers else []
+        held = [self._store.files.get(ref) for ref in part.held] if 0 in partition.numbers else []
         if not results and not held:
             return NodesDone()
         empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
@@ -208,17 +254,13 @@ def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
     }
 
 
-Coming = Iterator[tuple[int, int, JoinedRows, Visits]]
-"""What comes to nodes at a hop: the number of the input, the node, partial results and their visits."""
-
-
-def _unpacked(parcels: Sequence[Parcel]) -> Coming:
+def _unpacked(parcels: Sequence[Parcel]) -> Iterator[Comes]:
     for parcel in parcels:
         start, node, parts = parcel.words
         yield start, node, *unpacked_visits(parcel.body, node, parts)
 
 
-def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Coming:
+def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) -> Iterator[Comes]:
     """What goes on to a hop within the partition."""
     for start, joined in joined_by.items():
         yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))

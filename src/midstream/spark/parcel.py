@@ -64,13 +64,18 @@ def batches_of(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
 
 
 def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
-    """The parcels that came as rows, in an order that does not depend on which came first."""
+    """The parcels that came as rows, in order."""
     found = []
     for batch in batches:
         for to, stage, head, body in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             kind, query, *words = json.loads(head)
             found.append(Parcel(to, stage, kind, query, tuple(words), body))
-    return sorted(found, key=lambda parcel: (parcel.head, parcel.body))
+    return in_order(found)
+
+
+def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
+    """Parcels in an order that does not depend on which came first."""
+    return sorted(parcels, key=lambda parcel: (parcel.head, parcel.body))
 
 
 def packed(batch: pa.RecordBatch) -> bytes:

@@ -10,7 +10,6 @@ from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.manifest import QueryEntry
 from midstream.spark.exchange import Exchange, Group, row_filters
-from midstream.spark.file_rows import Dealt
 from midstream.spark.layout import StepLayout
 from midstream.step.admission.lanes import counted_streams
 from midstream.step.answers import streams_by_level
@@ -35,11 +34,6 @@ class Setting:
     counted: tuple[str, ...]
     needs_watermarks: bool
     asked: tuple[str, ...]
-
-    @property
-    def dealt(self) -> tuple[Dealt, ...]:
-        """How a task that reads the rows by itself deals them out."""
-        return tuple(Dealt(group.lanes, group.streams, group.keys) for group in self.exchange.groups)
 
     @property
     def read_above(self) -> frozenset[str]:
@@ -78,15 +72,11 @@ def _asked(queries: Iterable[Query]) -> frozenset[str]:
     return frozenset(name for query in queries for part in query.expressions() for name in predicates_asked(part))
 
 
-def reads_files(plan: StepPlan, setting: Setting) -> bool:
+def reads_files(setting: Setting) -> bool:
     """Whether each task may read all rows itself: there are few tasks, and Spark need not count or send on anything."""
     exchange = setting.exchange
-    in_lanes = not any(group.evenly for group in exchange.groups) and not plan.spread_at(0)
     return (
-        not setting.counted
-        and in_lanes
-        and exchange.partitions <= READERS
-        and all(dealt.is_by_numbers for dealt in setting.dealt)
+        not setting.counted and exchange.partitions <= READERS and all(dealt.is_by_numbers for dealt in exchange.dealt)
     )
 
 

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -48,9 +48,6 @@ from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
 from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.taken_over import with_returned
-
-if TYPE_CHECKING:
-    from pyspark import TaskContext
 
 RESULT = pa.schema([("result", pa.string())])
 
@@ -109,38 +106,40 @@ class StepTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The partition's report, as one row; where queries are spread over nodes, as one of its parcels."""
-        partition, report, parcels = self._synced(batches)
         if self.spreads:
-            yield from batches_of([reported(partition, report), *parcels])
+            yield from batches_of(self.parcels(batches))
         else:
-            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(report)])], schema=RESULT)
-
-    @property
-    def is_of_this_package(self) -> bool:
-        """Whether it runs no code of the user's, which had better not run on the driver."""
-        return not self.predicates.predicates and all(e.operator is None for e in self.plan.manifest.queries.values())
-
-    def here(self) -> list[dict[str, Any]]:
-        """The reports of all partitions where this process does their work, and no rows come to them."""
-        unsynced = Unsynced()
-        reports = [self._report(partition, (), unsynced, again=False)[0] for partition in range(self.partitions)]
-        unsynced.sync(threads(FILES_AT_ONCE).map)
-        return reports
+            yield pa.RecordBatch.from_arrays([pa.array([json.dumps(self._synced(batches)[1])])], schema=RESULT)
 
     def without_rows(self, nothing: Iterable[object]) -> Iterator[str]:
         """The partition's report, where no rows come to it: it reads files, or what tasks of this step have kept."""
         yield json.dumps(self._synced(nothing)[1])
 
+    def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
+        """The partition's parcels by the partitions that they go to, where no rows come to it."""
+        return [(parcel.to, parcel) for parcel in self.parcels(nothing)]
+
+    def parcels(self, batches: Iterable[Any]) -> list[Parcel]:
+        """The partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""
+        partition, report, parcels = self._synced(batches)
+        return [reported(partition, report), *parcels]
+
     def _synced(self, batches: Iterable[Any]) -> tuple[int, dict[str, Any], list[Parcel]]:
         """The partition of Spark's task that runs here, its report, and the parcels it sends on."""
-        (partition, again), unsynced = _place(), Unsynced()
+        partition, again = place_of_task()
+        report, parcels = self.report(partition, batches, again)
+        leave_loaded_code_alone()
+        return partition, report, parcels
+
+    def report(self, partition: int, batches: Iterable[Any], again: bool) -> tuple[dict[str, Any], list[Parcel]]:
+        """A partition's report, and the parcels it sends on; `again` says that it had been begun before."""
+        unsynced = Unsynced()
         report, parcels = self._report(partition, batches, unsynced, again)
         try:
             unsynced.sync(threads(FILES_AT_ONCE).map)
         except MidstreamError as error:
             report, parcels = failure(error), stopped(self.partitions, 1)
-        leave_loaded_code_alone()
-        return partition, report, parcels
+        return report, parcels
 
     def _report(
         self, partition: int, batches: Iterable[Any], unsynced: Unsynced, again: bool
@@ -345,18 +344,15 @@ class TaskReport:
         return {**found, "cache": cache, "kept": [encode(one) for one in self.kept]}
 
 
-def _place() -> tuple[int, bool]:
-    """The partition of the task that runs here, and whether Spark had begun it before."""
+def place_of_task() -> tuple[int, bool]:
+    """The partition of the task that runs here, and whether Spark had begun it before: what that attempt has staged is
+    in no report.
+    """
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    return context.partitionId(), is_again(context)
-
-
-def is_again(context: TaskContext) -> bool:
-    """Whether Spark had begun the task before: what that attempt has staged is in no report."""
-    return context.attemptNumber() > 0
+    return context.partitionId(), context.attemptNumber() > 0
 
 
 def failure(error: MidstreamError) -> dict[str, Any]:

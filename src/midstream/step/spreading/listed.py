@@ -21,7 +21,7 @@ from midstream.ring.spreading import Spreading
 from midstream.state.compaction import choose_neighbours, is_sparse
 from midstream.state.keys import Mask
 from midstream.state.lineage import later
-from midstream.state.rows import united
+from midstream.state.rows import taken_rows, united
 from midstream.state.store.base import ChunkStore, store_chunk
 
 Nodes = tuple[int, ...]
@@ -119,9 +119,9 @@ class Homes:
         if len(copies) == batch.num_rows:
             node = np.empty(batch.num_rows, np.int64)
             node[copies.row] = copies.node
-            return [((one,), batch.take(pa.array(np.flatnonzero(node == one)))) for one in np.unique(node).tolist()]
+            return [((one,), taken_rows(batch, np.flatnonzero(node == one))) for one in np.unique(node).tolist()]
         sets, group = np.unique(_node_sets(copies, batch.num_rows), axis=0, return_inverse=True)
-        rows = (batch.take(pa.array(np.flatnonzero(group.ravel() == at))) for at in range(len(sets)))
+        rows = (taken_rows(batch, np.flatnonzero(group.ravel() == at)) for at in range(len(sets)))
         return [(tuple(one for one in nodes if one >= 0), own) for nodes, own in zip(sets.tolist(), rows, strict=True)]
 
 

@@ -20,6 +20,7 @@ from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.keys import Mask, stable_order
+from midstream.state.rows import taken
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
@@ -146,8 +147,7 @@ def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words) -> A
 
 def _reader(results: JoinedRows, at: Words) -> Callable[[Column], pa.Array]:
     """What the results at these places have in a column."""
-    places = pa.array(at)
-    return with_time(lambda column: results.read(column).take(places), results.newest[at])
+    return with_time(lambda column: taken(results.read(column), at), results.newest[at])
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:
