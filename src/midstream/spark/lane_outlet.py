@@ -1,0 +1,36 @@
+"""Answers of a lane that its task stages while the lane is still finding them."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from midstream.job.outputs import RESULTS, JobOutput
+from midstream.model.ids import LaneId
+
+if TYPE_CHECKING:
+    from midstream.spark.task import StagedFiles
+
+AT_ONCE = 2
+"""So many pieces are held: one is written while the next one is made."""
+
+
+@dataclass
+class LaneOutlet:
+    """An `Outlet` that writes each piece to a file of its own; their names are in the order of the pieces."""
+
+    lane: LaneId
+    queries: Set[str]
+    staged: StagedFiles
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def put(self, query: str, rows: pa.Table) -> None:
+        """Stage some rows, beside what goes on."""
+        self.staged.put(JobOutput(RESULTS, query), f"{self.lane}-{next(self._numbers):05d}", rows)
+        self.staged.wait(AT_ONCE - 1)
