@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import pyarrow as pa
 
 from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.ids import LaneId
 
-if TYPE_CHECKING:
-    from midstream.spark.task import StagedFiles
-
 AT_ONCE = 2
 """So many pieces are held: one is written while the next one is made."""
+
+
+class Files(Protocol):
+    """Files that a task writes while it goes on."""
+
+    def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
+        """Begin to write a table."""
+
+    def wait(self, left: int) -> None:
+        """Wait until all but so many of the newest are written."""
 
 
 @dataclass
@@ -25,7 +32,7 @@ class LaneOutlet:
 
     lane: LaneId
     queries: Set[str]
-    staged: StagedFiles
+    staged: Files
 
     def __post_init__(self) -> None:
         self._numbers = count()
