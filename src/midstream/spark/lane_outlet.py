@@ -16,7 +16,7 @@ AT_ONCE = 2
 """So many pieces are held: one is written while the next one is made."""
 
 
-class Files(Protocol):
+class FilesOfTask(Protocol):
     """Files that a task writes while it goes on."""
 
     def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
@@ -32,7 +32,7 @@ class LaneOutlet:
 
     lane: LaneId
     queries: Set[str]
-    staged: Files
+    staged: FilesOfTask
 
     def __post_init__(self) -> None:
         self._numbers = count()
