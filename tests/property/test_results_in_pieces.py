@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.window import EVENT_TIME
 from midstream.operators import window_join
-from midstream.runtime.outlet import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.step.poured import Poured
 from tests.oracle.compare import assert_each_step_same

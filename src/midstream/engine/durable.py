@@ -33,7 +33,7 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
-from midstream.step.fold import OpenOutlet, StepResult
+from midstream.step.fold import OpenPieces, StepResult
 
 READ = "read"
 """Under it a manifest says by stream what its step has read, or the last step of which that was said."""
@@ -121,7 +121,7 @@ class EngineCheckpoint:
         """A named point of a step at which a test may have this process killed."""
         self._commits.crash.reach(point, step)
 
-    def outlet(self, before: Manifest) -> OpenOutlet:
+    def pieces(self, before: Manifest) -> OpenPieces:
         """What takes the results of the step after a manifest piece by piece; it is committed next, or given up."""
 
         def opened(manifest: Manifest) -> StagedResults:

@@ -48,7 +48,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.controls import Controls
 from midstream.step.commands.rescale import check_lanes
-from midstream.step.fold import OpenOutlet, StepResult, step
+from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
 
 Check = Callable[[Manifest], None]
@@ -234,8 +234,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         try:
             try:
                 with fault_located(place):
-                    outlet = None if returns or self._checkpoint is None else self._checkpoint.outlet(self._manifest)
-                    result = self._step(given, self._manifest.pending, outlet)
+                    pieces = None if returns or self._checkpoint is None else self._checkpoint.pieces(self._manifest)
+                    result = self._step(given, self._manifest.pending, pieces)
             except Exception as error:
                 log_failure(error, self._manifest.step + 1, self._manifest.job)
                 self._refuse_culprits(given, error)
@@ -355,9 +355,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         checkpoint.reach("before_job", self._manifest.step + 1)
 
     def _step(
-        self, tables: Mapping[str, pa.Table], commands: Sequence[Command], outlet: OpenOutlet | None = None
+        self, tables: Mapping[str, pa.Table], commands: Sequence[Command], pieces: OpenPieces | None = None
     ) -> StepResult:
-        return step(self._manifest, tables, commands, self._store, self._each, self._timing, outlet)
+        return step(self._manifest, tables, commands, self._store, self._each, self._timing, pieces)
 
     def _keep(
         self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch

@@ -16,7 +16,7 @@ from midstream.step.answers import unread
 
 @dataclass
 class StagedResults:
-    """Writes each piece of an answer to a file of its own, as an `Outlet`; their names are in the order of the pieces.
+    """Writes each piece of an answer to a file of its own, as a `PieceWriter`, named in the order of the pieces.
 
     `manifest` is the one that the step runs by, `before` the last step's.
     """

@@ -24,7 +24,7 @@ from midstream.operators.time_ranges import RunPair, is_beyond, pieces
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
-from midstream.runtime.outlet import MOST, Pour
+from midstream.runtime.piece_writer import MOST, Pour
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
 from midstream.state.sorted_run import SortedRun

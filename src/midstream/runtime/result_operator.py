@@ -26,7 +26,7 @@ from midstream.state.specs import RowsSpec, StateSpec
 class Answer:
     """Rows of an answer and the time of each, ascending, and the query's dead letters, if there are any.
 
-    `poured` counts those that have gone to the lane's outlet already and are not here.
+    `poured` counts those that have gone to a writer of pieces already and are not here.
     """
 
     table: pa.Table

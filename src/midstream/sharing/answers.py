@@ -16,7 +16,7 @@ from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.need import need_of
 from midstream.runtime.lane import Lane
-from midstream.runtime.outlet import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.delivery import NestedWindows, by_prefix, by_router, merged, nested_windows, within_windows
 from midstream.sharing.partition import PartitionJoin

@@ -13,7 +13,7 @@ from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column
 from midstream.runtime.lane import Lane
-from midstream.runtime.outlet import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.base_state import TIME, clock_column
 from midstream.state.combinations import Combinations, Words

@@ -29,7 +29,7 @@ from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
 from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
-from midstream.spark.lane_outlet import LaneOutlet
+from midstream.spark.lane_pieces import LanePieces
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
@@ -225,8 +225,8 @@ class StepTask:
         lane_id = LaneId(name, lane)
         batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
-        outlet = LaneOutlet(lane_id, unread(self.plan.manifest), staged)
-        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, outlet)
+        pieces = LanePieces(lane_id, unread(self.plan.manifest), staged)
+        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
 
     def _read(self, group: str, lane: int, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
         """The rows that enter a lane of a higher level, by stream."""

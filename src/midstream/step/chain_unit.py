@@ -22,7 +22,7 @@ from midstream.plan.tree import Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.lane_key import lane_key
 from midstream.runtime.operator import Operator
-from midstream.runtime.outlet import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.answers import ChainAnswers
 from midstream.sharing.coverage import lineage_of

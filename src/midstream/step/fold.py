@@ -14,7 +14,7 @@ from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
-from midstream.runtime.outlet import Outlet
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
@@ -39,7 +39,7 @@ EachLane = Callable[[Callable[[LaneShare], LaneOutput], Sequence[LaneShare]], It
 """Runs the lanes of a step; their outputs in the order of the lanes."""
 
 
-OpenOutlet = Callable[[Manifest], Outlet]
+OpenPieces = Callable[[Manifest], PieceWriter]
 """Opens what takes the answers of a step that is to run by a manifest."""
 
 
@@ -65,12 +65,12 @@ def step(
     store: ChunkStore,
     each: EachLane = lambda do, lanes: list(map(do, lanes)),
     timing: StepTiming | None = None,
-    outlet: OpenOutlet | None = None,
+    pieces: OpenPieces | None = None,
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
     `each` does the lanes one after the other, or at the same time: they share nothing but the store. `timing` is what
-    the host has measured of the step before. Where results need not be given back, `outlet` opens what takes those
+    the host has measured of the step before. Where results need not be given back, `pieces` opens what takes those
     that are many, piece by piece, of queries that run in one lane; they are not among the `results` then.
     """
     _check_streams(manifest, batch)
@@ -89,7 +89,7 @@ def step(
     counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
     returning = returned(manifest, plan, store)
-    opened = None if outlet is None else outlet(plan.manifest)
+    opened = None if pieces is None else pieces(plan.manifest)
     outputs: dict[LaneId, LaneOutput] = {}
     over_nodes: dict[str, SpreadOutput] = {}
     for level, answering in enumerate(streams_by_level(plan.manifest)):

@@ -18,7 +18,7 @@ from midstream.model.manifest import LaneState
 from midstream.model.window import Clock
 from midstream.plan.signature import Signature
 from midstream.runtime.lane import Lane
-from midstream.runtime.outlet import Outlet
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
@@ -58,12 +58,12 @@ def lane_step(
     inputs: Mapping[str, pa.RecordBatch],
     clock: StepClock,
     store: ChunkStore,
-    outlet: Outlet | None = None,
+    writer: PieceWriter | None = None,
 ) -> LaneOutput:
     """Fold a step's rows into a lane.
 
     `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
-    with `_slot` where lanes may be rescaled. With an `outlet` answers of many rows go to it piece by piece, as far as
+    with `_slot` where lanes may be rescaled. With `writer` answers of many rows go to it piece by piece, as far as
     that can be. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)
@@ -76,9 +76,9 @@ def lane_step(
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
-    if outlet is not None:
+    if writer is not None:
         shared = _of_several(steps)
-        _for_each(steps, lambda step: step.pour_into(outlet, shared))
+        _for_each(steps, lambda step: step.pour_into(writer, shared))
     _for_each(steps, UnitStep.advance)
     answers = _for_each(steps, UnitStep.answer)
     for unit, found in zip(awake, answers, strict=True):

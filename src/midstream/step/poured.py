@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.outlet import AgeRuns, Outlet
+from midstream.runtime.piece_writer import AgeRuns, PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.state.combinations import Combinations
 from midstream.step.unit import Unit
@@ -17,11 +17,11 @@ from midstream.step.unit import Unit
 
 @dataclass
 class Poured:
-    """What of a unit's answers has gone to the outlet in this step; dead letters are kept, for they have no order."""
+    """What of a unit's answers has gone to the writer in this step; dead letters are kept, for they have no order."""
 
     unit: Unit
     lane: Lane
-    outlet: Outlet
+    writer: PieceWriter
     _rows: dict[str, int] = field(default_factory=dict)
     _dead: dict[str, pa.Table] = field(default_factory=dict)
 
@@ -32,7 +32,7 @@ class Poured:
                 self._dead[query] = together(self._dead.get(query), answer.dead)
             if answer.count:
                 self._rows[query] = self._rows.get(query, 0) + answer.count
-                self.outlet.put(query, answer.table)
+                self.writer.put(query, answer.table)
 
     def beside(self, answers: Mapping[str, Answer]) -> dict[str, Answer]:
         """The answers of the step, with what is not in them any more counted."""

@@ -21,7 +21,7 @@ from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
-from midstream.runtime.outlet import AgeRuns
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec

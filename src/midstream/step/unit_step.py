@@ -15,7 +15,7 @@ from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
-from midstream.runtime.outlet import Outlet
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
@@ -117,17 +117,17 @@ class UnitStep:
         """The ids of the counters of what it runs, its root's among them."""
         return self.unit.requirements(self.box).counted
 
-    def pour_into(self, outlet: Outlet, shared: Set[OperatorId]) -> None:
+    def pour_into(self, writer: PieceWriter, shared: Set[OperatorId]) -> None:
         """Let the unit's answers go out in pieces, where its root can make them so and none but it reads the root:
         `shared` are those that others read.
         """
         unit, box = self.unit, self.box
         if self._migrations or not isinstance(box, PlanBox) or len(box.roots) != 1 or not unit.pours:
             return
-        if not outlet.queries >= set(unit.queries) or box.roots[0].id in shared:
+        if not writer.queries >= set(unit.queries) or box.roots[0].id in shared:
             return
         if not any(self.lane.lists(table) for table in unit.held_tables.values()):
-            self._poured = Poured(unit, self.lane, outlet)
+            self._poured = Poured(unit, self.lane, writer)
             self.lane.pours[box.roots[0].id] = self._poured.take
 
     def advance(self) -> None:

@@ -21,7 +21,7 @@ noted.
 """
 
 
-class Outlet(Protocol):
+class PieceWriter(Protocol):
     """Takes the answers of a lane in pieces, each in order of time, and none before the one before it.
 
     What it has taken counts once the step is committed, and not at all where the step is done again.

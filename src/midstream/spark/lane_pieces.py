@@ -27,8 +27,8 @@ class FilesOfTask(Protocol):
 
 
 @dataclass
-class LaneOutlet:
-    """An `Outlet` that writes each piece to a file of its own; their names are in the order of the pieces."""
+class LanePieces:
+    """A `PieceWriter` that writes each piece to a file of its own; their names are in the order of the pieces."""
 
     lane: LaneId
     queries: Set[str]
