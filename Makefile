@@ -45,6 +45,8 @@ bench: venv ## the measurements: Spark's own join and DuckDB beside ours, change
 	@$(bin)/python -m benchmarks.estimates
 	@$(bin)/python -m benchmarks.small_steps
 	@$(bin)/python -m benchmarks.many_lanes
+	@$(bin)/python -m benchmarks.many_results
+	@$(with_java) $(bin)/python -m benchmarks.trickle
 	@$(with_java) $(bin)/python -m benchmarks.checkpoints
 	@$(with_java) $(bin)/python -m benchmarks.optimizer
 	@$(with_java) $(bin)/python -m benchmarks.ring

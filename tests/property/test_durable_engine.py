@@ -88,8 +88,10 @@ def in_the_sinks(
     return found
 
 
-def opened(case: Case, root: Path, lanes: int | None, *, take_over: bool = False) -> ms.Engine:
-    engine = ms.Engine(lanes=lanes, checkpoint=root / "checkpoint", take_over=take_over, durable=False)
+def opened(
+    case: Case, root: Path, lanes: int | None, *, take_over: bool = False, sharing: str | None = None
+) -> ms.Engine:
+    engine = ms.Engine(lanes=lanes, sharing=sharing, checkpoint=root / "checkpoint", take_over=take_over, durable=False)
     for spec in case.streams:
         engine.create_stream(
             spec.name,

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
+from midstream.engine.staged_results import StagedResults
 from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
@@ -32,7 +33,7 @@ from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.outputs import appended
-from midstream.step.fold import StepResult
+from midstream.step.fold import OpenPieces, StepResult
 
 READ = "read"
 """Under it a manifest says by stream what its step has read, or the last step of which that was said."""
@@ -65,6 +66,7 @@ class EngineCheckpoint:
         self._tried = 0
         self._lost: LostCheckpointError | None = None
         self._attempts = count(1)
+        self._staged: StagedResults | None = None
 
     def open(self, first: Manifest) -> Manifest:
         """The newest manifest, read after the claim; of a new checkpoint the `first` one, which gets a name."""
@@ -119,6 +121,17 @@ class EngineCheckpoint:
         """A named point of a step at which a test may have this process killed."""
         self._commits.crash.reach(point, step)
 
+    def pieces(self, before: Manifest) -> OpenPieces:
+        """What takes the results of the step after a manifest piece by piece; it is committed next, or given up."""
+
+        def opened(manifest: Manifest) -> StagedResults:
+            if self._staged is not None and self._staged.files:
+                self._tried += 1  # The step failed before it was to be committed: what it left is to be cleared away.
+            self._staged = StagedResults(self.outputs, before, manifest, f"attempt{next(self._attempts)}")
+            return self._staged
+
+        return opened
+
     def commit(
         self,
         before: Manifest,
@@ -136,9 +149,10 @@ class EngineCheckpoint:
         self.refuse_if_lost()
         manifest = self.outputs.named(result.manifest)
         tables, attempt = _tables(result), f"attempt{next(self._attempts)}"
+        poured, self._staged = [] if self._staged is None else self._staged.files, None
 
         def stage() -> list[list[object]]:
-            return [list(file) for file in self.outputs.stage_tables(before, manifest, tables, attempt)]
+            return [list(file) for file in (*poured, *self.outputs.stage_tables(before, manifest, tables, attempt))]
 
         def note() -> list[JsonObject]:
             return self.folders.events.write_together(manifest, events)

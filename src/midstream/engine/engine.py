@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from os import PathLike
@@ -18,6 +18,7 @@ from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
 from midstream.engine.durable import EngineCheckpoint, refuse_sink
+from midstream.engine.threads import in_threads
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
@@ -47,7 +48,7 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.controls import Controls
 from midstream.step.commands.rescale import check_lanes
-from midstream.step.fold import StepResult, step
+from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
 
 Check = Callable[[Manifest], None]
@@ -101,6 +102,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
         self._workers = threads or os.cpu_count() or 1
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
+        self._each = partial(in_threads, self._pool)
         self._timing = StepTiming(self._workers, threads=self._workers)
         self._declared: set[str] = set()
         self._checkpoint: EngineCheckpoint | None = None
@@ -204,6 +206,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         read: Mapping[str, Sequence[str]] | None = None,
         backlog: Mapping[str, int] | None = None,
         watch: Stopwatch | None = None,
+        returns: bool = True,
     ) -> dict[str, pa.Table]:
         """Do one step: rows in by stream, results out by query, each in order of result time.
 
@@ -220,7 +223,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         On a checkpoint, what cannot be written there fails the step as well, whole. Only an `UndeliveredError` says
         that the step is committed: its rows must not be pushed again, and its results, which a sink did not take, come
         first with the next push. What the rows were `read` from, by stream, stands in the `published` of the step's
-        manifest: so whoever goes on knows it exactly.
+        manifest: so whoever goes on knows it exactly. What is not returned need not be held: unless it `returns` them,
+        results go to sinks only, and many of them piece by piece.
         """
         place = partial("step {}".format, self._manifest.step + 1)
         given, watch, self._timing = tables_of(tables), watch or Stopwatch(), self._timing.after(took, interval)
@@ -230,7 +234,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         try:
             try:
                 with fault_located(place):
-                    result = self._step(given, self._manifest.pending)
+                    pieces = None if returns or self._checkpoint is None else self._checkpoint.pieces(self._manifest)
+                    result = self._step(given, self._manifest.pending, pieces)
             except Exception as error:
                 log_failure(error, self._manifest.step + 1, self._manifest.job)
                 self._refuse_culprits(given, error)
@@ -248,7 +253,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             time = timed(self._manifest, happened, watch, interval, backlog)
             self._times.note(time)
             log_step(time, happened, self._manifest.job)
-        return {name: rows for name, rows in result.results.items() if not self._manifest.queries[name].part}
+        results = result.results if returns else {}
+        return {name: rows for name, rows in results.items() if not self._manifest.queries[name].part}
 
     @property
     def times(self) -> tuple[StepTime, ...]:
@@ -348,16 +354,10 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             self._events += refused
         checkpoint.reach("before_job", self._manifest.step + 1)
 
-    def _step(self, tables: Mapping[str, pa.Table], commands: Sequence[Command]) -> StepResult:
-        return step(self._manifest, tables, commands, self._store, self._each, self._timing)
-
-    def _each(self, do: Callable[[Any], Any], items: Sequence[Any]) -> Sequence[Any]:
-        """Do something for each, in threads where there are several; all have ended when it fails."""
-        if len(items) < 2:
-            return [do(item) for item in items]
-        doing = [self._pool.submit(do, item) for item in items]
-        wait(doing)
-        return [one.result() for one in doing]
+    def _step(
+        self, tables: Mapping[str, pa.Table], commands: Sequence[Command], pieces: OpenPieces | None = None
+    ) -> StepResult:
+        return step(self._manifest, tables, commands, self._store, self._each, self._timing, pieces)
 
     def _keep(
         self, result: StepResult, read: Mapping[str, Sequence[str]] | None, watch: Stopwatch

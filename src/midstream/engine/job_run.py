@@ -80,7 +80,9 @@ class FileJob:
         backlog = {name: len(files) - len(found[name]) for name, files in waiting.items()}
         watch.lap("read")
         try:
-            self._engine.push(tables, took=took, interval=self._interval, read=read, backlog=backlog, watch=watch)
+            self._engine.push(
+                tables, took=took, interval=self._interval, read=read, backlog=backlog, watch=watch, returns=False
+            )
         finally:
             self._took = time.monotonic() - begun
             if self._engine.manifest.step == number:  # Also where a sink did not take the results.

@@ -38,6 +38,10 @@ class Ranges:
     start: Indices
     end: Indices
 
+    def count(self) -> int:
+        """How many pairs there are, without making them."""
+        return int(np.maximum(self.end - self.start, 0).sum())
+
     def blocks(self) -> Iterator[tuple[Indices, Indices]]:
         """The pairs (left index, right index) in ascending order of the left index, in blocks."""
         counts = np.maximum(self.end - self.start, 0)
@@ -68,6 +72,12 @@ def equal_pairs(left: Codes, right: Codes) -> Iterator[tuple[Indices, Indices]]:
     else:
         for b, a in equal_ranges(right, left).blocks():
             yield a, b
+
+
+def count_equal_pairs(left: Codes, right: Codes) -> int:
+    """How many pairs of equal code there are."""
+    needles, haystack = (left, right) if len(left) <= len(right) else (right, left)
+    return equal_ranges(needles, haystack).count() if len(needles) else 0
 
 
 def few_equal_pairs(left: Codes, right: Codes) -> Sequence[tuple[Indices, Indices]]:
@@ -101,8 +111,18 @@ def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None)
 
     NaN counts as the greatest number, as in SQL, so that open bands meet it.
     """
+    for found in _band_ranges(left, right, low, high):
+        yield from found.blocks()
+
+
+def count_band_pairs(left: Codes, right: Codes, low: float | None, high: float | None) -> int:
+    """How many pairs `band_pairs` gives."""
+    return sum(found.count() for found in _band_ranges(left, right, low, high))
+
+
+def _band_ranges(left: Codes, right: Codes, low: float | None, high: float | None) -> Iterator[Ranges]:
     if left.dtype == np.int64 and right.dtype == np.int64:
-        yield from _integer_ranges(left, right, low, high).blocks()
+        yield _integer_ranges(left, right, low, high)
         return
     a, b = left.astype(np.float64, copy=False), right.astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -113,9 +133,8 @@ def band_pairs(left: Codes, right: Codes, low: float | None, high: float | None)
         # A NaN on either side makes the difference NaN, which an open band may accept.
         start[np.isnan(a)], end[np.isnan(a)] = 0, len(b)
         if numbers < len(b):
-            tail = Ranges(np.maximum(end, numbers), np.full(len(a), len(b)))
-            yield from tail.blocks()
-    yield from Ranges(start, end).blocks()
+            yield Ranges(np.maximum(end, numbers), np.full(len(a), len(b)))
+    yield Ranges(start, end)
 
 
 def all_pairs(left: int, right: int) -> Iterator[tuple[Indices, Indices]]:

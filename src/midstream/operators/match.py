@@ -11,7 +11,14 @@ from midstream.language.evaluate import evaluate, holds
 from midstream.language.expression import Expression
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
-from midstream.operators.candidates import all_pairs, band_pairs, equal_pairs, few_equal_pairs
+from midstream.operators.candidates import (
+    all_pairs,
+    band_pairs,
+    count_band_pairs,
+    count_equal_pairs,
+    equal_pairs,
+    few_equal_pairs,
+)
 from midstream.operators.join_condition import JoinCondition
 from midstream.runtime.lane import Lane
 from midstream.state.combinations import Combinations, Words, concatenate, heading_of_pairs, indices, pair
@@ -68,6 +75,16 @@ def match(
         if pairs.count:
             found.append(pairs)
     return concatenate(found) if found else _nothing(left, right)
+
+
+def count_candidates(on: JoinCondition, left: SortedRun, right: SortedRun) -> int:
+    """How many comparisons `match` makes."""
+    if on.index == "scan" or not len(left) or not len(right):
+        return len(left) * len(right)
+    assert left.codes is not None and right.codes is not None
+    if on.index == "hash":
+        return count_equal_pairs(left.codes, right.codes)
+    return count_band_pairs(left.codes, right.codes, on.low, on.high)
 
 
 def _nothing(left: SortedRun, right: SortedRun) -> Combinations:

@@ -20,9 +20,11 @@ from midstream.model.window import EVENT_TIME, Clock
 from midstream.operators.join_condition import JoinCondition
 from midstream.operators.match import keyed, match
 from midstream.operators.need import Need, ProbeRange
+from midstream.operators.time_ranges import RunPair, is_beyond, pieces
 from midstream.runtime.distribution import Distribution
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator, View
+from midstream.runtime.piece_writer import MOST, Pour
 from midstream.state.combinations import Combinations, concatenate, empty
 from midstream.state.join_state import born_in, slice_of
 from midstream.state.sorted_run import SortedRun
@@ -82,6 +84,10 @@ class WindowJoin(Operator):
         pairs = [(new_left, run) for run in right.old] if arrived[0].count else []
         pairs += [(run, new_right) for run in left.old] if arrived[1].count else []
         pairs = [*self._in_range(lane, new_left, new_right, pairs), (new_left, new_right)]
+        pour = lane.pours.get(self.id)
+        if pour is not None and is_beyond(self.on, pairs, MOST):
+            self._pour(lane, pairs, pour)
+            pairs = []
         matched = zip(self._matched(lane, pairs), pairs, strict=True)
         found = [(one, joined) for one, joined in matched if one.count]
         if self.sliced:
@@ -90,6 +96,24 @@ class WindowJoin(Operator):
         right.insert(new_right)
         lane.count(self.id, Counters(rows_in=len(arrived[0]) + len(arrived[1])))
         return self.needed(lane, concatenate([one for one, _ in found])) if found else self._nothing(arrived)
+
+    def _pour(self, lane: Lane, pairs: Sequence[RunPair], pour: Pour) -> None:
+        """Give out what the pairs join to, piece by piece."""
+        ages = [ages_of(one, other, self.clock) if len(one) and len(other) else (0, 0) for one, other in pairs]
+        slices = [self._slice_of(lane, pair) for pair in pairs]
+
+        def found(place: int, part: RunPair) -> Combinations:
+            before = self._comparisons(lane)
+            joined = match(lane, self.rows, self.id, self.on, *part)
+            cut, count = slices[place], self._comparisons(lane) - before
+            if cut is not None and count:
+                lane.count(self.id.in_slice(cut), Counters(comparisons=count))
+            return joined
+
+        for piece in pieces(self.on, pairs, found, MOST):
+            runs = [(one.count, ages[place]) for place, one in piece]
+            whole = self.needed(lane, concatenate([one for _, one in piece]))
+            pour(whole, runs if self.sliced else ())
 
     def _nothing(self, arrived: tuple[Combinations, Combinations]) -> Combinations:
         return empty((*arrived[0].labels, *arrived[1].labels), self.left_state.clocks)
@@ -167,12 +191,19 @@ class WindowJoin(Operator):
         for pair in pairs:
             before = self._comparisons(lane)
             found.append(match(lane, self.rows, self.id, self.on, *pair))
-            at = max(slice_of(born_in(run, self.clock), self.cuts, now) if len(run) else 0 for run in pair)
-            compared[at] += self._comparisons(lane) - before
+            compared[self._place_of(pair, now)] += self._comparisons(lane) - before
         for cut, count in zip(self.cuts, compared, strict=True):
             if count:
                 lane.count(self.id.in_slice(cut), Counters(comparisons=count))
         return found
+
+    def _slice_of(self, lane: Lane, pair: RunPair) -> int | None:
+        """The end of the slice that a pair is examined in; None where states are not cut."""
+        now = lane.bounds(self.left_state.id).get(self.clock)
+        return self.cuts[self._place_of(pair, now)] if self.cuts and now is not None else None
+
+    def _place_of(self, pair: RunPair, now: int) -> int:
+        return max(slice_of(born_in(run, self.clock), self.cuts, now) if len(run) else 0 for run in pair)
 
     def _comparisons(self, lane: Lane) -> int:
         return lane.counted(self.id).comparisons

@@ -22,6 +22,7 @@ from midstream.model.ids import LaneId, OperatorId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.runtime.checks import are_on, check_run, require
+from midstream.runtime.piece_writer import Pour
 from midstream.runtime.resting import RestingStates
 from midstream.runtime.watermark import StepClock
 from midstream.state.base_state import BaseState
@@ -65,6 +66,8 @@ class Lane:
         self._events: list[Event] = []
         self.deltas: dict[OperatorId, Combinations] = {}
         """The step's delta of each operator that has advanced; in phase *advance*."""
+        self.pours: dict[OperatorId, Pour] = {}
+        """Where an operator may give out what it finds, instead of as its delta, which nobody else reads."""
         self._notes: dict[str, Any] = {}
         self._queues: dict[StateId, StateListing] = {}
         self._bases: dict[StateId, BaseState] = {}

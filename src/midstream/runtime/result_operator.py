@@ -24,11 +24,20 @@ from midstream.state.specs import RowsSpec, StateSpec
 
 @dataclass(frozen=True)
 class Answer:
-    """Rows of an answer and the time of each, ascending, and the query's dead letters, if there are any."""
+    """Rows of an answer and the time of each, ascending, and the query's dead letters, if there are any.
+
+    `poured` counts those that have gone to a writer of pieces already and are not here.
+    """
 
     table: pa.Table
     times: Words
     dead: pa.Table | None = None
+    poured: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many rows the answer has, those included that are not here."""
+        return len(self.times) + self.poured
 
 
 @dataclass(frozen=True)

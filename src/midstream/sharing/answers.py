@@ -16,10 +16,11 @@ from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.need import need_of
 from midstream.runtime.lane import Lane
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.delivery import NestedWindows, by_prefix, by_router, merged, nested_windows, within_windows
 from midstream.sharing.partition import PartitionJoin
-from midstream.sharing.results import AgeRuns, Member, Results, in_order, table_of
+from midstream.sharing.results import Member, Results, in_order, table_of
 from midstream.sharing.schemes.base import Delivery
 from midstream.state.combinations import Combinations
 from midstream.state.lineage import Lineage

@@ -13,6 +13,7 @@ from midstream.model.sharing import Demands
 from midstream.model.window import EVENT_TIME
 from midstream.operators.need import column
 from midstream.runtime.lane import Lane
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.base_state import TIME, clock_column
 from midstream.state.combinations import Combinations, Words
@@ -21,9 +22,6 @@ from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
 from midstream.state.specs import RowsSpec
 
 Mask = npt.NDArray[np.bool_]
-
-AgeRuns = Sequence[tuple[int, tuple[int, int]]]
-"""Runs of results: how many, and between which ages all of them are."""
 
 
 @dataclass(frozen=True)

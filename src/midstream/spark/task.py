@@ -9,7 +9,7 @@ import json
 import secrets
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,6 +29,7 @@ from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
 from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
+from midstream.spark.lane_pieces import LanePieces
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
@@ -43,6 +44,7 @@ from midstream.state.store.transfers import threads
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
 from midstream.step.admission.admit import Mask, judge
+from midstream.step.answers import unread
 from midstream.step.fold import state_of
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan
@@ -177,7 +179,7 @@ class StepTask:
             if group in spreads:
                 sent += self._arrived(spreads[group], partition, own, report)
             else:
-                report.deliver(group, lane, self._lane(group, lane, own, store))
+                report.deliver(group, lane, self._lane(group, lane, own, store, staged))
             self.writes.crash.reach("amid_tasks", self.clock.step)
         report.settle(store)
         files.finish()
@@ -212,14 +214,20 @@ class StepTask:
         return sent
 
     def _lane(
-        self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]], store: ChunkStore
+        self,
+        group: int,
+        lane: int,
+        own: Mapping[str, tuple[Share, Mask | None]],
+        store: ChunkStore,
+        staged: StagedFiles,
     ) -> LaneOutput:
         name = self.groups[group]
         slotted = not is_single(name)
         lane_id = LaneId(name, lane)
         batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
-        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store)
+        pieces = LanePieces(lane_id, unread(self.plan.manifest), staged)
+        return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
 
     def _read(self, group: str, lane: int, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
         """The rows that enter a lane of a higher level, by stream."""
@@ -266,6 +274,10 @@ class StagedFiles:
         """Begin to write a table, unless it is empty."""
         if table.num_rows:
             self._writes.append(threads(FILES_AT_ONCE).submit(self._written, output, stem, table))
+
+    def wait(self, left: int) -> None:
+        """Wait until all but so many of the newest are written."""
+        wait(self._writes[: len(self._writes) - left])
 
     def finish(self) -> list[OutputFile]:
         """The files, all of them written; raises `SinkError` where one could not be."""

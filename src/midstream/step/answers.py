@@ -7,7 +7,7 @@ needs no place for its answers, and no answer waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -87,6 +87,11 @@ def readers(manifest: Manifest, name: str) -> tuple[str, ...]:
         return ()
     texts = ((reader, parsed(manifest, entry.sql)) for reader, entry in manifest.queries.items())
     return tuple(reader for reader, query in texts if streams & {source.stream for source in query.sources})
+
+
+def unread(manifest: Manifest) -> Set[str]:
+    """The queries whose answers no other reads."""
+    return manifest.queries.keys() - {name for stream in manifest.streams.values() for name in stream.answers_of}
 
 
 def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:

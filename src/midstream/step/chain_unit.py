@@ -22,12 +22,13 @@ from midstream.plan.tree import Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.lane_key import lane_key
 from midstream.runtime.operator import Operator
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
 from midstream.sharing.answers import ChainAnswers
 from midstream.sharing.coverage import lineage_of
 from midstream.sharing.discovery import scheme
 from midstream.sharing.partition import can_partition, partition_joins
-from midstream.sharing.results import AgeRuns, Member
+from midstream.sharing.results import Member
 from midstream.sharing.shape import SCOPE, Shape, representative, shape_in
 from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec
@@ -100,6 +101,11 @@ class ChainUnit(Unit):
     @property
     def operators(self) -> tuple[OperatorId, ...]:
         return self.answers.operators
+
+    @override
+    @property
+    def pours(self) -> bool:
+        return not self.answers.joins
 
     @override
     @property

@@ -14,6 +14,7 @@ from midstream.model.events import Event
 from midstream.model.ids import LaneId
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import LaneState, Manifest
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock, watermarks
 from midstream.state.keys import stable_order
@@ -38,6 +39,10 @@ EachLane = Callable[[Callable[[LaneShare], LaneOutput], Sequence[LaneShare]], It
 """Runs the lanes of a step; their outputs in the order of the lanes."""
 
 
+OpenPieces = Callable[[Manifest], PieceWriter]
+"""Opens what takes the answers of a step that is to run by a manifest."""
+
+
 @dataclass(frozen=True)
 class StepResult:
     """What a step gives: the next manifest, the results of each query, and everything that happened.
@@ -60,11 +65,13 @@ def step(
     store: ChunkStore,
     each: EachLane = lambda do, lanes: list(map(do, lanes)),
     timing: StepTiming | None = None,
+    pieces: OpenPieces | None = None,
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
     `each` does the lanes one after the other, or at the same time: they share nothing but the store. `timing` is what
-    the host has measured of the step before.
+    the host has measured of the step before. Where results need not be given back, `pieces` opens what takes those
+    that are many, piece by piece, of queries that run in one lane; they are not among the `results` then.
     """
     _check_streams(manifest, batch)
     silent = brings_nothing(batch, commands, timing)
@@ -82,6 +89,7 @@ def step(
     counts = dict.fromkeys(streams, 0) | {name: progress.rows for name, progress in manifest.progress.items()}
     rows = numbered(plan, {name: a.rows for name, a in admitted.items()})
     returning = returned(manifest, plan, store)
+    opened = None if pieces is None else pieces(plan.manifest)
     outputs: dict[LaneId, LaneOutput] = {}
     over_nodes: dict[str, SpreadOutput] = {}
     for level, answering in enumerate(streams_by_level(plan.manifest)):
@@ -100,8 +108,9 @@ def step(
 
         def run(one: LaneShare, clock: StepClock = clock) -> LaneOutput:
             program, lane, share = one
+            pours = None if opened is None or plan.lanes(lane.group) > 1 else opened
             state = with_returned(state_of(plan, lane.group, lane, store), returning.get(lane))
-            return lane_step(program, lane, state, share, clock, store)
+            return lane_step(program, lane, state, share, clock, store, pours)
 
         outputs.update(zip((lane for _, lane, _ in shares), each(run, shares), strict=True))
         for name in plan.spread_at(level):

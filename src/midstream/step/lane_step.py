@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -16,6 +18,7 @@ from midstream.model.manifest import LaneState
 from midstream.model.window import Clock
 from midstream.plan.signature import Signature
 from midstream.runtime.lane import Lane
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock
 from midstream.state.store.base import ChunkStore
@@ -55,11 +58,13 @@ def lane_step(
     inputs: Mapping[str, pa.RecordBatch],
     clock: StepClock,
     store: ChunkStore,
+    writer: PieceWriter | None = None,
 ) -> LaneOutput:
     """Fold a step's rows into a lane.
 
     `inputs` has for each stream the admitted rows, with `_ts`, with `_count:<stream>` where a ROWS window counts, and
-    with `_slot` where lanes may be rescaled. Raises `CheckpointError` where base rows are missing or damaged.
+    with `_slot` where lanes may be rescaled. With `writer` answers of many rows go to it piece by piece, as far as
+    that can be. Raises `CheckpointError` where base rows are missing or damaged.
     """
     lane = Lane(name, state, inputs, clock, store)
     asleep = at_rest(program, state, inputs, clock)
@@ -71,6 +76,9 @@ def lane_step(
     _for_each(steps, UnitStep.recover)
     _for_each(steps, UnitStep.begin)
     _for_each(steps, lambda step: step.ensure(changed=program.changed))
+    if writer is not None:
+        shared = _of_several(steps)
+        _for_each(steps, lambda step: step.pour_into(writer, shared))
     _for_each(steps, UnitStep.advance)
     answers = _for_each(steps, UnitStep.answer)
     for unit, found in zip(awake, answers, strict=True):
@@ -89,9 +97,17 @@ def lane_step(
         | {name: required.counted for name, required in asleep.items()},
         {outcome.unit.name: outcome.migrations for outcome in outcomes},
         lane.events,
-        {query: len(answer.times) for query, answer in results.items()},
+        {query: answer.count for query, answer in results.items()},
         {query: answer.dead.num_rows for query, answer in results.items() if answer.dead is not None},
     )
+
+
+def _of_several(steps: Sequence[UnitStep]) -> set[OperatorId]:
+    """The operators that more than one unit runs: their work is done once."""
+    if len(steps) < 2:
+        return set()
+    runs = Counter(chain.from_iterable(step.counted for step in steps))
+    return {operator for operator, times in runs.items() if times > 1}
 
 
 def _for_each(steps: Iterable[UnitStep], phase: Callable[[UnitStep], Done]) -> list[Done]:

@@ -19,6 +19,7 @@ from midstream.model.ids import StateId
 from midstream.operators.arrival import pending_id, release
 from midstream.operators.compile import compile_plan
 from midstream.operators.difference import DifferenceOperator
+from midstream.operators.lookup import LookupOperator
 from midstream.operators.project import ProjectOperator
 from midstream.operators.user import UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
@@ -28,8 +29,8 @@ from midstream.plan.tree import Plan
 from midstream.runtime.lane import Lane
 from midstream.runtime.lane_key import is_ordered, lane_key
 from midstream.runtime.operator import Operator
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer, ResultOperator
-from midstream.sharing.results import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
 from midstream.step.draft import MigrationStart
@@ -102,6 +103,11 @@ class QueryUnit(Unit):
     @property
     def rests(self) -> bool:
         return type(self.result_operator) is ProjectOperator and not self.ordered
+
+    @override
+    @property
+    def pours(self) -> bool:
+        return type(self.result_operator) in (ProjectOperator, LookupOperator)
 
     @override
     @property

@@ -21,8 +21,8 @@ from midstream.plan.tree import Plan
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
+from midstream.runtime.piece_writer import AgeRuns
 from midstream.runtime.result_operator import Answer
-from midstream.sharing.results import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.state.specs import StateSpec
 from midstream.step.draft import MigrationStart
@@ -115,9 +115,14 @@ class Unit(ABC):
         """Whether it does nothing in a step that brings it no rows, where it holds none."""
         return False
 
+    @property
+    def pours(self) -> bool:
+        """Whether its answers are those of the parts of its root's output, one after the other."""
+        return False
+
     def note_nothing(self, answers: Mapping[str, Answer]) -> None:
         """Keep the answers of a step, if they are those of one that brings nothing."""
-        if not self.nothing and self.rests and not any(len(a.times) or a.dead is not None for a in answers.values()):
+        if not self.nothing and self.rests and not any(a.count or a.dead is not None for a in answers.values()):
             self.nothing.update(answers)
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from midstream.operators.ensure import ensure, states_of
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
+from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.resting import RestingStates
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import BEGINNING
@@ -22,6 +23,7 @@ from midstream.state.combinations import Combinations
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.step.draft import MigrationStart
 from midstream.step.held import hold_back, released
+from midstream.step.poured import Poured
 from midstream.step.requirements import Requirements
 from midstream.step.unit import Unit
 
@@ -47,6 +49,7 @@ class UnitStep:
         self._migrations = [(migration, unit.box(migration.plan)) for migration in migrations]
         self._costs: dict[str, int] = {}
         self._deltas: tuple[Combinations, ...] = ()
+        self._poured: Poured | None = None
         self.box = self._restored(state)
         self._ran: list[Box] = [self.box, self.box.target, *(box for _, box in self._migrations)]
 
@@ -109,6 +112,24 @@ class UnitStep:
         quiet = changed or bool(self._migrations)
         ensure(self.lane, [*states_of(self.box.operators()), *kept], event=not quiet)
 
+    @property
+    def counted(self) -> tuple[OperatorId, ...]:
+        """The ids of the counters of what it runs, its root's among them."""
+        return self.unit.requirements(self.box).counted
+
+    def pour_into(self, writer: PieceWriter, shared: Set[OperatorId]) -> None:
+        """Let the unit's answers go out in pieces, where its root can make them so and none but it reads the root:
+        `shared` are those that others read.
+        """
+        unit, box = self.unit, self.box
+        if self._migrations or not isinstance(box, PlanBox) or len(box.roots) != 1 or not unit.pours:
+            return
+        if not writer.queries >= set(unit.queries) or box.roots[0].id in shared:
+            return
+        if not any(self.lane.lists(table) for table in unit.held_tables.values()):
+            self._poured = Poured(unit, self.lane, writer)
+            self.lane.pours[box.roots[0].id] = self._poured.take
+
     def advance(self) -> None:
         """Compute the step's deltas."""
         self._deltas = self.box.advance(self.lane)
@@ -118,6 +139,8 @@ class UnitStep:
         unit, lane = self.unit, self.lane
         age_runs = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
         found, withheld = unit.answer(lane, self._deltas, age_runs), self.box.withheld(lane)
+        if self._poured is not None:
+            found = self._poured.beside(found)
         rejected = unit.rejected_rows(lane)
         if withheld is not None:
             for query, answer in unit.answer(lane, (withheld,)).items():

@@ -1,0 +1,35 @@
+"""Where the answers of a step go while it goes on, so that none of them is held as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence, Set
+from typing import Protocol
+
+import pyarrow as pa
+
+from midstream.state.combinations import Combinations
+
+MOST = 1 << 21
+"""So many results are held at a time where they can go out in pieces; a step of fewer gives them back whole."""
+
+AgeRuns = Sequence[tuple[int, tuple[int, int]]]
+"""Runs of results: how many, and between which ages all of them are."""
+
+Pour = Callable[[Combinations, AgeRuns], None]
+"""Takes a piece of an operator's output, whose times are after those of the pieces before; no ages where none are
+noted.
+"""
+
+
+class PieceWriter(Protocol):
+    """Takes the answers of a lane in pieces, each in order of time, and none before the one before it.
+
+    What it has taken counts once the step is committed, and not at all where the step is done again.
+    """
+
+    @property
+    def queries(self) -> Set[str]:
+        """The queries whose answers it takes: those that nobody reads within the job."""
+
+    def put(self, query: str, rows: pa.Table) -> None:
+        """Take the next rows of a query's answer."""
