@@ -116,10 +116,10 @@ def test_no_command_is_refused_for_a_fault_that_passes(
     made.change_query("pairs", WIDER)
     sound, failing = made._step, [first or kind, kind]
 
-    def fails(tables: Any, commands: Any) -> Any:
+    def fails(tables: Any, commands: Any, *more: Any) -> Any:
         if commands and failing:
             raise failing.pop(0)("it does not answer")
-        return sound(tables, commands)
+        return sound(tables, commands, *more)
 
     monkeypatch.setattr(made, "_step", fails)
     with pytest.raises((ms.MidstreamError, MemoryError), match="does not answer"):
