@@ -23,6 +23,7 @@ class Task:
 PEERS: dict[str, tuple[str, str]] = {
     "duckdb_1": ("DuckDB, offline, 1 thread", "duckdb_offline:one_thread"),
     "embedded": ("midstream embedded, 1 thread", "midstream_embedded:run"),
+    "embedded_2": ("midstream embedded, 2 lanes in 2 threads", "midstream_embedded:two_threads"),
     "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
     "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
     "midstream_s3": ("midstream on Spark, checkpoint on an S3 server here", "midstream_spark:on_an_object_store"),
@@ -33,8 +34,8 @@ PEERS: dict[str, tuple[str, str]] = {
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
 
-BY_NAME = frozenset({"midstream_spark_unsynced"})
-"""Peers that run only where somebody names them: what differs among them is the checkpoint."""
+BY_NAME = frozenset({"midstream_spark_unsynced", "embedded_2"})
+"""Peers that run only where somebody names them: variants of others."""
 
 
 def peer(name: str) -> Callable[[Task], Measurement]:

@@ -20,8 +20,8 @@ Indices = npt.NDArray[np.int64]
 MOST = 2**63 - 1
 """Bounds beyond it are not searched by; the predicate decides."""
 
-BLOCK = 1 << 22
-"""Pairs of one block, unless a single needle has more."""
+BLOCK = 1 << 18
+"""Pairs of one block, unless a single needle has more: what is made of them in between stays near the processor."""
 
 
 HANDFUL = 64

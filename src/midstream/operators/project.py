@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
 from typing_extensions import override
 
 from midstream.model.window import EVENT_TIME
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.combinations import Combinations
+from midstream.state.gather import gather
 from midstream.state.keys import stable_sort
 
 
@@ -33,10 +35,11 @@ class ProjectOperator(ResultOperator):
         times = results.valid_from[EVENT_TIME]
         # At least one source stays, for it says how many results there are.
         refs = {label: results.refs[label] for label in self._read_from & results.refs.keys() or results.labels[:1]}
-        results = Combinations(refs, {EVENT_TIME: times}, {})
         if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
-            results = results.take(stable_sort(times)[0])
-        return results
+            order, ascending = stable_sort(times)
+            times = ascending.view(np.int64)
+            refs = {label: gather(words, order) for label, words in refs.items()}
+        return Combinations(refs, {EVENT_TIME: times}, {})
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:

@@ -18,8 +18,8 @@ from midstream.model.words import window_text
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
 from midstream.state.combinations import Combinations, concatenate, empty
+from midstream.state.gather import column_of
 from midstream.state.lineage import ARRIVED, LINEAGE, Lineage
-from midstream.state.rows import column_of
 from midstream.state.specs import RowsSpec, StateSpec
 
 

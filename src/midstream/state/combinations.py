@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,12 @@ from midstream.model.window import Clock
 
 Words = npt.NDArray[np.int64]
 Selector = npt.NDArray[np.int64] | npt.NDArray[np.bool_] | slice
+
+
+MANY = 1 << 18
+"""So many combinations joined of pieces are not copied into one block at once: memory of that size is given back to the
+system as soon as it is free, and what replaces it has to be zeroed first.
+"""
 
 
 class Heading:
@@ -55,13 +62,15 @@ class Combinations:
     `valid_from <= valid_to` on every clock.
 
     All of them are the rows of one block, `words`, so that what is done to combinations is done to a few arrays and
-    not to as many as they have sources. Those made of single columns are put into a block when one is asked for.
+    not to as many as they have sources. Those made of single columns are put into a block when one is asked for; so are
+    many that were joined of pieces, of which each column is put together by itself as long as no block is asked for.
     """
 
-    __slots__ = ("count", "heading", "is_block", "refs", "valid_from", "valid_to", "words")
+    __slots__ = ("count", "heading", "is_block", "pieces", "refs", "valid_from", "valid_to", "words")
 
     count: int
     is_block: bool
+    pieces: Sequence[Combinations]
     refs: Mapping[str, Words]
     valid_from: Mapping[Clock, Words]
     valid_to: Mapping[Clock, Words]
@@ -77,6 +86,7 @@ class Combinations:
     ) -> None:
         self.refs, self.valid_from, self.valid_to = refs, valid_from, valid_to
         self.count, self.is_block = len(next(iter(refs.values()))) if refs else 0, False
+        self.pieces = ()
 
     @staticmethod
     def of(heading: Heading, words: Words) -> Combinations:
@@ -85,9 +95,18 @@ class Combinations:
         made.heading, made.words, made.count, made.is_block = heading, words, words.shape[1], True
         return made
 
+    @staticmethod
+    def joined(heading: Heading, pieces: Sequence[Combinations], count: int) -> Combinations:
+        """All of several blocks under this heading, in order."""
+        made = _new(Combinations)
+        made.heading, made.pieces, made.count, made.is_block = heading, pieces, count, False
+        return made
+
     def __getattr__(self, name: str) -> Any:
         # Called for what is not there yet: of columns the block, or of a block its columns.
-        if name in ("heading", "words"):
+        if name in ("refs", "valid_from", "valid_to", "words") and not self.is_block and self.pieces:
+            self._of_pieces(name)
+        elif name in ("heading", "words"):
             self.heading = heading_of(tuple(self.refs), tuple(self.valid_from), tuple(self.valid_to))
             columns = [*self.refs.values(), *self.valid_from.values(), *self.valid_to.values()]
             self.words = np.array(columns, np.int64).reshape(len(columns), self.count)
@@ -100,6 +119,16 @@ class Combinations:
         else:
             raise AttributeError(name)
         return object.__getattribute__(self, name)
+
+    def _of_pieces(self, name: str) -> None:
+        heading = self.heading
+        if name == "words":
+            self.words = np.concatenate([piece.words for piece in self.pieces], 1)
+            self.is_block, self.pieces = True, ()
+        else:
+            self.refs = _Joined(self.pieces, heading.labels, 0)
+            self.valid_from = _Joined(self.pieces, heading.begins, heading.now)
+            self.valid_to = _Joined(self.pieces, heading.ends, heading.until)
 
     def __len__(self) -> int:
         return self.count
@@ -130,6 +159,12 @@ class Combinations:
         """The combinations at these indices."""
         if self.is_block:
             return Combinations.of(self.heading, self.words.take(places, 1))
+        if self.pieces:
+            words = np.empty((self.heading.width, len(places)), np.int64)
+            columns = chain(self.refs.values(), self.valid_from.values(), self.valid_to.values())
+            for column, row in zip(columns, words, strict=True):
+                column.take(places, 0, row, "clip")
+            return Combinations.of(self.heading, words)
         return Combinations(
             {label: words.take(places) for label, words in self.refs.items()},
             {clock: words.take(places) for clock, words in self.valid_from.items()},
@@ -163,6 +198,26 @@ class Combinations:
         }
 
 
+class _Joined(Mapping[Any, Words]):
+    """Columns of pieces: each is put together when it is read."""
+
+    def __init__(self, pieces: Sequence[Combinations], names: Sequence[str], first: int) -> None:
+        self._pieces, self._rows = pieces, {name: row for row, name in enumerate(names, first)}
+        self._whole: dict[str, Words] = {}
+
+    def __getitem__(self, name: str) -> Words:
+        if name not in self._whole:
+            row = self._rows[name]
+            self._whole[name] = np.concatenate([piece.words[row] for piece in self._pieces])
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
 _new = object.__new__
 
 # What numpy's methods call in the end; the way there takes longer than a handful of words.
@@ -185,6 +240,11 @@ def concatenate(pieces: Sequence[Combinations]) -> Combinations:
     if len(pieces) == 1:
         return pieces[0]
     heading = pieces[0].heading
+    count = 0
+    for piece in pieces:
+        count += piece.count
+    if count >= MANY:
+        return Combinations.joined(heading, [piece.under(heading) for piece in pieces], count)
     return Combinations.of(heading, np.concatenate([piece.under(heading).words for piece in pieces], 1))
 
 

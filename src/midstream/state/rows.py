@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations, Words
+from midstream.state.gather import POOL, taken
 
 NUMBER = "_number"
 """The internal column of row numbers, int64, in chunks out of whose middle dead rows were taken."""
@@ -72,18 +72,8 @@ def numbered(run: RowRun) -> pa.RecordBatch:
     return run.batch.append_column(NUMBER, pa.array(run.numbers))
 
 
-def column_of(words: Words) -> pa.Array:
-    """The words as a column on the same memory, sooner than Arrow's conversion finds out what they are."""
-    return pa.Array.from_buffers(_INT64, len(words), [None, pa.py_buffer(words)])
-
-
-_INT64 = pa.int64()
-
 FEW_ROWS = 1 << 14
 """A column of so few rows is put together as a whole: taking from run after run costs more."""
-
-_POOL = pa.system_memory_pool()
-# Arrow's default pool gives large buffers back at once, and each step's columns are then faulted in anew.
 
 
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
@@ -120,14 +110,10 @@ def taken(column: pa.Array, places: Words) -> pa.Array:
     """What Arrow's `take` gives; for words without NULLs several times faster."""
     kind = column.type
     if column.null_count or not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind)):
-        return _take(column, places)
+        return taken(column, places)
     width = kind.bit_width // 8
     words = np.frombuffer(column.buffers()[1], f"i{width}")[column.offset : column.offset + len(column)]
     return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words[places])])
-
-
-def _take(column: pa.Array, places: Words) -> pa.Array:
-    return pc.take(column, pa.array(places), memory_pool=_POOL)
 
 
 class BaseRows:
@@ -136,6 +122,8 @@ class BaseRows:
     def __init__(self, old: Sequence[RowRun], new: RowRun) -> None:
         self.old, self.new = tuple(old), new
         self._whole: dict[str, pa.Array] = {}
+        # Several columns are read of the same rows: where these are is found once.
+        self._found: tuple[Words, Words] | None = None
 
     # Of many sources a small step reads few: what reading takes is made when it is asked for.
 
@@ -167,13 +155,15 @@ class BaseRows:
         if self._is_new(refs):
             return self._column(self.new, name)
         if self._numbers is None and len(self._runs) == 1:
-            return _take(self._column(self._runs[0], name), refs - self._starts[0])
+            return taken(self._column(self._runs[0], name), refs - self._starts[0])
         total = int(self._sizes.sum())
         if name in self._whole or len(refs) * 8 >= total or total <= FEW_ROWS or self._numbers is not None:
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._runs]
-                self._whole[name] = pa.concat_arrays(columns, memory_pool=_POOL)
-            return _take(self._whole[name], self._position(refs))
+                self._whole[name] = pa.concat_arrays(columns, memory_pool=POOL)
+            if self._found is None or self._found[0] is not refs:
+                self._found = refs, self._position(refs)
+            return taken(self._whole[name], self._found[1])
         return self._fetch_by_run(name, refs)
 
     def holds(self, refs: Words) -> npt.NDArray[np.bool_]:

@@ -13,8 +13,8 @@ import pyarrow as pa
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME, Clock
 from midstream.state.combinations import Combinations, Selector, concatenate, indices
+from midstream.state.gather import column_of
 from midstream.state.keys import Codes, stable_sort
-from midstream.state.rows import column_of
 from midstream.state.specs import StateSpec
 
 

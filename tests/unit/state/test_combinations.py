@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from midstream.state import combinations as module
 from midstream.state.combinations import Combinations, concatenate, empty, pair
 
 Row = tuple[int, int, int, int]
@@ -88,3 +90,22 @@ def test_take_by_mask_index_and_slice() -> None:
         taken = rows.take(which)
         assert taken.refs["A"].tolist() == [101, 102]
         assert taken.valid_from["ts"].tolist() == taken.valid_to["rows:A"].tolist() == [1, 2]
+
+
+def test_many_joined_of_pieces_are_what_few_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    pieces = [combinations("A", [(1, 5, 0, 9), (2, 6, 1, 8)]), combinations("A", [(3, 7, 2, 7)])]
+    few = concatenate(pieces)
+    monkeypatch.setattr(module, "MANY", 1)
+    at = np.array([2, 0])
+    for many in (concatenate(pieces), concatenate([concatenate(pieces[:1]), pieces[1]])):
+        assert len(many) == 3
+        assert many.labels == few.labels
+        assert many.refs["A"].tolist() == few.refs["A"].tolist()
+        assert many.valid_from["ts"].tolist() == few.valid_from["ts"].tolist()
+        assert many.valid_to["rows:A"].tolist() == few.valid_to["rows:A"].tolist()
+        assert not many.is_block
+        assert many.at(at).words.tolist() == few.at(at).words.tolist()
+        assert concatenate([many, pieces[0]]).at(at).words.tolist() == few.at(at).words.tolist()
+        assert many.words.tolist() == few.words.tolist()
+        assert many.at(at).words.tolist() == few.at(at).words.tolist()
+        assert many.valid_to["ts"].tolist() == few.valid_to["ts"].tolist()
