@@ -16,7 +16,7 @@ QUERIES = {
     "read": "SELECT joined.result_time, _ts FROM joined",
     "windows": "SELECT window_start, window_end, _ts FROM B GROUP BY TUMBLE(ts, INTERVAL '2' SECONDS)",
     "sessions": "SELECT window_start, window_end, _ts FROM B GROUP BY SESSION(ts, INTERVAL '1' SECOND)",
-    "compared": "SELECT j.result_time, A.ts FROM joined j [RANGE 2 SECONDS], A [RANGE 2 SECONDS] WHERE j.result_time = A.ts",
+    "compared": "SELECT j.result_time, A.ts FROM joined j, A WHERE j.result_time = A.ts WINDOW 2 SECONDS",
 }
 ZONE = {"TIMESTAMP": "timestamp", "TIMESTAMP_NTZ": "timestamp_ntz"}
 
