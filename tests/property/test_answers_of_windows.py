@@ -30,6 +30,9 @@ ASKED = {
 }
 """By name what is asked of the answers; rows of equal rank are all taken, so that the oracle needs no further order."""
 
+TOGETHER = {"rank": "{below} QUALIFY rn <= 2", "ranked": "SELECT * FROM ({below}) WHERE rn <= 2"}
+"""The same where the SELECT that groups has the rank."""
+
 
 @dataclass(frozen=True)
 class Above(QuerySpec):
@@ -40,10 +43,17 @@ class Above(QuerySpec):
     function: str = "RANK"
     by: tuple[str, ...] = ("ended",)
     descending: bool = False
+    together: str = ""
 
     def cql(self) -> str:
-        """The text, with the query below in brackets."""
-        return self.over(f"({self.below.cql().replace(', _ts FROM', ' FROM')}) AS x")
+        """The text, with the query below in brackets; or with the rank in it, by the names of its items or by these."""
+        below = self.below.cql().replace(", _ts FROM", " FROM")
+        if not self.together or self.asked not in TOGETHER:
+            return self.over(f"({below}) AS x")
+        texts = {item.name: item.text for item in self.below.select} if self.together == "texts" else {}
+        by, key = ", ".join(texts.get(name, name) for name in self.by), texts.get("a0", "a0")
+        rank = f"{self.function}() OVER (PARTITION BY {by} ORDER BY {key}{' DESC' if self.descending else ''}) AS rn"
+        return TOGETHER[self.asked].format(below=below.replace(" FROM", f", {rank} FROM", 1))
 
     def over(self, source: str) -> str:
         """What is asked of a source."""
@@ -86,6 +96,7 @@ def above(draw: st.DrawFn, below: st.SearchStrategy[QuerySpec]) -> Above:
         function=draw(st.sampled_from(("RANK", "DENSE_RANK"))),
         by=(*by, *(("g0",) if groups and draw(st.integers(0, 3)) == 0 else ())),
         descending=draw(st.booleans()),
+        together=draw(st.sampled_from(("", "names", "texts"))),
     )
 
 

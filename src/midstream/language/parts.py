@@ -19,6 +19,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.place import place
+from midstream.language.ranked_groups import with_groups_apart
 from midstream.language.tokens import closing, outside_brackets, tokens_of
 from midstream.model.errors import LanguageError
 
@@ -26,7 +27,7 @@ _CLAUSES = {
     TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.WITH,
     TokenType.QUALIFY, TokenType.ON, TokenType.USING,
 }  # fmt: skip
-_PERHAPS = re.compile(r"\(\s*(select|with)\b|\bunion\b", re.IGNORECASE)
+_PERHAPS = re.compile(r"\(\s*(select|with)\b|\bunion\b|\bover\b", re.IGNORECASE)
 """What stands in every text that has parts, and in few others: most texts need no second look."""
 _OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION, TokenType.QUALIFY}
 _KEPT_BLANKS = re.compile(r"""['"`]|--|/\*""")
@@ -64,8 +65,8 @@ class _Finder:
     """Goes through the words of a text once; what stands in brackets is a text of its own."""
 
     def __init__(self, text: str, common: tuple[tuple[str, str], ...] = ()) -> None:
-        self.text = text
-        self.tokens = tokens_of(text)
+        self.text = with_groups_apart(text)
+        self.tokens = tokens_of(self.text)
         self.common = list(common)
         self.queries: dict[str, str] = {}
         self.unions: dict[str, tuple[str, ...]] = {}

@@ -41,7 +41,7 @@ def rank_asked(condition: exp.Expr, titles: Mapping[str, exp.Expr]) -> RankAsked
         named = titles.get(node.name) if isinstance(node, exp.Column) and not node.table else None
         return named.copy() if named is not None and is_rank(named) else node
 
-    parts = list(_anded(condition.transform(written_out)))
+    parts = list(anded(condition.transform(written_out)))
     windows = [node for part in parts for node in part.find_all(exp.Window)]
     bounds = [bound for part in parts if (bound := _bound(part)) is not None]
     if not bounds or not is_rank(windows[0]) or any(window != windows[0] for window in windows):
@@ -51,11 +51,12 @@ def rank_asked(condition: exp.Expr, titles: Mapping[str, exp.Expr]) -> RankAsked
     return RankAsked(windows[0], count, others)
 
 
-def _anded(node: exp.Expr) -> Iterator[exp.Expr]:
+def anded(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions of which all must hold."""
     inner = node.unnest()
     if isinstance(inner, exp.And):
-        yield from _anded(inner.this)
-        yield from _anded(inner.expression)
+        yield from anded(inner.this)
+        yield from anded(inner.expression)
     else:
         yield inner
 

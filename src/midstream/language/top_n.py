@@ -79,7 +79,7 @@ def ranked(
             clause.window,
             "ROW_NUMBER over a stream needs EVERY",
             "say at which instants to rank, such as EVERY 10 SECONDS at the end of the query; or, over one stream, "
-            "PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS)",
+            "PARTITION BY TUMBLE(ts, INTERVAL 10 SECONDS), or, over answers of windows, by their window_end",
         )
     inner = Binder(found.text, replace(scope, time=None))
     outer = Binder(found.text, scope, lambda node: RANK if _is_rank(node) else None)

@@ -1,0 +1,103 @@
+"""A rank in the SELECT that groups answers what it does around that SELECT in brackets."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import midstream as ms
+
+SECOND = 1_000_000
+TEN = "INTERVAL '10' SECONDS"
+COUNTS = f"SELECT k, COUNT(*) AS n, SUM(v) AS s, window_start, window_end FROM A GROUP BY k, TUMBLE(ts, {TEN})"
+GROUPS = f"GROUP BY k, TUMBLE(ts, {TEN})"
+RANKED = "ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY n DESC, k) AS rn"
+FIRST = f"SELECT * FROM (SELECT k, n, window_end, {RANKED} FROM ({COUNTS})) WHERE rn <= 1"
+
+
+def answers(*texts: str) -> list[list[dict[str, object]]]:
+    """What each of these queries answers of the same few rows."""
+    engine = ms.Engine()
+    engine.create_stream("A", "k BIGINT, v BIGINT, ts TIMESTAMP", timestamp="ts")
+    for number, text in enumerate(texts):
+        engine.add_query(f"q{number}", text)
+    rows = [(1, 5, 1), (1, 6, 2), (2, 9, 3), (2, 1, 11), (3, 7, 12), (3, 7, 13), (4, 8, 14), (9, 0, 60)]
+    ks, vs, seconds = zip(*rows, strict=True)
+    times = pa.array([second * SECOND for second in seconds], pa.timestamp("us"))
+    found = engine.push({"A": pa.table({"k": ks, "v": vs, "ts": times})})
+    return [found[f"q{number}"].to_pylist() for number in range(len(texts))]
+
+
+@pytest.mark.parametrize(
+    ("together", "apart"),
+    [
+        pytest.param(
+            "SELECT * FROM (SELECT k, COUNT(*) AS n, window_end, ROW_NUMBER() OVER (PARTITION BY window_end ORDER BY "
+            f"COUNT(*) DESC, k) AS rn FROM A GROUP BY k, TUMBLE(ts, {TEN})) WHERE rn <= 1",
+            FIRST,
+            id="flink",
+        ),
+        pytest.param(
+            "SELECT * FROM (SELECT k, COUNT(*) AS n, window_end, ROW_NUMBER() OVER (PARTITION BY window_start, "
+            f"window_end ORDER BY COUNT(*) DESC, k) AS rn FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), {TEN})) GROUP BY "
+            "window_start, window_end, k) WHERE rn <= 1",
+            FIRST,
+            id="flink's table, by a column that is not selected",
+        ),
+        pytest.param(
+            f"WITH x AS (SELECT k, COUNT(*) AS n, window.end, {RANKED.replace('window_end', 'window.end')} FROM A "
+            "GROUP BY k, window(ts, '10 seconds')) SELECT k, n, window_end, rn FROM x WHERE rn <= 1",
+            FIRST,
+            id="spark's window, in WITH",
+        ),
+        pytest.param(
+            f"SELECT k, COUNT(*) AS n, TUMBLE_END(ts, {TEN}), {RANKED.replace('window_end', f'TUMBLE_END(ts, {TEN})')} "
+            f"FROM A GROUP BY k, TUMBLE(ts, {TEN}) QUALIFY rn = 1",
+            FIRST,
+            id="qualify",
+        ),
+        pytest.param(
+            f"SELECT k, _ts FROM A GROUP BY k, TUMBLE(ts, {TEN}) HAVING COUNT(*) > 1 QUALIFY RANK() OVER (PARTITION BY "
+            "window_end ORDER BY SUM(v) % 4 + COUNT(*) DESC) <= 2 AND SUM(v) > 11 AND k IS NOT NULL",
+            "SELECT k, _ts FROM (SELECT k, s, _ts, RANK() OVER (PARTITION BY window_end ORDER BY s % 4 + n DESC) AS rn "
+            f"FROM ({COUNTS} HAVING n > 1)) WHERE rn <= 2 AND s > 11",
+            id="by what is not selected, with further conditions",
+        ),
+        pytest.param(
+            "SELECT k, COUNT(*) AS n, ROW_NUMBER() OVER (ORDER BY COUNT(*) DESC, k DESC) AS rn FROM A [RANGE 20 "
+            "SECONDS] GROUP BY k QUALIFY rn <= 2 EVERY 10 SECONDS",
+            "SELECT k, n, ROW_NUMBER() OVER (PARTITION BY t ORDER BY n DESC, k DESC) AS rn FROM (SELECT k, COUNT(*) "
+            "AS n, _ts AS t FROM A [RANGE 20 SECONDS] GROUP BY k EVERY 10 SECONDS) QUALIFY rn <= 2",
+            id="every so often",
+        ),
+        pytest.param(
+            f"SELECT k AS g, MAX(v) AS k, {RANKED.replace('n DESC, k', 'k')} FROM A GROUP BY k, TUMBLE(ts, {TEN}) "
+            "QUALIFY rn <= 1",
+            "SELECT g, k, ROW_NUMBER() OVER (PARTITION BY e ORDER BY g) AS rn FROM (SELECT k AS g, MAX(v) AS k, "
+            f"window_end AS e FROM A GROUP BY k, TUMBLE(ts, {TEN})) QUALIFY rn <= 1",
+            id="a group's column has the name of an item",
+        ),
+    ],
+)
+def test_a_rank_beside_the_groups_is_one_around_them(together: str, apart: str) -> None:
+    found, expected = answers(together, apart)
+    assert found == expected and found
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"SELECT k, {RANKED} FROM A {GROUPS}", "ROW_NUMBER ... OVER is not part of the language"),
+        (f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1", "QUALIFY beside GROUP BY"),
+        (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (ORDER BY k) = 1", "by their window_end"),
+        (
+            f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end ORDER BY v) = 1",
+            "A.v is not grouped",
+        ),
+        (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end) > 1", "but the first n rows"),
+    ],
+)
+def test_what_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ms.LanguageError) as refused:
+        answers(text.replace("n DESC, k", "COUNT(*)"))
+    assert message in str(refused.value)
