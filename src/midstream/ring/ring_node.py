@@ -15,8 +15,9 @@ from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.shared_queries import SharedQueries
+from midstream.state.gather import taken
 from midstream.state.keys import Codes, Mask
-from midstream.state.rows import taken, taken_rows
+from midstream.state.rows import taken_rows
 
 
 @dataclass(frozen=True)

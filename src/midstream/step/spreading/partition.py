@@ -19,8 +19,8 @@ from midstream.ring.joined_rows import JoinedRows
 from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
+from midstream.state.gather import taken
 from midstream.state.keys import Mask, stable_order
-from midstream.state.rows import taken
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
