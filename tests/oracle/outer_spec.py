@@ -16,7 +16,7 @@ class OuterSpec(QuerySpec):
     """An outer, semi or anti join of A and B; `where` are its ON conditions, `after` stands in WHERE.
 
     `windows` are those of A and B. With `interval` they are said by a condition between the timestamps; with `inner`,
-    the column of A and B that IN compares, the form is IN or NOT IN.
+    the column of A and B that IN compares, the form is IN or NOT IN; of those `known`, such as "AB", it is not NULL.
     """
 
     written: str = "LEFT JOIN"
@@ -24,6 +24,7 @@ class OuterSpec(QuerySpec):
     interval: bool = False
     after: tuple[str, ...] = ()
     inner: str = ""
+    known: str = ""
 
     def cql(self) -> str:
         """The text in one of the ways in which users write it."""
@@ -36,6 +37,8 @@ class OuterSpec(QuerySpec):
         if "JOIN" in self.written:
             tail = f" WHERE {' AND '.join(after)}" if after else ""
             return f"SELECT {items} FROM {a} {self.written} {b} ON {' AND '.join(on) or 'TRUE'}{tail}"
+        on += [f"{self.inner} IS NOT NULL"] if "B" in self.known else []
+        after += [f"A.{self.inner} IS NOT NULL"] if "A" in self.known else []
         inside = f" WHERE {' AND '.join(on)}" if on else ""
         asked = f"{self.written} (SELECT 1 FROM {b}{inside})"
         if self.inner:
@@ -50,7 +53,9 @@ class OuterSpec(QuerySpec):
         (wide, other), both = self.windows, "greatest(A.__ts, B.__ts)"
         on = [f"({c.sql or c.text})" for c in self.where]
         on += [f"{both} - A.__ts <= {wide}", f"{both} - B.__ts <= {other}"]
+        on += [f"B.{self.inner} IS NOT NULL"] if "B" in self.known else []
         after = [f"({text})" for text in self.after]
+        after += [f"A.{self.inner} IS NOT NULL"] if "A" in self.known else []
         if self.written in OUTER:
             alone = f"WHEN B.__ts IS NULL THEN A.__ts + {wide} WHEN A.__ts IS NULL THEN B.__ts + {other}"
             step = "CASE WHEN A.__ts IS NOT NULL AND B.__ts IS NOT NULL THEN greatest(A.__step, B.__step) END"

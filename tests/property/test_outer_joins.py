@@ -52,6 +52,7 @@ def outer_joins(draw: st.DrawFn, *, interval: bool) -> OuterSpec:
         interval=interval and draw(st.booleans()) and not any(".ts" in text for text in on),
         after=tuple(f"({text})" for text in after),
         inner=inner,
+        known=draw(st.sampled_from(("", "A", "B", "AB", "AB"))) if inner else "",
     )
 
 

@@ -1,7 +1,8 @@
 """EXISTS, NOT EXISTS, IN and NOT IN over a stream: rewritten to a semi or an anti join.
 
 `a NOT IN (SELECT b ...)` is true only where every `a = b` is false, and not where one is NULL: so it is an anti join on
-`a = b` or unknown, as SQL has it. No index serves that, other than NOT EXISTS.
+`a = b` or unknown, as SQL has it, and a row that has a NULL meets all others, whatever their keys. Where conditions say
+that neither is NULL it is one on `a = b`, which an index serves.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
+from midstream.language.anded import anded
 from midstream.language.cql_tokens import CqlText
 from midstream.language.place import place_of
 from midstream.language.scope import find_name
 from midstream.language.subqueries import common_tables, names_shown
+from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema, TableSchema
 
@@ -40,7 +43,7 @@ def with_existence_joined(
     for part in asked:
         node, negated = _asked(part) or (part, False)
         join = exp.Join(kind="ANTI" if negated else "SEMI")
-        table, condition = _joined(found, node, negated, tree, streams, named)
+        table, condition = _joined(found, node, negated, tree, streams, named, rest)
         named.append(table.alias_or_name)
         join.set("this", table)
         join.set("on", condition)
@@ -72,9 +75,10 @@ def _joined(
     tree: exp.Select,
     streams: Mapping[str, StreamSchema | TableSchema],
     named: Sequence[str],
+    beside: Sequence[exp.Expr],
 ) -> tuple[exp.Expr, exp.Expr]:
     """The stream that a subquery reads, and the condition on which its rows count; of sources `named` alike it is told
-    apart by another name.
+    apart by another name. `beside` are the conditions that stand beside the one of existence.
     """
     select = node.this if isinstance(node, exp.Exists) else node.args["query"].unnest()
     extra = [key for key, value in select.args.items() if value and key not in _KEPT]
@@ -93,11 +97,18 @@ def _joined(
             raise _refused(found, node, "IN (SELECT ...) of other than one column", _SHAPE)
         own = _qualified(node.this, ("", ()), outer)
         other = _qualified(select.expressions[0].unalias(), inner, outer)
+        outside = [_qualified(part, ("", ()), outer) for part in beside]
         same: exp.Expr = exp.EQ(this=own, expression=other)
-        if negated:
+        if negated and not (_excludes_null(conditions, other) and _excludes_null(outside, own)):
             same = exp.Coalesce(this=same, expressions=[exp.Boolean(this=True)])
         conditions.insert(0, same)
     return table, exp.and_(*conditions, copy=False) if conditions else exp.Boolean(this=True)
+
+
+def _excludes_null(conditions: Sequence[exp.Expr], value: exp.Expr) -> bool:
+    """Whether one of the conditions is that a value is not NULL."""
+    asked = exp.Not(this=exp.Is(this=value.copy(), expression=exp.Null())).sql(DIALECT, identify=True)
+    return any(part.sql(DIALECT, identify=True) == asked for condition in conditions for part in anded(condition))
 
 
 def _items(tree: exp.Select) -> list[exp.Expr]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
+
+from midstream.language.anded import anded
 
 RANKS: dict[type[exp.Expr], str] = {exp.RowNumber: "row_number", exp.Rank: "rank", exp.DenseRank: "dense_rank"}
 _TURNED: dict[type[exp.Expr], type[exp.Expr]] = {exp.GTE: exp.LTE, exp.GT: exp.LT, exp.EQ: exp.EQ}
@@ -49,16 +51,6 @@ def rank_asked(condition: exp.Expr, titles: Mapping[str, exp.Expr]) -> RankAsked
     count = min(bounds)
     others = tuple(part for part in parts if not _implied(part, count))
     return RankAsked(windows[0], count, others)
-
-
-def anded(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The conditions of which all must hold."""
-    inner = node.unnest()
-    if isinstance(inner, exp.And):
-        yield from anded(inner.this)
-        yield from anded(inner.expression)
-    else:
-        yield inner
 
 
 def _bound(part: exp.Expr) -> int | None:

@@ -14,9 +14,10 @@ from sqlglot import exp
 from sqlglot.errors import ParseError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from midstream.language.anded import anded
 from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN
-from midstream.language.rank_limit import RANKS, anded, is_rank
+from midstream.language.rank_limit import RANKS, is_rank
 from midstream.language.select_list import as_written
 from midstream.language.tokens import DIALECT, outside_brackets, tokens_of
 from midstream.language.window_words import is_window_bound

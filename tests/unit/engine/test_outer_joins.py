@@ -76,6 +76,20 @@ def test_bare_columns_of_a_subquery_are_those_of_its_stream(condition: str) -> N
     assert answers(f"SELECT * FROM A WHERE {condition}") == answers("SELECT * FROM A SEMI JOIN B ON A.k = B.k")
 
 
+@pytest.mark.parametrize(
+    ("beside", "inside", "found"),
+    [
+        ("TRUE", "b.k IS NULL OR b.k > 1", []),
+        ("A.k IS NOT NULL", "b.k IS NULL OR b.k > 1", []),
+        ("A.k IS NOT NULL", "b.k > 1 AND b.k IS NOT NULL", [1]),
+    ],
+)
+def test_not_in_meets_nulls_unless_they_are_excluded(beside: str, inside: str, found: list[int]) -> None:
+    """The row of NULL stands in the windows of both others."""
+    asked = f"SELECT A.k FROM A WHERE {beside} AND k < 9 AND k NOT IN (SELECT k FROM A AS b WHERE {inside})"
+    assert [row["k"] for row in answers(asked)] == found
+
+
 def test_conditions_and_constants_on_are_no_filters_of_preserved_rows() -> None:
     for condition in ("FALSE", "A.k = 77", "A.k = B.k AND FALSE"):
         assert [row["k"] for row in answers(f"SELECT A.k FROM A LEFT JOIN B ON {condition}")] == [1, 2, None]
