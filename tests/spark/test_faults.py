@@ -55,7 +55,8 @@ def test_a_fault_in_a_worker_is_reported_with_its_traceback(monkeypatch: pytest.
     task = Mock(
         spec=StepTask, _run=broken, operators=frozenset(), predicates=ShippedPredicates(), partitions=4, spreads=()
     )
-    task._synced, task._report = partial(StepTask._synced, task), partial(StepTask._report, task)
+    for name in ("_synced", "report", "_report"):
+        setattr(task, name, partial(getattr(StepTask, name), task))
     (batch,) = StepTask.__call__(task, iter(()))
     with pytest.raises(InternalError, match="list index out of range") as caught:
         _raise(json.loads(batch.column(0)[0].as_py()))
