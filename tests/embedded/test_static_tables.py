@@ -16,7 +16,7 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
-from midstream.model.events import TableSet
+from midstream.model.events import TableDropped, TableSet
 from midstream.state.sweep import TABLES, sweep
 from tests.forked import run
 
@@ -214,3 +214,24 @@ if __name__ == "__main__":
 
     main(sys.argv[1])
     os._exit(0)
+
+
+def test_a_table_is_dropped_once_no_query_reads_it(tmp_path: Path) -> None:
+    with the_engine(tmp_path / "c", rates((1, 10))) as engine:
+        engine.push(rows(1))
+        with pytest.raises(ms.MidstreamError, match="is read by q, counts") as caught:
+            engine.drop_table("rates")
+        assert caught.value.remedy == "drop them first"
+        engine.drop_query("q")
+        engine.drop_query("counts")
+        engine.push(rows(1))
+        sent = CliRunner().invoke(app, ["drop", str(tmp_path / "c"), "rates", "--table"])
+        assert sent.exit_code == 0, sent.output
+        engine.push(rows(1))
+        assert TableDropped(2, "rates") in engine.events and not engine.manifest.tables
+        with pytest.raises(ms.MidstreamError, match="rates"):
+            engine.add_query("q", SQL)
+    with the_engine(tmp_path / "c", rates((1, 10))) as engine:  # Its script declares the table still.
+        assert answered(engine.push(rows(1))) == [(1, 10, 1)]
+    both = CliRunner().invoke(app, ["drop", str(tmp_path / "c"), "rates", "--table", "--stream"])
+    assert both.exit_code == 2

@@ -87,14 +87,18 @@ def drop(
     stream: Annotated[
         bool, typer.Option("--stream", help="It is a stream that no query reads; not of a job on Spark.")
     ] = False,
+    table: Annotated[bool, typer.Option("--table", help="It is a static table that no query reads.")] = False,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """End a query of a running job and let go of the state that no other query reads; or forget a stream."""
+    """End a query of a running job and let go of the state that no other query reads; or forget a stream or a table."""
     from midstream.step.commands.drop_query import DropQuery
     from midstream.step.commands.drop_stream import DropStream
+    from midstream.step.commands.drop_table import DropTable
 
-    send(path, DropStream(name) if stream else DropQuery(name), wait, as_json)
+    if stream and table:
+        raise typer.BadParameter("NAME is either a stream or a table")
+    send(path, DropStream(name) if stream else DropTable(name) if table else DropQuery(name), wait, as_json)
 
 
 def migrate(

@@ -36,6 +36,7 @@ from midstream.model.events import (
     StopRequested,
     StreamAdded,
     StreamDropped,
+    TableDropped,
     TableSet,
 )
 from midstream.model.words import counted, coverage_text, size_text, span_text, time_text
@@ -104,6 +105,8 @@ def _of_queries(event: Event) -> str:
             return f"stream {stream} is read"
         case StreamDropped(stream=stream):
             return f"stream {stream} is read no longer"
+        case TableDropped(table=table):
+            return f"table {table} is dropped"
         case TableSet(table=table, version=version, rows=rows):
             return f"table {table} has version {version}, of {counted(rows, 'row')}"
         case CrossJoinBegun(query=query, groups=groups):

@@ -83,11 +83,13 @@ def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
 
 
 def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Command, ...]:
-    """The commands that give static tables the rows of a job's script, where it had others before: what has refreshed
-    a table since stays.
+    """The commands that give static tables the rows of a job's script, where it had others before, or a table was
+    dropped: what has refreshed a table since stays.
     """
     last = declared_tables(manifest)
-    return tuple(table for name, table in declared.items() if last.get(name) != table.digest)
+    return tuple(
+        table for name, table in declared.items() if last.get(name) != table.digest or name not in manifest.tables
+    )
 
 
 def declared_tables(manifest: Manifest) -> Mapping[str, str]:

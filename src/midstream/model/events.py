@@ -97,6 +97,13 @@ class TableSet(Event):
 
 
 @dataclass(frozen=True)
+class TableDropped(Event):
+    """A static table is forgotten."""
+
+    table: str
+
+
+@dataclass(frozen=True)
 class QueryAdded(Event):
     """A query runs from this step on.
 

@@ -17,6 +17,7 @@ from midstream.step.commands.approve import Approve
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.drop_stream import DropStream
+from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
@@ -45,6 +46,7 @@ COMMANDS: tuple[Command, ...] = (
     Stop(3),
     AddStream(StreamSchema("A", COLUMNS, "ts", 5)),
     DropStream("A"),
+    DropTable("rates"),
     SetTable("rates", COLUMNS, ChunkRef("tables/rates/00000003-x", 1, 8, 7), "0123"),
     Spread("q", "ctr", 4, {"copies": 3}, "[A: B C | B: A C | C: A B]"),
 )

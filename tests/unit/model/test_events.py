@@ -34,6 +34,7 @@ from midstream.model.events import (
     StopRequested,
     StreamAdded,
     StreamDropped,
+    TableDropped,
     TableSet,
 )
 
@@ -52,6 +53,7 @@ EVENTS: tuple[Event, ...] = (
     StreamAdded(1, "A"),
     StreamDropped(1, "A"),
     TableSet(1, "rates", 2, 10),
+    TableDropped(1, "rates"),
     QuerySpread(1, "q", "off", "psp_d", 4),
     MigrationBegun(1, "q", "gms", "(A B)", "(B A)", (("A", "B"),), {"predicted": 1}),
     MigrationProgressed(1, "q", "gms", "draining", {"old": 1}),

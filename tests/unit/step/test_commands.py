@@ -26,6 +26,7 @@ from midstream.model.events import (
     StopRequested,
     StreamAdded,
     StreamDropped,
+    TableDropped,
     TableSet,
 )
 from midstream.model.manifest import ChunkRef, Manifest
@@ -39,6 +40,7 @@ from midstream.step.commands.base import StepCommand, apply, taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.drop_stream import DropStream
+from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
@@ -88,6 +90,7 @@ REFUSALS: list[tuple[StepCommand, type[MidstreamError], str, str]] = [
     (Migrate("q", "", "gms", operator={"class": "a:B", "options": {}}), StrategyError, "query q", "add a query"),
     (AddStream(StreamSchema("A", NARROW, "ts")), QueryError, "stream A", "give the stream another name"),
     (DropStream("A"), QueryError, "stream A", "drop it first"),
+    (DropTable("Z"), QueryError, "table Z", "use one of: there is none"),
     (SetTable("A", RATES, CHUNK, "1"), QueryError, "table A", "give the table another name"),
     (Rescale(0), QueryError, "lanes", "use 1 to 4096"),
     (Rescale(4097), QueryError, "lanes", "use 1 to 4096"),
@@ -131,6 +134,7 @@ DONE: list[tuple[StepCommand, Event]] = [
     (AddStream(StreamSchema("Z", NARROW, "ts")), StreamAdded(6, "Z")),
     (DropStream("Z"), StreamDropped(6, "Z")),
     (SetTable("rates", RATES, CHUNK, "1"), TableSet(6, "rates", 1, 1)),
+    (DropTable("rates"), TableDropped(6, "rates")),
     (Reshare("off"), SharingChanged(6, "auto", "off")),
     (Optimize("q", OFF), OptimizerSet(6, "q", "off", "adaptive")),
     (Approve("q"), ProposalClosed(6, "q", "(A (B C))", "approved")),
@@ -150,8 +154,8 @@ def test_a_command_is_done_by_its_own_event_only(command: StepCommand, event: Ev
     assert not any(command.is_done_by(other) for _, other in DONE if other != event)
     if isinstance(event, StopRequested):
         return  # It says of nothing else what was asked.
-    if isinstance(event, StreamAdded | StreamDropped | TableSet):
-        named = {"table": "other"} if isinstance(event, TableSet) else {"stream": "other"}
+    if isinstance(event, StreamAdded | StreamDropped | TableSet | TableDropped):
+        named = {"table": "other"} if isinstance(event, TableSet | TableDropped) else {"stream": "other"}
         assert not command.is_done_by(replace(event, **named))
         return
     field = {"query": "other"} if hasattr(event, "query") else {"lanes": 7} if hasattr(event, "lanes") else {"new": 7}

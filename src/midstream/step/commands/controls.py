@@ -14,6 +14,7 @@ from midstream.step.commands.base import StepCommand
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.drop_stream import DropStream
+from midstream.step.commands.drop_table import DropTable
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.optimize import Optimize
 from midstream.step.commands.pin import Pin, Unpin
@@ -67,6 +68,10 @@ class Controls(ABC, Generic[Receipt]):
     def drop_stream(self, name: str) -> Receipt:
         """Forget a stream that no query reads any more, beginning with the next step; not on Spark."""
         return self._command(DropStream(name))
+
+    def drop_table(self, name: str) -> Receipt:
+        """Forget a static table that no query reads any more, beginning with the next step."""
+        return self._command(DropTable(name))
 
     def spread(
         self, query: str, scheme: str, nodes: int | str | None = None, *, plan: str | None = None, **options: Any

@@ -38,9 +38,9 @@ class SetTable(StepCommand):
             refuse_taken_name(manifest, self.table, "table")
         elif known.digest == self.digest:
             return
-        elif known.schema.columns != schema.columns and (readers := _readers(manifest, self.table)):
+        elif known.schema.columns != schema.columns and (found := readers(manifest, self.table)):
             raise QueryError(
-                f"table {self.table!r} has other columns now, and is read by {', '.join(readers)}",
+                f"table {self.table!r} has other columns now, and is read by {', '.join(found)}",
                 place=f"table {self.table}",
                 remedy=f"keep its columns, or drop what reads it first: {known.schema.columns.names}",
             )
@@ -64,7 +64,7 @@ class SetTable(StepCommand):
         return known is not None and known.digest == self.digest
 
 
-def _readers(manifest: Manifest, table: str) -> list[str]:
+def readers(manifest: Manifest, table: str) -> list[str]:
     """The queries whose texts name a table."""
     entries = manifest.queries.items()
     return [name for name, entry in entries if not entry.part and table in parsed(manifest, entry.sql).tables]
