@@ -34,8 +34,8 @@ def _run(task: Task, name: str, threads: int) -> Measurement:
         for stream in scenario.streams:
             connection.register(f"{stream}_arrow", pa.concat_tables([step[stream] for step in steps]))
             connection.execute(f"CREATE VIEW {stream} AS SELECT {scenario.duckdb_rows[stream]} FROM {stream}_arrow")
-        for name, static in scenario.tables.items():
-            connection.register(name, static)
+        for table, static in scenario.tables.items():
+            connection.register(table, static)
         begin, cpu = time.perf_counter(), time.process_time()
         result = connection.sql(scenario.duckdb).to_arrow_table()
         seconds, cpu = time.perf_counter() - begin, time.process_time() - cpu
