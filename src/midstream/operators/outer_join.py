@@ -9,7 +9,7 @@ row's window where it is not matched, the time of its first match in a semi join
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,11 +20,11 @@ from midstream.language.evaluate import fails, holds
 from midstream.language.expression import Column
 from midstream.language.query import OuterJoin
 from midstream.model.window import EVENT_TIME, FOREVER
+from midstream.operators.padded_rows import PaddedRows
 from midstream.operators.source import SourceOperator
-from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
-from midstream.state.combinations import Combinations, Words, concatenate, indices
+from midstream.state.combinations import Combinations, Words, indices
 from midstream.state.keys import stable_sort
 from midstream.state.sorted_run import SortedRun
 from midstream.state.specs import StateSpec
@@ -57,36 +57,42 @@ class OuterJoinOperator(ResultOperator):
         else:
             parts = [self._unmatched(lane, source, matches, span) for source in self.preserved]
         if kind == "outer":
-            parts.append((Combinations(delta.refs, {}, {}), delta.valid_from[EVENT_TIME]))
-        return _together([self._answered(lane, *part) for part in parts])
+            parts.append((delta.refs, delta.valid_from[EVENT_TIME]))
+        rows = PaddedRows.of([refs for refs, _ in parts])
+        return self._answered(lane, rows, np.concatenate([times for _, times in parts]))
 
     def _new_matches(self, delta: Combinations, old: Sequence[Combinations], span: tuple[int, int]) -> Combinations:
-        """Of the step's results the earliest for each preserved row, unless an older one serves."""
+        """Of the step's results one for each preserved row, in a semi join the earliest, unless an older one serves."""
         assert self.query.outer is not None
-        chosen = np.zeros(len(delta), np.bool_)
+        chosen, is_semi = np.zeros(len(delta), np.bool_), self.query.outer.kind == "semi"
         for source in self.preserved:
-            refs, times = delta.refs[source.spec.label], delta.valid_from[EVENT_TIME]
-            at = earliest(refs, times)
+            refs = delta.refs[source.spec.label]
+            at = earliest(refs, delta.valid_from[EVENT_TIME]) if is_semi else one_of_each(refs)
             for found in old:
-                # One that comes out of order may be the first match all the same, until that has been told.
-                told = found.valid_from[EVENT_TIME] < (span[0] if self.query.outer.kind == "semi" else FOREVER)
-                at = at[~np.isin(refs[at], found.refs[source.spec.label][told])]
+                known = found.refs[source.spec.label]
+                if is_semi:  # One out of order may be the first match all the same, until that has been told.
+                    known = known[found.valid_from[EVENT_TIME] < span[0]]
+                at = at[~np.isin(refs[at], known)]
             chosen[at] = True
-        return delta.take(chosen)
+        return delta if chosen.all() else delta.take(chosen)
 
     def _unmatched(
         self, lane: Lane, source: SourceOperator, matches: Sequence[Combinations], span: tuple[int, int]
-    ) -> tuple[Combinations, Words]:
+    ) -> tuple[Mapping[str, Words], Words]:
         """The rows of a source whose windows the watermark passes in this step, and that join nothing."""
         label = source.spec.label
-        rows = concatenate([source.content(lane), source.delta(lane)])
+        found = [self._ended(lane, label, rows, span) for rows in (*source.runs(lane), source.delta(lane))]
+        refs, ends = (np.concatenate(columns) for columns in zip(*found, strict=True))
+        for match in matches if len(refs) else ():
+            alone = indices(~np.isin(refs, match.refs[label]))
+            refs, ends = refs[alone], ends[alone]
+        return {label: refs}, ends
+
+    def _ended(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Words, Words]:
+        """The rows that no longer may be matched from this step on, by number, and how long they might have been."""
         rows, ends = self._until(lane, label, rows, span)
         at = indices((ends >= span[0]) & (ends < span[1]))
-        refs, ends = rows.refs[label][at], ends[at]
-        for found in matches if len(refs) else ():
-            alone = indices(~np.isin(refs, found.refs[label]))
-            refs, ends = refs[alone], ends[alone]
-        return Combinations({label: refs}, {}, {}), ends
+        return rows.refs[label][at], ends[at]
 
     def _until(self, lane: Lane, label: str, rows: Combinations, span: tuple[int, int]) -> tuple[Combinations, Words]:
         """The rows of a source of which some may be unmatched from this step on, and how long each may be matched."""
@@ -101,36 +107,36 @@ class OuterJoinOperator(ResultOperator):
         least = np.maximum(np.minimum.reduce(known), rows.valid_from[EVENT_TIME])
         return rows, np.minimum(least, rows.valid_to[EVENT_TIME])
 
-    def _answered(self, lane: Lane, rows: Combinations, times: Words) -> Answer:
-        """Results of these rows, in order of time; columns of a source that is not among them are NULL."""
+    def _answered(self, lane: Lane, rows: PaddedRows, times: Words) -> Answer:
+        """Results of these rows, in order of time."""
         assert self.query.outer is not None
-        if len(times) > 1 and bool((times[1:] < times[:-1]).any()):
-            order = stable_sort(times)[0]
-            rows, times = rows.take(order), times[order]
-        condition = self.query.outer.condition
+        condition, at = self.query.outer.condition, np.arange(len(times))
         if condition is not None and len(times):
             read, checked = self._reader(lane, rows, times), self.query.checked
             satisfied = holds(condition, read, len(times))
             at = indices(satisfied | fails(condition, read, len(times)) if checked else satisfied)
-            rows, times = rows.take(at), times[at]
+            times = times[at]
+        order = stable_sort(times)[0]
+        rows, times = rows.take(at[order]), times[order]
         kept, dead = self.judged(self._reader(lane, rows, times), times)
         if kept is not None:
-            rows, times = rows.take(kept), times[kept]
+            remain = indices(kept)
+            rows, times = rows.take(remain), times[remain]
         return replace(self.answer(self.values(self._reader(lane, rows, times), len(times)), times), dead=dead)
 
-    def _reader(self, lane: Lane, rows: Combinations, times: Words) -> Callable[[Column], pa.Array]:
-        """How columns of the results are read: those of a source that is not among the rows are NULL."""
-        own = lane.reader(self.rows, rows)
-        return with_time(lambda c: own(c) if c.alias in rows.refs else pa.nulls(len(times), c.type), times)
+    def _reader(self, lane: Lane, rows: PaddedRows, times: Words) -> Callable[[Column], pa.Array]:
+        return with_time(rows.reader(lane, self.rows), times)
 
 
-def first_matches(matches: Sequence[Combinations], label: str, span: tuple[int, int]) -> tuple[Combinations, Words]:
+def first_matches(
+    matches: Sequence[Combinations], label: str, span: tuple[int, int]
+) -> tuple[Mapping[str, Words], Words]:
     """The rows of a source whose first match is within the half-open span, and the time of that.
 
     >>> def match(time, row):
     ...     return Combinations({"A": np.array([row])}, {EVENT_TIME: np.array([time])}, {})
     >>> rows, times = first_matches([match(5, 7), match(3, 7), match(4, 8), match(2, 9), match(4, 9)], "A", (3, 10))
-    >>> rows.refs["A"].tolist(), times.tolist()
+    >>> rows["A"].tolist(), times.tolist()
     ([7, 8], [3, 4])
     """
     refs = np.concatenate([found.refs[label] for found in matches])
@@ -140,7 +146,7 @@ def first_matches(matches: Sequence[Combinations], label: str, span: tuple[int, 
     refs, times = refs[within], times[within]
     first = earliest(refs, times)
     first = first[~np.isin(refs[first], known)]
-    return Combinations({label: refs[first]}, {}, {}), times[first]
+    return {label: refs[first]}, times[first]
 
 
 def earliest(refs: Words, times: Words) -> Words:
@@ -161,37 +167,21 @@ def earliest(refs: Words, times: Words) -> Words:
     return place[place >= 0]
 
 
-def _merged(ascending: Sequence[Words]) -> Words:
-    """The indices that sort the concatenation of ascending columns, ties in their present order.
+def one_of_each(refs: Words) -> Words:
+    """For each row, in order of their numbers, one index at which it stands.
 
-    >>> _merged([np.array([1, 4, 4]), np.array([2, 4])]).tolist()
-    [0, 3, 1, 2, 4]
+    >>> one_of_each(np.array([7, 8, 7])).tolist()
+    [2, 1]
     """
-    first, *others = ascending
-    if len(others) > 1:
-        return stable_sort(np.concatenate(ascending))[0]
-    (second,) = others
-    order = np.empty(len(first) + len(second), np.int64)
-    order[np.arange(len(first)) + second.searchsorted(first, "left")] = np.arange(len(first))
-    order[np.arange(len(second)) + first.searchsorted(second, "right")] = np.arange(len(second)) + len(first)
-    return order
+    if not len(refs):
+        return refs
+    least = refs.min()
+    place = np.full(refs.max() - least + 1, -1)
+    place[refs - least] = np.arange(len(refs))
+    return place[place >= 0]
 
 
 def state_of_matches(joined: StateSpec, outer: OuterJoin) -> StateSpec:
     """The state of some results of a join, apart from that of all of them, which others may use."""
     scope = f"{joined.signature.scope} matching {outer.kind} {' '.join(outer.preserved)}"
     return replace(joined, signature=replace(joined.signature, scope=scope))
-
-
-def _together(answers: Sequence[Answer]) -> Answer:
-    """Several answers as one, in order of time."""
-    if len(answers) == 1:
-        return answers[0]
-    dead = together(*(answer.dead for answer in answers))
-    there = [answer for answer in answers if len(answer.times)]
-    if len(there) < 2:
-        return replace((there or answers)[0], dead=dead)
-    times = np.concatenate([answer.times for answer in there])
-    order = _merged([answer.times for answer in there])
-    table = pa.concat_tables([answer.table for answer in there]).combine_chunks()
-    return Answer(table.take(pa.array(order)), times[order], dead)

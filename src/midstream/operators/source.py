@@ -92,8 +92,12 @@ class SourceOperator(Operator):
 
     @override
     def content(self, lane: Lane) -> Combinations:
-        pieces = lane.base(self.spec).alive(lane.bounds(self.spec.id))
+        pieces = self.runs(lane)
         return concatenate(pieces) if pieces else empty((self.spec.label,), self.spec.clocks)
+
+    def runs(self, lane: Lane) -> list[Combinations]:
+        """The rows of before the step that are alive, in the runs that they are kept in."""
+        return lane.base(self.spec).alive(lane.bounds(self.spec.id))
 
     @override
     def describe(self) -> str:
