@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -43,6 +43,8 @@ Words = npt.NDArray[np.uint64]
 
 _BLOCK = 1 << 16
 """So many numbers are hashed at a time, so that what is found on the way stays in the processor's cache."""
+_RUN = 1 << 14
+"""Hashes that are kept are those of so many numbers in a row, from a multiple of it on."""
 _SEED = 42
 _PRIMES = tuple(
     np.uint64(prime)
@@ -166,10 +168,18 @@ def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], watermarks
 
 def _hashed(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The hash of each number; of numbers that lie close together each different one is hashed once."""
-    least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, 0)
-    if len(values) < 2 * (greatest - least):
+    if not len(values):
         return xxhash64(values)
-    return xxhash64(np.arange(least, greatest + 1)).take(values - least)
+    first, end = int(values.min()) // _RUN, int(values.max()) // _RUN + 1
+    if 2 * len(values) < (end - first) * _RUN:
+        return xxhash64(values)
+    return _hashes(first, end).take(values - first * _RUN)
+
+
+@lru_cache(maxsize=4)
+def _hashes(first: int, end: int) -> npt.NDArray[np.int64]:
+    """The hashes of all numbers of these runs: keys of the next step are mostly among them too."""
+    return xxhash64(np.arange((end - first) * _RUN) + first * _RUN)
 
 
 def xxhash64(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

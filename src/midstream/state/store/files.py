@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
+from midstream.state.gather import POOL
 from midstream.state.store.base import Unwritten
 from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version
@@ -256,10 +257,16 @@ def _for_files(name: str) -> str:
 def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
     metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION}
     marked = batch.replace_schema_metadata(metadata)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_file(sink, marked.schema, options=_UNCOMPRESSED) as writer:
-        writer.write_batch(marked)
-    return sink.getvalue()
+    size = pa.MockOutputStream()
+    _write(marked, size)
+    data = pa.allocate_buffer(size.size(), memory_pool=POOL)
+    _write(marked, pa.FixedSizeBufferWriter(data))
+    return data
+
+
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_file(sink, batch.schema, options=_UNCOMPRESSED) as writer:
+        writer.write_batch(batch)
 
 
 def _batch(data: pa.Buffer, ref: ChunkRef, path: str, *, verified: bool) -> pa.RecordBatch:
