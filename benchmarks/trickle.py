@@ -24,7 +24,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.measurement import Answer, Batch, Measurement
 from benchmarks.peers import Task, midstream_spark, spark_native
-from benchmarks.peers.session import BatchWatch, session, source
+from benchmarks.peers.session import batches_of, session, source
 from benchmarks.scenarios import SCENARIOS, Scenario
 from benchmarks.table import table
 from benchmarks.verdict import Verdict, verdict_table
@@ -45,16 +45,13 @@ FLOOR, OURS, SPARKS = "an empty foreachBatch", "midstream on Spark", "Spark's ow
 def floor(spark: SparkSession, task: Task) -> Measurement:
     """An empty `foreachBatch` over the scenario's sources, with the settings that midstream gives its own query."""
     streams = [source(spark, task, stream) for stream in task.scenario.streams]
-    watch = BatchWatch()
-    spark.streams.addListener(watch)
     writer = reduce(DataFrame.unionByName, streams).writeStream.foreachBatch(lambda batch, number: None)
-    # The watch keeps batches that bring Spark no rows only of queries that are named so.
+    # Of batches that bring Spark no rows only those of queries that are named so are counted.
     writer = writer.queryName("midstream's floor").option("checkpointLocation", str(task.work / "checkpoint"))
     with settings(spark, QUERY_SETTINGS):
         query = writer.trigger(availableNow=True).start()
         query.awaitTermination()
-    batches = watch.batches()
-    spark.streams.removeListener(watch)
+    batches = batches_of(query)
     return Measurement(FLOOR, task.scenario.name, batches[: task.scenario.batches], Answer(0, ""))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import BatchWatch, rows_by_step, session, source
+from benchmarks.peers.session import batches_of, rows_by_step, session, source
 from tests.object_server import BUCKET, ObjectServer, free_port
 
 
@@ -50,8 +50,6 @@ def _run(task: Task, peer: str, checkpoint: str, notes: Any = None, *, durable: 
 def run_in(spark: SparkSession, task: Task, peer: str, checkpoint: str, *, durable: bool = True) -> Measurement:
     """Run the scenario in a session that others may use before and after."""
     scenario = task.scenario
-    watch = BatchWatch()
-    spark.streams.addListener(watch)
     job = ms.Job(spark, checkpoint=checkpoint, lanes=2, durable=durable)
     for stream in scenario.streams:
         job.stream(stream, source(spark, task, stream), timestamp="ts")
@@ -61,8 +59,7 @@ def run_in(spark: SparkSession, task: Task, peer: str, checkpoint: str, *, durab
         job.query(name, sql, sink=ms.sinks.files(str(task.work / "answers" / name), format="parquet"))
     live = job.start(trigger={"availableNow": True})
     live.await_termination()
-    batches = watch.batches(rows_by_step(live.times))
-    spark.streams.removeListener(watch)
+    batches = batches_of(live.query, rows_by_step(live.times))
     answer = answer_of_files(task.work / "answers" / list(scenario.queries)[-1], by_value=scenario.by_value)
     return Measurement(peer, scenario.name, batches[: scenario.batches], answer)
 

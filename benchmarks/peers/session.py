@@ -1,17 +1,15 @@
-"""What both sides on Spark share: the session, the sources, and the watch on their batches."""
+"""What both sides on Spark share: the session, the sources, and what their batches took."""
 
 from __future__ import annotations
 
 import os
 import sys
-import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.listener import StreamingQueryListener
+from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.measurement import Batch
 from benchmarks.peers import Task
@@ -51,6 +49,7 @@ def session(work: Path, extra: Mapping[str, str] | None = None) -> SparkSession:
         "spark.sql.warehouse.dir": str(work / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.numRecentProgressUpdates": "10000",
         # Tasks in Python wait 40 ms otherwise (docs/operations.md, Sizing); Spark's own joins run none.
         "spark.python.unix.domain.socket.enabled": "true",
         **(extra or {}),
@@ -67,40 +66,22 @@ def source(spark: SparkSession, task: Task, stream: str) -> DataFrame:
     return reader.parquet(str(task.source / stream))
 
 
-class BatchWatch(StreamingQueryListener):
-    """Keeps rows and seconds of every batch that brought rows, whoever runs the streaming query.
+def batches_of(query: StreamingQuery, rows: Mapping[int, int] | None = None) -> tuple[Batch, ...]:
+    """Rows and seconds of every batch that brought rows, of a query that has ended, whoever ran it.
 
-    Seconds are Spark's `triggerExecution`: from the trigger to the commit of the batch.
+    Seconds are Spark's `triggerExecution`: from the trigger to the commit of the batch. `rows` says how many rows each
+    had, where Spark has not seen them. Nobody listens while the query runs: of a listener in Python Spark reads each
+    report by some hundred calls, which take a fifth of a second of processor time while the next batch runs.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._batches: dict[int, Batch] = {}
-        self._ended = threading.Event()
-
-    def onQueryStarted(self, event: Any) -> None:
-        """Nothing to do."""
-
-    def onQueryIdle(self, event: Any) -> None:
-        """Nothing to do."""
-
-    def onQueryProgress(self, event: Any) -> None:
-        """Keep the batch."""
-        progress = event.progress
-        if brought_rows(progress):
-            seconds = progress.durationMs["triggerExecution"] / 1000
-            self._batches[progress.batchId] = Batch(progress.numInputRows, seconds)
-
-    def onQueryTerminated(self, event: Any) -> None:
-        """No batch comes after this."""
-        self._ended.set()
-
-    def batches(self, rows: Mapping[int, int] | None = None) -> tuple[Batch, ...]:
-        """All batches, once the query has ended; `rows` says how many rows each had, where Spark has not seen them."""
-        if not self._ended.wait(60):
-            raise TimeoutError("Spark did not report the end of the streaming query")
-        found = sorted(self._batches.items())
-        return tuple(batch if rows is None else replace(batch, rows=rows.get(number, 0)) for number, batch in found)
+    found = {
+        progress.batchId: Batch(
+            progress.numInputRows if rows is None else rows.get(progress.batchId, 0),
+            progress.durationMs["triggerExecution"] / 1000,
+        )
+        for progress in query.recentProgress
+        if brought_rows(progress)
+    }
+    return tuple(batch for _, batch in sorted(found.items()))
 
 
 def brought_rows(progress: Any) -> bool:

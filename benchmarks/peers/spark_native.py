@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import ROCKSDB, TUNED_FILES, BatchWatch, session, source
+from benchmarks.peers.session import ROCKSDB, TUNED_FILES, batches_of, session, source
 
 
 def default_store(task: Task) -> Measurement:
@@ -40,13 +40,10 @@ def run_in(spark: SparkSession, task: Task, name: str) -> Measurement:
     """Run the scenario in a session that others may use before and after."""
     scenario = task.scenario
     declare(spark, task)
-    watch = BatchWatch()
-    spark.streams.addListener(watch)
     sink = spark.sql(scenario.spark).writeStream.format("parquet").option("path", str(task.work / "answer"))
     query = sink.option("checkpointLocation", str(task.work / "checkpoint")).trigger(availableNow=True).start()
     query.awaitTermination()
-    batches = watch.batches()
-    spark.streams.removeListener(watch)
+    batches = batches_of(query)
     progress = query.recentProgress[-1]
     notes: dict[str, Any] = {"state_rows": sum(operator.numRowsTotal for operator in progress.stateOperators)}
     if scenario.spark_as_written:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 import midstream as ms
 from benchmarks.measurement import answer_of_files
 from benchmarks.peers import Task
-from benchmarks.peers.session import BatchWatch, rows_by_step, session, source
+from benchmarks.peers.session import batches_of, rows_by_step, session, source
 from benchmarks.ring.contestants import QUERY, Contestant, engine_for
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import Record, measured
@@ -24,9 +24,8 @@ def run(asked: RingScenario, contestant: Contestant, load: Load, folder: Path) -
     scenario = asked.on("spark", load.quick)
     engine_for(asked, scenario, contestant)  # Raises what a job would be refused with, before it is started.
     scenario.write(folder / "in")
-    spark, watch = session(folder), BatchWatch()
+    spark = session(folder)
     try:
-        spark.streams.addListener(watch)
         task = Task(scenario, folder / "in", folder)
         job = ms.Job(spark, checkpoint=folder / "checkpoint", lanes=LANES)
         for stream in scenario.streams:
@@ -41,7 +40,8 @@ def run(asked: RingScenario, contestant: Contestant, load: Load, folder: Path) -
         if not live.await_termination(load.budget):
             live.stop()
             return Record.nothing(contestant, scenario.name, stopped=f"not done within {load.budget:g} s")
-        batches, nodes = watch.batches(rows_by_step(live.times)), live.status()["queries"][QUERY].get("nodes")
+        batches = batches_of(live.query, rows_by_step(live.times))
+        nodes = live.status()["queries"][QUERY].get("nodes")
         stages = stages_of_jobs(spark, str(live.query.runId))
         steps = [event for event in live.events if isinstance(event, StepDone) and any(event.rows_in.values())]
     finally:
