@@ -26,8 +26,11 @@ check: venv ## lint and types
 	$(bin)/ruff check
 	$(bin)/mypy
 
-test: check ## lint, types and all tests that take minutes (Spark included)
-	@$(with_java) $(with_postgresql) $(with_chromium) MIDSTREAM_PROFILE=test $(bin)/pytest -n 2 $(PYTEST_ARGS)
+test: venv ## lint, types and all tests that take minutes (Spark included)
+	@checked=$$(mktemp) failed=0; nice -n 5 $(MAKE) --no-print-directory check >"$$checked" 2>&1 & check=$$!; \
+	$(with_java) $(with_postgresql) $(with_chromium) MIDSTREAM_PROFILE=test \
+		$(bin)/pytest -n 2 $(PYTEST_ARGS) || failed=$$?; \
+	wait $$check || failed=$$?; cat "$$checked"; rm "$$checked"; exit $$failed
 
 docs: venv ## the site, in build/docs: pages, reference, pictures; a broken link is an error
 	$(bin)/python -m sphinx -E -W --keep-going -q -c docs . build/docs

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import tarfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,10 +77,30 @@ def archives() -> list[tuple[int, str]]:
 
 def unpack(name: str, folder: Path, version: int = FORMAT) -> Kept:
     """Put what is kept into a folder."""
-    with tarfile.open(archive(name, version)) as tar:
-        tar.extractall(folder, filter="data")
-    answers = {path.stem: _by_step(pq.read_table(path)) for path in sorted((folder / RECORD).glob("*.parquet"))}
+    content, answers = _content(name, version)
+    for path in {folder / path if held is None else (folder / path).parent for path, (_, held) in content.items()}:
+        path.mkdir(parents=True, exist_ok=True)
+    for path, (written, held) in content.items():
+        if held is not None:
+            (folder / path).write_bytes(held)
+            os.utime(folder / path, (written, written))
     return Kept(folder / CHECKPOINT, answers, json.loads((folder / NOTES).read_text()))
+
+
+@cache
+def _content(name: str, version: int) -> tuple[Mapping[str, tuple[float, bytes | None]], Outputs]:
+    """What is in an archive, read once: by path the time and the bytes, none of a folder; and the answers."""
+    content: dict[str, tuple[float, bytes | None]] = {}
+    with tarfile.open(archive(name, version)) as tar:
+        for member in tar:
+            held = tar.extractfile(member)
+            content[member.name] = member.mtime, None if held is None else held.read()
+    answers = {
+        Path(path).stem: _by_step(pq.read_table(pa.BufferReader(held)))
+        for path, (_, held) in sorted(content.items())
+        if Path(path).parent == Path(RECORD) and held is not None
+    }
+    return content, answers
 
 
 def relocate(folder: Path, old: str, new: str) -> None:

@@ -54,6 +54,7 @@ class Judge:
         lives = [Lifetime(s.query, s.asked.spec, s.begin, s.end) for s in found.segments]
         self.arrivals = arrive(case.streams, case.steps, lives)
         self.kinds: Counter[str] = Counter()
+        self._due: dict[tuple[int, Sees], Due] = {}
         self.alike = True
         """Whether members of one join must share; where a source has too many filters, one more runs by itself."""
 
@@ -73,7 +74,11 @@ class Judge:
 
     def due(self, segment: Segment, sees: Sees) -> Due:
         """What a segment must put out if it sees this."""
-        return due(self.case.streams, self.arrivals, segment.asked.spec, segment.begin, segment.end, sees)
+        asked = id(segment), sees
+        if asked not in self._due:
+            spec = segment.asked.spec
+            self._due[asked] = due(self.case.streams, self.arrivals, spec, segment.begin, segment.end, sees)
+        return self._due[asked]
 
     def _check_answer(self, segment: Segment, sees: Sees, label: str) -> None:
         wanted = self.due(segment, sees)

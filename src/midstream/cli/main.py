@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
 from midstream import __version__
 from midstream.cli.calibrate import calibrate
@@ -87,6 +89,12 @@ def _options(
     pass
 
 
+@cache
+def _commands() -> Callable[..., Any]:
+    """All commands with their options, which take longer to put together than most take to run."""
+    return get_command(app)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 wrong use, 130 interrupted.
 
@@ -94,7 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     `MIDSTREAM_TRACEBACK` is set.
     """
     try:
-        result = app(args=None if arguments is None else list(arguments), prog_name="midstream", standalone_mode=False)
+        given = None if arguments is None else list(arguments)
+        result = _commands()(args=given, prog_name="midstream", standalone_mode=False)
     except typer.Abort:
         return INTERRUPTED
     except Exception as error:

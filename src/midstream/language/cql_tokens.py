@@ -83,7 +83,7 @@ class _Splitter:
         self.text, self.found, self.spans = text, CqlText(text), list[tuple[int, int]]()
         self.quoted = with_double_quotes(text)
         try:
-            self.tokens = tokens_of(text)
+            self.tokens = [*tokens_of(text)]
         except TokenError as error:
             quote = max(text.rfind("'"), text.rfind('"'), text.rfind("/*"))
             raise LanguageError(

@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
@@ -46,6 +47,7 @@ class Parts:
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+@lru_cache(maxsize=1 << 10)
 def parts_of(text: str) -> Parts:
     """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION beside UNION ALL.
 

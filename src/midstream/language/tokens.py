@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
@@ -24,9 +25,11 @@ def with_double_quotes(text: str) -> str:
     return _QUOTED.sub(lambda found: f'"{found[1]}"' if found[1] else found[0], text)
 
 
-def tokens_of(text: str) -> list[Token]:
+@lru_cache(maxsize=256)
+def tokens_of(text: str) -> tuple[Token, ...]:
     """The tokens of a text; raises sqlglot's TokenError where a quote or a comment does not end."""
-    return sqlglot.tokenize(with_double_quotes(text), read=DIALECT)
+    # Remembered, for whoever looks for parts, clauses and windows asks for the same texts again and again.
+    return tuple(sqlglot.tokenize(with_double_quotes(text), read=DIALECT))
 
 
 def closing(tokens: Sequence[Token], at: int) -> int:
