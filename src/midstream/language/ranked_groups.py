@@ -59,9 +59,9 @@ def with_groups_apart(text: Traced) -> Traced:
         rest = text.joined([text.replaced(source, start, written), text[next(ends, len(text)) :]])
         qualify = text.joined([" QUALIFY ", groups.condition(clause.this)])
     below = text.listed(text.joined([text.rewritten(_sql(n), n), f" AS {_quoted(t)}"]) for t, n in groups.shown.items())
-    inner = [" FROM (SELECT ", below, " ", rest.stripped(), ") AS grouped"]
-    select = text[: _first(tokens, TokenType.SELECT)]
-    return text.joined([select, "SELECT ", text.listed(groups.items), *inner, qualify])
+    inner = text.joined([" FROM (SELECT ", below, " ", rest.stripped(), ") AS grouped"])
+    before = text[: _first(tokens, TokenType.SELECT)]
+    return text.joined([before, "SELECT ", text.listed(groups.items), inner, qualify])
 
 
 def _first(tokens: Iterable[Token], kind: TokenType) -> int:

@@ -119,11 +119,13 @@ def _rounded_time(type: pa.DataType, datum: Datum) -> Datum:
         return cut(type, datum)
     size = old // new
 
-    def nearest(a: Values) -> Values:
-        over = a - a // size * size
-        return a // size + np.where(a < 0, over > size // 2, over >= size // 2)
+    def to_nearest(a: Values) -> Values:
+        whole = np.floor_divide(a, size)
+        over = a - whole * size
+        nearest: Values = whole + np.where(a < 0, over > size // 2, over >= size // 2)
+        return nearest
 
-    return lift(nearest, type, datum)
+    return lift(to_nearest, type, datum)
 
 
 def cut(type: pa.DataType, datum: Datum) -> Datum:
