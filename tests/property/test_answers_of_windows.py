@@ -101,44 +101,51 @@ def above(draw: st.DrawFn, below: st.SearchStrategy[QuerySpec]) -> Above:
 
 
 @dataclass(frozen=True)
-class United(QuerySpec):
-    """The different answers of several queries with windows to group by."""
+class Together(QuerySpec):
+    """The answers of several queries with windows to group by, with a set operation between them."""
 
     parts: tuple[QuerySpec, ...] = ()
+    operation: str = "UNION"
 
     def cql(self) -> str:
-        """The text, in which UNION stands between those of the queries."""
-        return " UNION ".join(part.cql().replace(", _ts FROM", " FROM") for part in self.parts)
+        """The text, in which the operation stands between those of the queries."""
+        return f" {self.operation} ".join(part.cql().replace(", _ts FROM", " FROM") for part in self.parts)
 
 
-def expected_of_union(case: Case) -> Answer:
-    """The different ones among the answers of all."""
+def expected_together(case: Case) -> Answer:
+    """What DuckDB's operation makes of the answers of all."""
     spec = case.queries[0].spec
-    assert isinstance(spec, United)
+    assert isinstance(spec, Together)
     alone = [replace(case, queries=(replace(case.queries[0], spec=part),)) for part in spec.parts]
     answers = [expected_of_windows(one) for one in alone]
-    rows = pa.concat_tables([found.table for found in answers]).group_by(answers[0].table.column_names).aggregate([])
+    for number, found in enumerate(answers):
+        connection().register(f"part{number}", found.table)
+    texts = [f"SELECT * FROM part{number}" for number in range(len(answers))]
+    rows = connection().sql(f" {spec.operation} ".join(texts)).to_arrow_table().sort_by("_ts")
     steps = {time: step for found in answers for time, step in zip(found.times, found.steps, strict=True)}
-    rows = rows.sort_by("_ts")
     times = rows["_ts"].cast(pa.int64()).to_pylist()
     return Answer(rows.drop_columns(["_ts"]), times, [steps[time] for time in times], frozenset())
 
 
 @st.composite
-def united(draw: st.DrawFn) -> United:
-    """Two or three queries with windows over A, with the same columns."""
+def together(draw: st.DrawFn, operation: str) -> Together:
+    """Two or three queries with windows over A, with the same columns; of equal windows in most, so that rows meet."""
     first = draw(windowed().filter(lambda spec: not spec.distinct))
     groups = tuple(item for item in first.select if item.name.startswith("g"))
     first = replace(first, select=(*groups, Item("COUNT(*)", "a0")))
     others = draw(st.lists(windowed(), min_size=1, max_size=2))
+    size, slide = first.size, first.slide
+    if draw(st.integers(0, 3)):
+        others = [replace(one, size=size, slide=slide, written=first.written) for one in others]
     parts = [replace(one, select=first.select, group_by=first.group_by, distinct=False) for one in others]
-    return United(first.sources, (), parts=(first, *parts))
+    return Together(first.sources, (), parts=(first, *parts), operation=operation)
 
 
+@pytest.mark.parametrize("operation", ["UNION", "INTERSECT", "EXCEPT"])
 @drawing(CASES)
-@given(st.data())
-def test_union_of_answers_of_windows(data: st.DataObject) -> None:
-    check_alone(data, united(), expected_of_union)
+@given(data=st.data())
+def test_set_operations_on_answers_of_windows(data: st.DataObject, operation: str) -> None:
+    check_alone(data, together(operation), expected_together)
 
 
 @drawing(CASES)

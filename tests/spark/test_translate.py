@@ -50,6 +50,7 @@ WEAKER = [
     "(i > 0 AND LOWER(s) = 'a') OR day IS NULL",
     "i + 1 > 2",
     "s LIKE 'a\\%'",
+    "CAST(ts AS TIMESTAMP_S) = TIMESTAMP '1970-01-01 00:00:00'",
 ]
 
 
@@ -83,6 +84,22 @@ def test_conditions(packed: DataFrame, text: str) -> None:
         assert found.tolist() == wanted.tolist()
     else:
         assert (found | ~wanted).all(), "a row that the query wants is filtered away"
+
+
+def test_a_time_that_is_rounded_is_left_to_the_language() -> None:
+    """Times that are equal when they are rounded would be hashed as they are, to different lanes."""
+    schema = pa.schema([("nano", pa.timestamp("ns")), ("ts", pa.timestamp("us"))])
+    streams = {name: StreamSchema(name, schema, "ts") for name in "AB"}
+    rounded = "CAST(A.nano AS TIMESTAMP)"
+    text = (
+        f"SELECT A.ts FROM A, B WHERE {rounded} = B.ts AND {rounded} > TIMESTAMP '1970-01-01 00:00:00' WINDOW 1 SECOND"
+    )
+    query = parse_query(text, streams)
+    (predicate,), ((_, selection), *_) = query.predicates, query.selections
+    assert isinstance(predicate, EquiPredicate)
+    sides = {key(side, lambda column: column.name) for side in (predicate.left, predicate.right)}
+    assert sides == {None, "unix_micros(CAST(ts AS TIMESTAMP))"}
+    assert condition(selection, lambda column: column.name) is None
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from midstream.language.query import Query
 from midstream.language.result_time import time_of
 from midstream.language.scope import NOT_STARRED
 from midstream.language.select_list import select_of
+from midstream.language.set_operations import NUMBER
 from midstream.language.types import TIMESTAMP, TIMESTAMPTZ, family
 from midstream.model.errors import LanguageError
 from midstream.model.language_rules import LanguageRules
@@ -52,7 +53,7 @@ class Answering:
 def answers_as_stream(
     name: str, answering: Sequence[Answering], streams: Mapping[str, StreamSchema], rules: LanguageRules
 ) -> StreamSchema:
-    """The stream of the answers of one query, or of the SELECTs of a UNION ALL, which have columns of equal types.
+    """The stream of the answers of one query, or of the SELECTs of a UNION or its like, with columns of equal types.
 
     Its timestamp is the time of each answer: the column that the query selects as `_ts`, else one more, `result_time`,
     of the type of `_ts`. Where the query selects the timestamp of the only stream it reads, that is it, as its stream
@@ -68,8 +69,9 @@ def answers_as_stream(
     types = _types(first, place, time)
     for other in others:
         if _types(other, place, time) != types:
+            operation = name.partition("-")[0].upper()
             raise LanguageError(
-                f"the SELECTs of UNION ALL have columns of other types: {_told(first)} and {_told(other)}",
+                f"the SELECTs of {operation} have columns of other types: {_told(first)} and {_told(other)}",
                 remedy="cast them to equal types",
             )
     names = [TIME_SHOWN if name == TIME_COLUMN else name for name in first.columns.names]
@@ -100,7 +102,7 @@ def _places_of_time(one: Answering, streams: Mapping[str, StreamSchema]) -> set[
 
 
 def _told(one: Answering) -> str:
-    return ", ".join(name_of(field.type) for field in one.columns)
+    return ", ".join(name_of(field.type) for field in one.columns if field.name != NUMBER)
 
 
 def _time_shown(one: Answering, streams: Mapping[str, StreamSchema]) -> tuple[int | None, str | None]:

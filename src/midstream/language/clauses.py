@@ -20,6 +20,7 @@ from midstream.language.ranked_subquery import with_qualify
 from midstream.language.result_time import time_of
 from midstream.language.scope import Scope, find_name, starred
 from midstream.language.select_list import distinct_grouped, select_of
+from midstream.language.set_operations import NUMBER
 from midstream.language.sources import FromClause, sources_of, used_names
 from midstream.language.static_tables import TablesNamed, without_tables
 from midstream.language.subqueries import Shown, common_tables, selected, shown_of
@@ -148,8 +149,8 @@ def _different(tree: exp.Select, streams: Mapping[str, StreamSchema]) -> exp.Sel
         return tree
     if not isinstance(tree.expressions[0], exp.Star) or any(tree.expressions[0].args.values()):
         return tree
-    written = tree.copy()
-    written.set("expressions", [exp.column(name, quoted=True) for name in starred(streams[known[0]].columns)])
+    written, names = tree.copy(), starred(streams[known[0]].columns)
+    written.set("expressions", [exp.column(name, quoted=True) for name in names if name != NUMBER])
     return written
 
 

@@ -21,6 +21,7 @@ from midstream.language.join_parts import JoinPart, may_join
 from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
+from midstream.language.parts import errors_placed
 from midstream.language.place import place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
@@ -61,7 +62,8 @@ def parse_query(
     ([('a', 5000000), ('b', 9000000)], 1)
     """
     try:
-        return replace(_parse(text, streams, tables, registered, rules), text=text)
+        with errors_placed(text):
+            return replace(_parse(text, streams, tables, registered, rules), text=text)
     except RecursionError:
         raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
 
@@ -110,7 +112,8 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
     if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
         return ()
     scope = Scope((), registered=False, checked=manifest.rules.checked)
-    return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
+    with errors_placed(sql):
+        return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
 
 
 def _parse(

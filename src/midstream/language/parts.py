@@ -1,4 +1,5 @@
-"""Queries within a query that need state of their own: subqueries that join or aggregate, and the SELECTs of UNION.
+"""Queries within a query that need state of their own: subqueries that join or aggregate, and the SELECTs of UNION,
+INTERSECT and EXCEPT.
 
 Each becomes a query by itself, a *part*, whose answers the whole reads as a stream. A part is named after what it is
 called in the text, and a digest of its own text, so that equal parts of several queries are one.
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -19,18 +21,19 @@ from sqlglot.errors import TokenError
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from midstream.language.expression import TIME_COLUMN
-from midstream.language.place import place
 from midstream.language.ranked_groups import with_groups_apart
+from midstream.language.set_operations import OPERATIONS, SetOperation, set_operation
 from midstream.language.tokens import closing, outside_brackets, tokens_of
+from midstream.language.traced import Traced
 from midstream.model.errors import LanguageError
 
 _CLAUSES = {
     TokenType.SELECT, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.WITH,
     TokenType.QUALIFY, TokenType.ON, TokenType.USING,
 }  # fmt: skip
-_PERHAPS = re.compile(r"\(\s*(select|with)\b|\bunion\b|\bover\b", re.IGNORECASE)
+_PERHAPS = re.compile(r"\(\s*(select|with)\b|\b(union|intersect|except|over)\b", re.IGNORECASE)
 """What stands in every text that has parts, and in few others: most texts need no second look."""
-_OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.UNION, TokenType.QUALIFY}
+_OWN_STATE = {TokenType.JOIN, TokenType.GROUP_BY, TokenType.HAVING, TokenType.QUALIFY, *OPERATIONS}
 _KEPT_BLANKS = re.compile(r"""['"`]|--|/\*""")
 """Where these stand, blanks may mean something, and the ends of lines."""
 _BEFORE_SOURCE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
@@ -39,49 +42,72 @@ _BEFORE_SOURCE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
 @dataclass(frozen=True)
 class Parts:
     """A text without its parts, by name the texts of these, each before those that read it, and the names of the parts
-    of each UNION ALL by that of the stream of all their answers.
+    of each UNION, INTERSECT and EXCEPT by that of the stream of all their answers; `together` says whether it is one.
     """
 
-    text: str
-    queries: Mapping[str, str] = field(default_factory=dict)
+    whole: Traced
+    parts: Mapping[str, Traced] = field(default_factory=dict)
     unions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    together: bool = False
+
+    @property
+    def text(self) -> str:
+        """The text without its parts."""
+        return self.whole.text
+
+    @property
+    def queries(self) -> Mapping[str, str]:
+        """The texts of the parts by name."""
+        return {name: part.text for name, part in self.parts.items()}
 
 
 @lru_cache(maxsize=1 << 10)
 def parts_of(text: str) -> Parts:
-    """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION beside UNION ALL.
+    """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION
+    beside UNION ALL and the like.
 
     >>> found = parts_of("SELECT n FROM (SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS) AS x")
     >>> " ".join(found.text.split()), list(found.queries.values())
     ('SELECT n FROM (SELECT * FROM "x-05fb540f" ) AS x', ['SELECT COUNT(*) AS n FROM A [NOW] EVERY 5 SECONDS'])
     """
+    written = Traced.of(text)
     if not _PERHAPS.search(text):
-        return Parts(text)
+        return Parts(written)
     try:
-        return _Finder(text).run()
+        return _Finder(written).run()
     except TokenError:
-        return Parts(text)  # Whoever reads it says what is wrong.
+        return Parts(written)  # Whoever reads it says what is wrong.
+
+
+@contextmanager
+def errors_placed(text: str, part: str = "") -> Iterator[None]:
+    """A LanguageError for a place in a text without its parts, or in one of these, is told with that in the text."""
+    try:
+        yield
+    except LanguageError as error:
+        found = parts_of(text)
+        with (found.parts[part] if part else found.whole).errors_placed():
+            raise error
 
 
 class _Finder:
     """Goes through the words of a text once; what stands in brackets is a text of its own."""
 
-    def __init__(self, text: str, common: tuple[tuple[str, str], ...] = ()) -> None:
+    def __init__(self, text: Traced, common: tuple[tuple[str, Traced], ...] = ()) -> None:
         self.text = with_groups_apart(text)
-        self.tokens = tokens_of(self.text)
+        self.tokens = tokens_of(self.text.text)
         self.common = list(common)
-        self.queries: dict[str, str] = {}
+        self.queries: dict[str, Traced] = {}
         self.unions: dict[str, tuple[str, ...]] = {}
-        self.replaced: list[tuple[int, int, str]] = []
+        self.replaced: list[tuple[int, int, Traced]] = []
 
     def run(self) -> Parts:
         rest = self._without_brackets()
-        selects, all_of_them = self._united(rest)
-        if len(selects) > 1:
-            rest = self._union(rest, selects, "SELECT *" if all_of_them else "SELECT DISTINCT *")
-        return Parts(rest, self.queries, self.unions)
+        if (operation := set_operation(rest)) is not None:
+            rest = self._together(rest, operation)
+        return Parts(rest, self.queries, self.unions, operation is not None)
 
-    def _without_brackets(self) -> str:
+    def _without_brackets(self) -> Traced:
         """The text, in which what its brackets hold is replaced where that is a part."""
         clause, at = None, 0
         while at < len(self.tokens):
@@ -95,8 +121,7 @@ class _Finder:
             at += 1
         text = self.text
         for begin, end, new in reversed(self.replaced):
-            blanks = "".join(c if c == "\n" else " " for c in text[begin + len(new) : end])
-            text = text[:begin] + new + blanks + text[end:]
+            text = text.joined([text[:begin], new, text[begin + len(new) : end].blank(), text[end:]])
         return text
 
     def _bracket(self, at: int, end: int, clause: TokenType | None) -> None:
@@ -108,36 +133,39 @@ class _Finder:
         begin, stop = self.tokens[at].end + 1, self.tokens[end].start
         name = self.tokens[at - 2].text if named else self._alias(end)
         inner = _Finder(self.text[begin:stop], tuple(self.common)).run()
-        self.queries |= inner.queries
-        self.unions |= inner.unions
-        new = inner.text
-        if not _ranks(new) and (_needs_own(new) or self._takes_ranked(new)):
-            part = self._part(name, self._with_common(new))
-            new = f'SELECT * FROM "{part}"'
-        if new != self.text[begin:stop]:
+        new, whole = inner.whole, inner.whole
+        if inner.together and _needs_own(new.text):
+            whole = self.text[begin:stop]  # Its SELECTs are its own parts.
+        else:
+            self.queries |= inner.parts
+            self.unions |= inner.unions
+        if not _ranks(new.text) and (_needs_own(new.text) or self._takes_ranked(new.text)):
+            part = self._part(name, self._with_common(whole))
+            new = self.text.new(f'SELECT * FROM "{part}"', begin)
+        if new.text != self.text[begin:stop].text:
             self.replaced.append((begin, stop, new))
         if named:
             self.common.append((name, new))
 
     def _takes_ranked(self, text: str) -> bool:
         """Whether a SELECT takes rows of one below it, in brackets or in WITH, that numbers them."""
-        ranking = {name.lower() for name, inner in self.common if _ranks(inner)}
+        ranking = {name.lower() for name, inner in self.common if _ranks(inner.text)}
         return any(token.token_type == TokenType.OVER or token.text.lower() in ranking for token in tokens_of(text))
 
-    def _part(self, name: str, text: str) -> str:
+    def _part(self, name: str, text: Traced) -> str:
         """The name of a part with this text."""
-        found = f"{name.lower()}-{_digest(text)}"
+        found = f"{name.lower()}-{_digest(text.text)}"
         self.queries[found] = text
         return found
 
-    def _with_common(self, text: str) -> str:
+    def _with_common(self, text: Traced) -> Traced:
         """A text that has what WITH says before it, as far as it names it."""
-        words = {token.text.lower() for token in tokens_of(text)}
-        plain = text.strip() if _KEPT_BLANKS.search(text) else " ".join(text.split())
+        words = {token.text.lower() for token in tokens_of(text.text)}
+        plain = text.stripped() if _KEPT_BLANKS.search(text.text) else text.squeezed()
         if not any(name.lower() in words for name, _ in self.common):
             return plain
-        named = ", ".join(f'"{name}" AS ({inner})' for name, inner in self.common)
-        return f"WITH {named} {plain}"
+        named = [piece for name, inner in self.common for piece in (", ", f'"{name}" AS (', inner, ")")]
+        return text.joined(["WITH ", *named[1:], " ", plain])
 
     def _alias(self, end: int) -> str:
         for token in self.tokens[end + 1 : end + 3]:
@@ -149,27 +177,13 @@ class _Finder:
         follower = self.tokens[at + 1] if at + 1 < len(self.tokens) else None
         return follower is not None and follower.token_type in (TokenType.SELECT, TokenType.WITH)
 
-    def _united(self, rest: str) -> tuple[list[str], bool]:
-        """The SELECTs that UNION puts together, and whether with ALL; the text itself where there is none."""
-        begins, ends, kinds = [0], list[int](), set[bool]()
-        for token, follower in outside_brackets(tokens_of(rest)):
-            if token.token_type != TokenType.UNION:
-                continue
-            whole = follower is not None and follower.token_type == TokenType.ALL
-            kinds.add(whole)
-            if len(kinds) > 1:
-                remedy = "put those that belong together into a subquery: FROM (SELECT ... UNION ALL SELECT ...) AS x"
-                raise LanguageError("UNION beside UNION ALL", place=place(rest, token.start), remedy=remedy)
-            ends.append(token.start)
-            begins.append(follower.end + 1 if whole and follower is not None else token.end + 1)
-        return [rest[begin:end].strip() for begin, end in zip(begins, [*ends, len(rest)], strict=True)], True in kinds
-
-    def _union(self, rest: str, selects: list[str], asked: str) -> str:
-        names = tuple(self._part("union", self._with_common(select)) for select in selects)
-        name = f"union-{_digest(' '.join(names))}"
+    def _together(self, rest: Traced, operation: SetOperation) -> Traced:
+        """The text over the stream of the answers of all SELECTs."""
+        names = tuple(self._part(operation.name, self._with_common(select)) for select in operation.selects)
+        name = f"{operation.name}-{_digest(' '.join(names))}"
         self.unions[name] = names
-        new = f'{asked} FROM "{name}"'
-        return new + "".join(c if c == "\n" else " " for c in rest[len(new) :])
+        new = rest.new(operation.over(name))
+        return rest.joined([new, rest[len(new) :].blank()])
 
 
 def _ranks(text: str) -> bool:

@@ -7,7 +7,8 @@ see `midstream.language.parts`. So does QUALIFY beside GROUP BY. Beside EVERY th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -19,40 +20,48 @@ from midstream.language.cql_tokens import split_cql
 from midstream.language.expression import TIME_COLUMN
 from midstream.language.rank_limit import RANKS, is_rank
 from midstream.language.select_list import as_written
-from midstream.language.tokens import DIALECT, outside_brackets, tokens_of
+from midstream.language.set_operations import OPERATIONS
+from midstream.language.tokens import DIALECT, outside_brackets, select_list_end, tokens_of
+from midstream.language.traced import Traced
 from midstream.language.window_words import is_window_bound
+from midstream.model.errors import LanguageError
 
-_UNITED = {TokenType.UNION, TokenType.INTERSECT, TokenType.EXCEPT}
 
+def with_groups_apart(text: Traced) -> Traced:
+    """The text of a SELECT that numbers its groups, with the groups in brackets; any other text as it is. Raises
+    LanguageError for the place of a column in GROUP BY where no such column is.
 
-def with_groups_apart(text: str) -> str:
-    """The text of a SELECT that numbers its groups, with the groups in brackets; any other text as it is.
-
-    >>> print(with_groups_apart("SELECT k, RANK() OVER (ORDER BY SUM(v)) AS r FROM A [NOW] GROUP BY k EVERY 1 DAY"))
+    >>> text = "SELECT k, RANK() OVER (ORDER BY SUM(v)) AS r FROM A [NOW] GROUP BY 1 EVERY 1 DAY"
+    >>> print(with_groups_apart(Traced.of(text)).text)
     SELECT "k", RANK() OVER (PARTITION BY "window_ts" ORDER BY "SUM(v)") AS "r" FROM (SELECT k AS "k", _ts AS
     "window_ts", SUM(v) AS "SUM(v)" FROM A [NOW] GROUP BY k EVERY 1 DAY) AS grouped
     """
-    tokens = [token for token, _ in outside_brackets(tokens_of(text))]
+    tokens = [token for token, _ in outside_brackets(tokens_of(text.text))]
     kinds = {token.token_type for token in tokens}
-    if not {TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.OVER} <= kinds or kinds & _UNITED:
+    asked = {TokenType.SELECT, TokenType.FROM, TokenType.GROUP_BY, TokenType.OVER}
+    if not asked <= kinds or kinds & OPERATIONS.keys():
         return text
-    found = split_cql(text)
+    with text.errors_placed():
+        found = split_cql(text.text)
     try:
         tree = sqlglot.parse_one(found.sql, read=DIALECT)
     except ParseError:
         return text  # Whoever reads it says what is wrong.
-    if not isinstance(tree, exp.Select) or not _is_plain(tree):
+    source = select_list_end(tokens)
+    if not isinstance(tree, exp.Select) or source is None or not _is_plain(tree):
         return text
-    groups, source = _Groups(tree, at_instants=found.every is not None), _first(tokens, TokenType.FROM)
-    rest, qualify = text[source:], ""
+    written = _columns_named(text, tokens, tree)
+    groups = _Groups(text, tree, at_instants=found.every is not None)
+    rest, qualify = text.replaced(source, len(text), written), text.new("")
     if (clause := tree.args.get("qualify")) is not None:
         start = _first(tokens, TokenType.QUALIFY)
         ends = (token.start for token in tokens if token.start > start and token.text.upper() in ("EVERY", "WINDOW"))
-        rest = text[source:start] + text[next(ends, len(text)) :]
-        qualify = f" QUALIFY {groups.condition(clause.this)}"
-    below = ", ".join(f"{_sql(node)} AS {_quoted(title)}" for title, node in groups.shown.items())
-    inner = f"(SELECT {below} {rest.rstrip()}) AS grouped"
-    return f"{text[: _first(tokens, TokenType.SELECT)]}SELECT {', '.join(groups.items)} FROM {inner}{qualify}"
+        rest = text.joined([text.replaced(source, start, written), text[next(ends, len(text)) :]])
+        qualify = text.joined([" QUALIFY ", groups.condition(clause.this)])
+    below = text.listed(text.joined([text.rewritten(_sql(n), n), f" AS {_quoted(t)}"]) for t, n in groups.shown.items())
+    inner = text.joined([" FROM (SELECT ", below, " ", rest.stripped(), ") AS grouped"])
+    before = text[: _first(tokens, TokenType.SELECT)]
+    return text.joined([before, "SELECT ", text.listed(groups.items), inner, qualify])
 
 
 def _first(tokens: Iterable[Token], kind: TokenType) -> int:
@@ -60,45 +69,74 @@ def _first(tokens: Iterable[Token], kind: TokenType) -> int:
 
 
 def _is_plain(tree: exp.Select) -> bool:
-    """Whether the windows of a SELECT are ranks, and its items and groups have names."""
+    """Whether the windows of a SELECT are ranks, and its items have names."""
     parts = [*tree.expressions, *([tree.args["qualify"]] if tree.args.get("qualify") else [])]
     windows = [node for part in parts for node in part.find_all(exp.Window)]
     starred = any(item.is_star for item in tree.expressions)
-    placed = any(isinstance(node, exp.Literal) for node in tree.args["group"].expressions)
-    return bool(windows) and all(map(is_rank, windows)) and not (starred or placed or tree.args.get("distinct"))
+    return bool(windows) and all(map(is_rank, windows)) and not (starred or tree.args.get("distinct"))
+
+
+def _columns_named(text: Traced, tokens: Sequence[Token], tree: exp.Select) -> list[tuple[int, int, Traced]]:
+    """Write the items of the select list into GROUP BY of the tree where it has their numbers; and what is to be
+    replaced by what in the text.
+    """
+    begin, group, items = _first(tokens, TokenType.GROUP_BY), tree.args["group"], tree.expressions
+    behind = (TokenType.GROUP_BY, TokenType.COMMA)
+    firsts = [two for one, two in pairwise(tokens) if one.start >= begin and one.token_type in behind]
+    replaced, named = list[tuple[int, int, Traced]](), list[exp.Expr]()
+    for token, node in zip(firsts, group.expressions, strict=False):
+        named.append(node)
+        if not isinstance(node, exp.Literal) or node.is_string:
+            continue
+        place = text.place(token.start)
+        if not node.name.isdigit() or not 1 <= int(node.name) <= len(items):
+            message = f"there is no column {node.name} in the select list"
+            raise LanguageError(message, place=place, remedy=f"use 1 to {len(items)}")
+        item = items[int(node.name) - 1].unalias()
+        if item.find(exp.Window):
+            message = f"column {node.name} of the select list, a rank, in GROUP BY"
+            raise LanguageError(message, place=place, remedy="group by what is ranked")
+        named[-1] = item.copy()
+        replaced.append((token.start, token.end + 1, text.rewritten(_sql(item), item)))
+    group.set("expressions", [*named, *group.expressions[len(named) :]])
+    return replaced
 
 
 class _Groups:
     """What the groups show, by title, and what stands for it above them."""
 
-    def __init__(self, tree: exp.Select, at_instants: bool) -> None:
-        self.at_instants = at_instants
+    def __init__(self, text: Traced, tree: exp.Select, at_instants: bool) -> None:
+        self.text, self.at_instants = text, at_instants
         self.shown: dict[str, exp.Expr] = {}
         grouped = {node.name.lower() for node in tree.args["group"].expressions if isinstance(node, exp.Column)}
         named = {item.alias.lower(): item.this for item in tree.expressions if item.alias}
         self.named = {name: node for name, node in named.items() if name not in grouped}
         self.items = [self._item(item) for item in tree.expressions]
 
-    def _item(self, item: exp.Expr) -> str:
+    def _item(self, item: exp.Expr) -> Traced:
         """An item of the select list over the groups."""
         node = item.unalias()
         if is_rank(node):
-            return f"{_sql(self._over(node))} AS {_quoted(item.alias or RANKS[type(node.this)])}"
+            return self._titled(item, self._over(node), item.alias or RANKS[type(node.this)])
         if node.find(exp.Window):
-            return f"{_sql(node.transform(self._over))} AS {_quoted(item.alias or _sql(node))}"
+            return self._titled(item, node.transform(self._over), item.alias or _sql(node))
         if item.name == TIME_COLUMN and not item.alias:
-            return TIME_COLUMN  # That of the rank's groups is that of their answers.
-        return self._title(node, item.alias).sql(DIALECT)
+            return self.text.rewritten(TIME_COLUMN, item)  # That of the rank's groups is that of their answers.
+        return self.text.rewritten(self._title(node, item.alias).sql(DIALECT), item)
 
-    def condition(self, clause: exp.Expr) -> str:
+    def _titled(self, item: exp.Expr, node: exp.Expr, title: str) -> Traced:
+        return self.text.joined([self.text.rewritten(_sql(node), item), f" AS {_quoted(title)}"])
+
+    def condition(self, clause: exp.Expr) -> Traced:
         """The condition of QUALIFY over the groups: what is not about ranks is one more column of theirs."""
 
         def is_about_rank(part: exp.Expr) -> bool:
             names = (self.named.get(column.name.lower()) for column in part.find_all(exp.Column))
             return part.find(exp.Window) is not None or any(map(is_rank, names))
 
-        parts = (part.transform(self._over) if is_about_rank(part) else self._title(part) for part in anded(clause))
-        return " AND ".join(f"({_sql(part)})" for part in parts)
+        shown = ((one, one.transform(self._over) if is_about_rank(one) else self._title(one)) for one in anded(clause))
+        parts = [self.text.joined(["(", self.text.rewritten(_sql(new), one), ")"]) for one, new in shown]
+        return self.text.listed(parts, " AND ")
 
     def _over(self, node: exp.Expr) -> exp.Expr:
         """A rank over the groups; any other node as it is."""

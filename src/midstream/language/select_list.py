@@ -14,6 +14,7 @@ from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
+from midstream.language.set_operations import OPERATIONS
 from midstream.language.tokens import DIALECT
 from midstream.language.window_words import is_window_bound, is_window_call
 from midstream.model.errors import LanguageError
@@ -64,9 +65,11 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         return tree
     spot = place_of(found.text, tree)
     timed = any(isinstance(item.unalias(), exp.Column) and item.unalias().name in of_time for item in tree.expressions)
-    if tree.args["from_"].this.name.startswith("union-") and not timed:
-        remedy = "write UNION ALL; or select the window_end of windows to group by in each: equal rows are then known"
-        raise LanguageError("UNION of answers without an end", place=spot, remedy=remedy)
+    operation = tree.args["from_"].this.name.partition("-")[0]
+    if operation in OPERATIONS.values() and not timed:
+        instead = "write UNION ALL; or " if operation == "union" else ""
+        remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
+        raise LanguageError(f"{operation.upper()} of answers without an end", place=spot, remedy=remedy)
     if distinct.args.get("on") is not None or any(item.is_star for item in tree.expressions):
         raise LanguageError("DISTINCT ON, or of *", place=spot, remedy="list the columns: SELECT DISTINCT a, b")
     group = tree.args.get("group")
@@ -85,7 +88,8 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         )
     grouped = tree.copy()
     grouped.set("distinct", None)
-    items = [item.unalias().copy() for item in grouped.expressions]
+    selected = (item.unalias() for item in grouped.expressions)
+    items = [item.copy() for item in selected if not isinstance(item, exp.Literal)]  # A number would be a place.
     if windows:
         items = [*(node.copy() for node in windows), *(item for item in items if not is_window_bound(item))]
     elif found.window_function:

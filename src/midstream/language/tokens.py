@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
@@ -57,6 +58,18 @@ def outside_brackets(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token | N
         depth += _opens(token)
         if not depth:
             yield token, follower
+
+
+def select_list_end(tokens: Sequence[Token]) -> int | None:
+    """Where FROM begins, and not that of IS DISTINCT FROM; None where it does not.
+
+    >>> select_list_end(tokens_of("SELECT k IS DISTINCT FROM v FROM A"))
+    28
+    """
+    for before, token in pairwise(tokens):
+        if token.token_type == TokenType.FROM and before.token_type != TokenType.DISTINCT:
+            return int(token.start)
+    return None
 
 
 def _opens(token: Token) -> int:

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.language.expression import Call, Column, Expression, Literal
+from midstream.language.linear import widens
 from midstream.language.types import family
 from midstream.state.base_state import TIME
 
@@ -44,7 +45,7 @@ def condition(expression: Expression, slots: Slots) -> str | None:
 def key(expression: Expression, slots: Slots) -> str | None:
     """A lane key as something to hash: equal keys give equal values, whatever the streams' own types."""
     column, kind = _uncast(expression), expression.type
-    if column is None:
+    if column is None or _rounds(expression):
         return None
     here, own = slots(column), column.type
     match (family(own), family(kind)):
@@ -95,7 +96,7 @@ def _turned(function: str, arguments: Sequence[Expression]) -> tuple[tuple[Expre
 def _plain(expression: Expression, slots: Slots) -> str | None:
     """A column, or a column cast to a type that holds all its values."""
     column, kind = _uncast(expression), expression.type
-    if column is None:
+    if column is None or _rounds(expression):
         return None
     here, own = slots(column), column.type
     if family(own) == "timestamp":
@@ -113,6 +114,11 @@ def _uncast(expression: Expression) -> Column | None:
     if isinstance(expression, Call) and expression.function == "cast":
         expression = expression.arguments[0]
     return expression if isinstance(expression, Column) else None
+
+
+def _rounds(expression: Expression) -> bool:
+    """Whether a time is rounded to a coarser unit."""
+    return isinstance(expression, Call) and family(expression.type) == "timestamp" and not widens(expression)
 
 
 def _micros(here: str, own: pa.DataType) -> str:

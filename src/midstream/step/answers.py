@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from midstream.language.answers import Answering, answers_as_stream, streams_named
 from midstream.language.parse import parsed
-from midstream.language.parts import parts_of
+from midstream.language.parts import errors_placed, parts_of
 from midstream.language.query import Query
 from midstream.language.scope import find_name
 from midstream.model.errors import InternalError, QueryError, fault_located
@@ -37,13 +37,14 @@ def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
     whole, written = parts_of(sql), sql.lower()
     if not whole.queries and not any(name.lower() in written for name in manifest.queries):
         return manifest
-    return with_answers_of(manifest, streams_named(whole), reader, whole.unions)
+    with errors_placed(sql):
+        return with_answers_of(manifest, streams_named(whole), reader, whole.unions)
 
 
 def with_answers_of(
     manifest: Manifest, names: Iterable[str], reader: str, unions: Mapping[str, tuple[str, ...]] = MappingProxyType({})
 ) -> Manifest:
-    """The same for the queries of these names, others are passed over; `unions` has the queries of each UNION ALL."""
+    """The same for the queries of these names, others are passed over; `unions` has those of each UNION or its like."""
     for name in names:
         known = find_name(name, manifest.queries)
         queries = unions.get(name) or (tuple(known) if len(known) == 1 else ())

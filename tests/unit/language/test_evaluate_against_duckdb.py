@@ -365,7 +365,20 @@ READABLE += ["1.5", "-2.5", "+5", "1e30", "99999999999", "0x10", "12:00:00"]
 
 
 @pytest.mark.parametrize(
-    "type", ["DOUBLE", "FLOAT", "BIGINT", "TINYINT", "BOOLEAN", "DATE", "TIMESTAMP", "TIMESTAMP_NS", "DECIMAL(9, 2)"]
+    "type",
+    [
+        "DOUBLE",
+        "FLOAT",
+        "BIGINT",
+        "TINYINT",
+        "BOOLEAN",
+        "DATE",
+        "TIMESTAMP",
+        "TIMESTAMP_NS",
+        "TIMESTAMP_MS",
+        "TIMESTAMP_S",
+        "DECIMAL(9, 2)",
+    ],
 )
 def test_texts_are_read_as_duckdb_reads_them(type: str) -> None:
     texts = pa.table({"t": [*READABLE, None]})

@@ -22,12 +22,24 @@ COUNTED = "SELECT k, COUNT(*) AS n FROM A GROUP BY k, TUMBLE(ts, '5 seconds')"
         (f"SELECT k FROM B WHERE k IN (SELECT k FROM ({COUNTED}) x)", []),
         (f"WITH x AS ({COUNTED}) SELECT k FROM x", ["x"]),
         (f"SELECT k FROM A UNION ALL SELECT k FROM ({COUNTED}) x", ["x", "union", "union"]),
+        ("SELECT k, ts FROM A INTERSECT SELECT k, ts FROM B", ["intersect", "intersect"]),
+        ("SELECT k, ts FROM A EXCEPT DISTINCT SELECT k, ts FROM B", ["except", "except"]),
+        ("SELECT k FROM (SELECT k, ts FROM A EXCEPT SELECT k, ts FROM B) AS x", ["x"]),
+        ("SELECT k FROM A [NOW] EXCEPT ON (k) B [NOW]", []),
     ],
 )
 def test_parts(text: str, names: list[str]) -> None:
     found = parts_of(text)
     assert [name.rpartition("-")[0] for name in found.queries] == names
-    assert "UNION" in text or len(found.text) == len(text)
+    assert found.together or len(found.text) == len(text)
+
+
+def test_the_selects_of_a_set_operation_are_numbered_before_from() -> None:
+    text = "SELECT k IS DISTINCT FROM v AS d, ts FROM A INTERSECT SELECT DISTINCT true, EXTRACT(EPOCH FROM ts) FROM B"
+    assert list(parts_of(text).queries.values()) == [
+        'SELECT k IS DISTINCT FROM v AS d, ts, 0 AS "number of the select" FROM A',
+        'SELECT DISTINCT true, EXTRACT(EPOCH FROM ts), 1 AS "number of the select" FROM B',
+    ]
 
 
 def test_equal_texts_are_one_part_but_for_blanks_that_mean_nothing() -> None:

@@ -77,6 +77,45 @@ def answers(*texts: str) -> list[list[dict[str, object]]]:
             f"window_end AS e FROM A GROUP BY k, TUMBLE(ts, {TEN})) QUALIFY rn <= 1",
             id="a group's column has the name of an item",
         ),
+        pytest.param(
+            "SELECT k, window.start AS x, COUNT(*) AS n, ROW_NUMBER() OVER (PARTITION BY x ORDER BY COUNT(*) DESC, k) "
+            "AS "
+            "rn FROM A GROUP BY k, window(ts, '10 seconds') QUALIFY rn <= 1",
+            f"SELECT k, window_start AS x, n, {RANKED} FROM ({COUNTS}) QUALIFY rn <= 1",
+            id="by the alias of a bound",
+        ),
+        pytest.param(
+            "SELECT k, window.start AS x, window.start AS y, RANK() OVER (PARTITION BY y, x ORDER BY COUNT(*) DESC) "
+            "AS rn "
+            "FROM A GROUP BY k, window(ts, '10 seconds') QUALIFY rn <= 1",
+            "SELECT k, window_start AS x, window_start AS y, RANK() OVER (PARTITION BY window_end ORDER BY n DESC) AS "
+            "rn "
+            f"FROM ({COUNTS}) QUALIFY rn <= 1",
+            id="by two aliases of a bound",
+        ),
+        pytest.param(
+            f"SELECT COUNT(*) AS n, k, {RANKED} FROM A GROUP BY 2, TUMBLE(ts, {TEN}) QUALIFY rn <= 1",
+            f"SELECT n, k, {RANKED} FROM ({COUNTS}) QUALIFY rn <= 1",
+            id="grouped by position",
+        ),
+        pytest.param(
+            f"SELECT {RANKED}, window_end, k % 2 AS odd, COUNT(*) AS n FROM TABLE(TUMBLE(TABLE A, DESCRIPTOR(ts), "
+            f"{TEN})) "
+            "GROUP BY 3, window_start, 2 QUALIFY rn <= 1".replace("n DESC, k", "n DESC, odd"),
+            f"SELECT {RANKED}, window_end, odd, n FROM (SELECT k % 2 AS odd, COUNT(*) AS n, window_start, window_end "
+            f"FROM A "
+            f"GROUP BY k % 2, TUMBLE(ts, {TEN})) QUALIFY rn <= 1".replace("n DESC, k", "n DESC, odd"),
+            id="grouped by positions behind the rank, an expression and a bound",
+        ),
+        pytest.param(
+            "SELECT k IS DISTINCT FROM 3 AS d, COUNT(*) AS n, RANK() OVER (PARTITION BY window_end ORDER BY COUNT(*) "
+            "DESC) AS "
+            f"rn FROM A GROUP BY 1, TUMBLE(ts, {TEN}) QUALIFY rn <= 1",
+            "SELECT d, n, RANK() OVER (PARTITION BY window_end ORDER BY n DESC) AS rn FROM (SELECT k IS DISTINCT FROM "
+            "3 AS "
+            f"d, COUNT(*) AS n, window_end FROM A GROUP BY d, TUMBLE(ts, {TEN})) QUALIFY rn <= 1",
+            id="grouped by the position of what has FROM in it",
+        ),
     ],
 )
 def test_a_rank_beside_the_groups_is_one_around_them(together: str, apart: str) -> None:
@@ -88,7 +127,9 @@ def test_a_rank_beside_the_groups_is_one_around_them(together: str, apart: str) 
     ("text", "message"),
     [
         (f"SELECT k, {RANKED} FROM A {GROUPS}", "ROW_NUMBER ... OVER is not part of the language"),
-        (f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1", "QUALIFY beside GROUP BY"),
+        (f"SELECT k FROM A {GROUPS.replace('k', '1')} QUALIFY RANK() OVER (ORDER BY k) = 1", "by their window_end"),
+        (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '3')} QUALIFY rn = 1", "no column 3 in the select list"),
+        (f"SELECT k, {RANKED} FROM A {GROUPS.replace('k', '2')} QUALIFY rn = 1", "column 2 of the select list, a rank"),
         (f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (ORDER BY k) = 1", "by their window_end"),
         (
             f"SELECT k FROM A {GROUPS} QUALIFY RANK() OVER (PARTITION BY window_end ORDER BY v) = 1",

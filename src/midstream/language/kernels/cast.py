@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from midstream.language.kernels.datum import Datum, build, by_row, is_scalar, lift, restore, storage, values
+from midstream.language.kernels.datum import Datum, Values, build, by_row, is_scalar, lift, restore, storage, values
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, to_exact
 from midstream.language.types import TIMESTAMP, family
 
@@ -22,7 +22,9 @@ _DATE_LENGTH = len("2013-01-01")
 
 
 def cast(type: pa.DataType, datum: Datum) -> Datum:
-    """A datum as another type, by the rules of DuckDB: floats round half to even, decimals half away from zero."""
+    """A datum as another type, by the rules of DuckDB: floats round half to even, decimals and timestamps half away
+    from zero.
+    """
     if datum.type == type:
         return datum
     if is_.is_dictionary(datum.type):
@@ -30,8 +32,12 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
     source, target = family(datum.type), family(type)
     if source == "null":
         return _nothing(type, datum)
+    if source == "timestamp" and target in ("timestamp", "date"):
+        return _rounded_time(type, datum)
     if source in ("timestamp", "date", "duration") and target in ("timestamp", "date", "duration"):
-        return _times(type, datum)
+        return cut(type, datum)
+    if source == "text" and target == "timestamp" and type.unit in ("s", "ms"):
+        return _rounded_time(type, cast(pa.timestamp("us", type.tz), datum))
     if target == "text" and source == "timestamp":
         return _moment_text(type, datum)
     if datum.type == pa.float64() and type == pa.float32():
@@ -89,7 +95,7 @@ def _one(type: pa.DataType, value: pa.Scalar) -> pa.Scalar:
         if target == "boolean" and value.as_py().lower() in ("t", "f"):
             return pa.scalar(value.as_py().lower() == "t")
         if target == "date" and len(value.as_py()) > _DATE_LENGTH:
-            return _times(type, _one(TIMESTAMP, value))
+            return cut(type, _one(TIMESTAMP, value))
     try:
         return _strict(type, value)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -104,7 +110,25 @@ def _per_day(type: pa.DataType) -> int:
     return 1 if is_.is_date32(type) else _PER_SECOND[type.unit] * _DAY
 
 
-def _times(type: pa.DataType, datum: Datum) -> Datum:
+def _rounded_time(type: pa.DataType, datum: Datum) -> Datum:
+    """A timestamp of another unit, half of one rounded away from 1970; or the day that its microseconds are in."""
+    if is_.is_date(type):
+        return cut(type, _rounded_time(TIMESTAMP, datum) if datum.type.unit == "ns" else datum)
+    old, new = _per_day(datum.type), _per_day(type)
+    if old <= new:
+        return cut(type, datum)
+    size = old // new
+
+    def to_nearest(a: Values) -> Values:
+        whole = np.floor_divide(a, size)
+        over = a - whole * size
+        nearest: Values = whole + np.where(a < 0, over > size // 2, over >= size // 2)
+        return nearest
+
+    return lift(to_nearest, type, datum)
+
+
+def cut(type: pa.DataType, datum: Datum) -> Datum:
     """Between dates and timestamps of any unit and zone: UTC throughout, cut towards the past."""
     if is_.is_date64(datum.type):
         datum = pc.cast(datum, pa.date32())
@@ -203,8 +227,8 @@ def _one_exact(type: pa.DataType, text: pa.Scalar) -> pa.Scalar:
 def microseconds(type: pa.DataType, datum: Datum) -> Datum:
     """A date, timestamp or duration as a count of microseconds; timestamps and dates since 1970 in UTC."""
     if family(datum.type) == "duration":
-        return storage(_times(pa.duration("us"), datum))
-    return storage(_times(TIMESTAMP, datum))
+        return storage(cut(pa.duration("us"), datum))
+    return storage(cut(TIMESTAMP, datum))
 
 
 def moment(type: pa.DataType, datum: Datum) -> Datum:

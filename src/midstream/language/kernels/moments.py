@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as is_
 
-from midstream.language.kernels.cast import cast
+from midstream.language.kernels.cast import cast, cut
 from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
@@ -21,7 +21,7 @@ _SECOND = 1_000_000
 
 def _plain(moment: Datum) -> Datum:
     """A timestamp without its zone, in microseconds."""
-    moment = cast(pa.timestamp("us", moment.type.tz), moment) if is_.is_timestamp(moment.type) else moment
+    moment = cut(pa.timestamp("us", moment.type.tz), moment) if is_.is_timestamp(moment.type) else moment
     return restore(storage(moment), pa.timestamp("us")) if is_.is_timestamp(moment.type) else moment
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from midstream.language.parse import checked, derived_parts, parsed
-from midstream.language.parts import parts_of
+from midstream.language.parts import errors_placed, parts_of
 from midstream.language.query import Query
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
@@ -60,7 +60,7 @@ class AddQuery(StepCommand):
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
         for part, text in parts_of(self.sql).queries.items():
             if part not in draft.manifest.queries:
-                with fault_located(partial("subquery {}".format, part)):
+                with errors_placed(self.sql, part), fault_located(partial("subquery {}".format, part)):
                     AddQuery(part, text, history=self.history, part=True).apply(draft)
         draft.manifest = with_answers(draft.manifest, self.sql, name)
         for derived in derived_parts(draft.manifest, self.sql):
