@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import marshal
 import os
 import shutil
 import sys
@@ -16,6 +17,8 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from importlib.machinery import SourceFileLoader
+from importlib.util import MAGIC_NUMBER, source_hash
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -120,7 +123,10 @@ def ship(context: SparkContext) -> None:
 
 @cache
 def _archive() -> str:
-    """A zip of the package's sources; its name says what is in it, so that no worker takes an old one for a new one."""
+    """A zip of the package; its name says what is in it, so that no worker takes an old one for a new one.
+
+    Each source has beside it what it compiles to: without, every Python worker would compile all of them anew.
+    """
     package = Path(midstream.__file__).parent
     sources = [path for path in sorted(package.rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
     content = {path.relative_to(package.parent).as_posix(): path.read_bytes() for path in sources}
@@ -128,7 +134,16 @@ def _archive() -> str:
     folder = tempfile.mkdtemp(prefix="midstream-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = os.path.join(folder, f"midstream-{digest}.zip")
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in content.items():
+    compiled = {
+        f"{path.relative_to(package.parent).as_posix()}c": _compiled(path) for path in sources if path.suffix == ".py"
+    }
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, data in {**content, **compiled}.items():
             archive.writestr(name, data)
     return target
+
+
+def _compiled(source: Path) -> bytes:
+    """What a source compiles to, as a `.pyc` file whose source is not looked at (PEP 552)."""
+    code = SourceFileLoader(source.stem, str(source)).get_code(source.stem)
+    return MAGIC_NUMBER + (0b01).to_bytes(4, "little") + source_hash(source.read_bytes()) + marshal.dumps(code)
