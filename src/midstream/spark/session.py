@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import atexit
 import hashlib
-import marshal
 import os
 import shutil
 import sys
@@ -17,8 +16,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib.machinery import SourceFileLoader
-from importlib.util import MAGIC_NUMBER, source_hash
+from importlib.util import cache_from_source
 from pathlib import Path
 
 from pyspark import SparkContext
@@ -125,7 +123,8 @@ def ship(context: SparkContext) -> None:
 def _archive() -> str:
     """A zip of the package; its name says what is in it, so that no worker takes an old one for a new one.
 
-    Each source has beside it what it compiles to: without, every Python worker would compile all of them anew.
+    Beside a source goes what this machine has compiled of it, which a worker takes if it is of that source and of its
+    own Python: without, each would compile the whole package anew.
     """
     package = Path(midstream.__file__).parent
     sources = [path for path in sorted(package.rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
@@ -134,16 +133,10 @@ def _archive() -> str:
     folder = tempfile.mkdtemp(prefix="midstream-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = os.path.join(folder, f"midstream-{digest}.zip")
-    compiled = {
-        f"{path.relative_to(package.parent).as_posix()}c": _compiled(path) for path in sources if path.suffix == ".py"
-    }
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
-        for name, data in {**content, **compiled}.items():
-            archive.writestr(name, data)
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
+        for name, source in zip(content, sources, strict=True):
+            archive.write(source, name)
+            compiled = cache_from_source(source) if source.suffix == ".py" else ""
+            if os.path.isfile(compiled):
+                archive.write(compiled, f"{name}c")
     return target
-
-
-def _compiled(source: Path) -> bytes:
-    """What a source compiles to, as a `.pyc` file whose source is not looked at (PEP 552)."""
-    code = SourceFileLoader(source.stem, str(source)).get_code(source.stem)
-    return MAGIC_NUMBER + (0b01).to_bytes(4, "little") + source_hash(source.read_bytes()) + marshal.dumps(code)
