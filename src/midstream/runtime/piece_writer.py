@@ -10,7 +10,9 @@ import pyarrow as pa
 from midstream.state.combinations import Combinations
 
 MOST = 1 << 21
-"""So many results are held at a time where they can go out in pieces; a step of fewer gives them back whole."""
+"""So many results are held at a time where they can go out in pieces; a step of up to twice as many gives them back
+whole.
+"""
 
 AgeRuns = Sequence[tuple[int, tuple[int, int]]]
 """Runs of results: how many, and between which ages all of them are."""
