@@ -110,19 +110,21 @@ class OuterJoinOperator(ResultOperator):
     def _answered(self, lane: Lane, rows: PaddedRows, times: Words) -> Answer:
         """Results of these rows, in order of time."""
         assert self.query.outer is not None
-        condition, at = self.query.outer.condition, np.arange(len(times))
+        condition = self.query.outer.condition
         if condition is not None and len(times):
             read, checked = self._reader(lane, rows, times), self.query.checked
             satisfied = holds(condition, read, len(times))
             at = indices(satisfied | fails(condition, read, len(times)) if checked else satisfied)
-            times = times[at]
+            rows, times = rows.take(at), times[at]
         order = stable_sort(times)[0]
-        rows, times = rows.take(at[order]), times[order]
-        kept, dead = self.judged(self._reader(lane, rows, times), times)
+        rows, times = rows.take(order), times[order]
+        read = self._reader(lane, rows, times)
+        kept, dead = self.judged(read, times)
         if kept is not None:
             remain = indices(kept)
             rows, times = rows.take(remain), times[remain]
-        return replace(self.answer(self.values(self._reader(lane, rows, times), len(times)), times), dead=dead)
+            read = self._reader(lane, rows, times)
+        return replace(self.answer(self.values(read, len(times)), times), dead=dead)
 
     def _reader(self, lane: Lane, rows: PaddedRows, times: Words) -> Callable[[Column], pa.Array]:
         return with_time(rows.reader(lane, self.rows), times)
@@ -160,11 +162,8 @@ def earliest(refs: Words, times: Words) -> Words:
     rows = refs - refs.min()
     least = np.full(rows.max() + 1, FOREVER)
     np.minimum.at(least, rows, times)
-    place = np.full(len(least), -1)
-    # Of several that are put in one place the last remains.
-    at = indices(times == least[rows])[::-1]
-    place[rows[at]] = at
-    return place[place >= 0]
+    at = indices(times == least[rows])
+    return at[one_of_each(refs[at])]
 
 
 def one_of_each(refs: Words) -> Words:
