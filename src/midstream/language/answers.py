@@ -17,7 +17,7 @@ from midstream.language.query import Query
 from midstream.language.result_time import time_of
 from midstream.language.scope import NOT_STARRED
 from midstream.language.select_list import select_of
-from midstream.language.set_operations import NUMBER
+from midstream.language.set_operations import NUMBER, operation_of
 from midstream.language.types import TIMESTAMP, TIMESTAMPTZ, family
 from midstream.model.errors import LanguageError
 from midstream.model.language_rules import LanguageRules
@@ -69,7 +69,7 @@ def answers_as_stream(
     types = _types(first, place, time)
     for other in others:
         if _types(other, place, time) != types:
-            operation = name.partition("-")[0].upper()
+            operation = (operation_of(name) or name).upper()
             raise LanguageError(
                 f"the SELECTs of {operation} have columns of other types: {_told(first)} and {_told(other)}",
                 remedy="cast them to equal types",

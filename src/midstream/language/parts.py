@@ -180,7 +180,7 @@ class _Finder:
     def _together(self, rest: Traced, operation: SetOperation) -> Traced:
         """The text over the stream of the answers of all SELECTs."""
         names = tuple(self._part(operation.name, self._with_common(select)) for select in operation.selects)
-        name = f"{operation.name}-{_digest(' '.join(names))}"
+        name = operation.stream(_digest(" ".join(names)))
         self.unions[name] = names
         new = rest.new(operation.over(name))
         return rest.joined([new, rest[len(new) :].blank()])

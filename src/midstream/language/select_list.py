@@ -14,7 +14,7 @@ from midstream.language.expression import Expression
 from midstream.language.place import place, place_of
 from midstream.language.query import Output
 from midstream.language.scope import Scope
-from midstream.language.set_operations import OPERATIONS
+from midstream.language.set_operations import operation_of
 from midstream.language.tokens import DIALECT
 from midstream.language.window_words import is_window_bound, is_window_call
 from midstream.model.errors import LanguageError
@@ -65,8 +65,8 @@ def distinct_grouped(found: CqlText, tree: exp.Select, of_time: Container[str] =
         return tree
     spot = place_of(found.text, tree)
     timed = any(isinstance(item.unalias(), exp.Column) and item.unalias().name in of_time for item in tree.expressions)
-    operation = tree.args["from_"].this.name.partition("-")[0]
-    if operation in OPERATIONS.values() and not timed:
+    operation = operation_of(tree.args["from_"].this.name)
+    if operation is not None and not timed:
         instead = "write UNION ALL; or " if operation == "union" else ""
         remedy = f"{instead}select the window_end of windows to group by in each: equal rows are then known"
         raise LanguageError(f"{operation.upper()} of answers without an end", place=spot, remedy=remedy)

@@ -32,6 +32,10 @@ class SetOperation:
     all_of_them: bool
     selects: tuple[Traced, ...]
 
+    def stream(self, digest: str) -> str:
+        """The name of the stream of all answers."""
+        return f"{self.name}-{digest}"
+
     def over(self, stream: str) -> str:
         """The text of the SELECT that makes of a stream of all answers what the operation gives."""
         if self.name == "union":
@@ -70,6 +74,16 @@ def set_operation(text: Traced) -> SetOperation | None:
     if kinds[0][0] != "union":
         selects = [_numbered(select, number) for number, select in enumerate(selects)]
     return SetOperation(*kinds[0], tuple(selects))
+
+
+def operation_of(stream: str) -> str | None:
+    """The name of the operation of whose answers there is a stream of this name; None where it is another stream.
+
+    >>> operation_of("intersect-05fb540f"), operation_of("x-05fb540f")
+    ('intersect', None)
+    """
+    name, _, digest = stream.partition("-")
+    return name if digest and name in OPERATIONS.values() else None
 
 
 _COUNTED = {"intersect": "join these", "except": "LEFT JOIN these"}
