@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import midstream as ms
 from midstream.spark import driver, gather
-from midstream.spark.file_rows import xxhash64
+from midstream.spark.file_rows import hashed, xxhash64
 from midstream.spark.plain_files import PlainFiles
 
 SCHEMA = pa.schema([("k", pa.int64()), ("n", pa.int32()), ("s", pa.string()), ("ts", pa.timestamp("us", "UTC"))])
@@ -160,6 +160,16 @@ def test_the_hash_is_spark_s(spark: SparkSession) -> None:
     values = [0, 1, -1, 2**62, -(2**63), 123_456_789]
     rows = spark.createDataFrame([(value,) for value in values], "k BIGINT").selectExpr("xxhash64(k)").collect()
     assert [row[0] for row in rows] == xxhash64(np.array(values)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("least", "greatest"), [(-(2**63), -(2**63) + 9), (2**63 - 10, 2**63 - 1), (-20_000, 20_000), (0, 2**62)]
+)
+def test_hashes_that_are_kept_are_those_of_each_number(least: int, greatest: int) -> None:
+    values = np.random.default_rng(7).integers(least, greatest, 40_000, np.int64, endpoint=True)
+    values[:2] = least, greatest
+    for part in (values, values[::2], values[:5], values[:0], values):
+        assert hashed(part).tolist() == xxhash64(part).tolist()
 
 
 @pytest.mark.timeout(600)

@@ -79,13 +79,13 @@ class Dealt:
         key = self.keys[stream]
         assert isinstance(key, Column)
         values = rows.columns[key.name].cast(pa.int64())
-        hashed = _hashed(values.fill_null(0).to_numpy())
+        found = hashed(values.fill_null(0).to_numpy())
         if values.null_count:
             # Rows without a key join nothing and are spread by their time; but they make up a group of GROUP BY.
             alone = len(self.keys) == 1
             without = np.full(len(rows), _SEED, np.int64) if alone else xxhash64(rows.times.fill_null(0).to_numpy())
-            hashed = np.where(values.is_null().to_numpy(zero_copy_only=False), without, hashed)
-        return hashed & (SLOTS - 1)
+            found = np.where(values.is_null().to_numpy(zero_copy_only=False), without, found)
+        return found & (SLOTS - 1)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def newest_in_files(files: BatchFiles, timestamps: Mapping[str, str], watermarks
     return found
 
 
-def _hashed(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def hashed(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """The hash of each number; of numbers that lie close together each different one is hashed once."""
     if not len(values):
         return xxhash64(values)

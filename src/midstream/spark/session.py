@@ -134,8 +134,9 @@ def _archive() -> str:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     target = os.path.join(folder, f"midstream-{digest}.zip")
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as archive:
-        for name, source in zip(content, sources, strict=True):
-            archive.write(source, name)
+        for (name, data), source in zip(content.items(), sources, strict=True):
+            entry = zipfile.ZipInfo.from_file(source, name, strict_timestamps=False)
+            archive.writestr(entry, data, zipfile.ZIP_DEFLATED)
             compiled = cache_from_source(source) if source.suffix == ".py" else ""
             if os.path.isfile(compiled):
                 archive.write(compiled, f"{name}c")
