@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.window import EVENT_TIME
 from midstream.operators import window_join
+from midstream.runtime import piece_writer
 from midstream.runtime.piece_writer import AgeRuns
 from midstream.state.combinations import Combinations
 from midstream.step.poured import Poured
@@ -91,5 +92,6 @@ def of_at_most(most: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(window_join, "MOST", most)
+        patched.setattr(piece_writer, "PART", most)  # For steps that join fewer pairs.
         patched.setattr(Poured, "take", watched)
         yield

@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-import midstream as ms
+from midstream.job.crash_points import AMID_PIECES
 from midstream.operators import window_join
-from tests.spark.test_plain_files import fill, frame, read
+from midstream.runtime import piece_writer
+from tests.spark.forked_drivers import ForkedDrivers
+from tests.spark.pieces_job import PLACE, run
+from tests.spark.test_plain_files import fill, read
 
-PAIRS = "SELECT A.k, A.s, B.n, _ts FROM A [RANGE 20 SECONDS], B [RANGE 20 SECONDS] WHERE A.k = B.k"
 STEPS, MOST = 3, 25
 
 
-def run(spark: SparkSession, root: Path, place: str) -> Path:
-    made = ms.Job(spark, root / place, lanes=2)
-    for name in "ABC":
-        made.stream(name, frame(spark, root, name, through_spark=False), timestamp="ts", lateness="1 second")
-    made.query("q", PAIRS)
-    made.start({"availableNow": True}).await_termination()
-    return root / place / "results"
-
-
 @pytest.mark.timeout(300)
+@pytest.mark.parametrize("held", [(window_join, "MOST"), (piece_writer, "PART")], ids=["joined", "evaluated"])
 def test_pieces_are_files_in_order_of_time(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: tuple[ModuleType, str]
 ) -> None:
     fill(tmp_path, range(STEPS))
     run(spark, tmp_path, "whole")
-    monkeypatch.setattr(window_join, "MOST", MOST)  # The driver does these steps by itself.
+    monkeypatch.setattr(*held, MOST)  # The driver does these steps by itself.
     found = run(spark, tmp_path, "pieces")
     assert read(tmp_path, "pieces/results/q") == read(tmp_path, "whole/results/q")
     for step in range(STEPS):
@@ -44,3 +39,16 @@ def test_pieces_are_files_in_order_of_time(
         for pieces in by_lane.values():
             times = [time for piece in pieces for time in piece]
             assert times == sorted(times, key=str)
+
+
+@pytest.mark.timeout(300)
+def test_drivers_are_killed_between_two_pieces(spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path) -> None:
+    fill(tmp_path, range(STEPS))
+    for step in (0, 2):
+        drivers.kill("tests.spark.pieces_job", tmp_path, f"{AMID_PIECES}:{step}")
+    done = drivers.run("tests.spark.pieces_job", tmp_path)
+    assert done.returncode == 0, done
+    run(spark, tmp_path, "whole")
+    assert read(tmp_path, f"{PLACE}/results/q") == read(tmp_path, "whole/results/q")
+    assert len(list(tmp_path.glob(f"{PLACE}/results/q/step=*/*.parquet"))) > 2 * STEPS, "no answer was in pieces"
+    assert not list(tmp_path.glob(f"{PLACE}/results/q/_staging/*")), "staging was left behind"

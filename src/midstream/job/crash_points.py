@@ -1,7 +1,7 @@
 """Named points of a step at which a test may have the driver killed, as a power cut would.
 
 The environment variable `MIDSTREAM_KILL_AT` names one: `point:step`, with a point of `POINTS` or of
-`SPREAD_POINTS`. Without it nothing happens.
+`SPREAD_POINTS`, or with `AMID_PIECES`. Without it nothing happens.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ POINTS = (
 
 SPREAD_POINTS = ("amid_placing", "amid_hop_1", "amid_hop_2")
 """Those that a task passes besides, after `amid_tasks`, where a query of three streams is spread over nodes."""
+
+AMID_PIECES = "amid_pieces"
+"""Passed before `amid_tasks` where an answer is staged in pieces, whenever one has been made after another."""
 
 
 @dataclass(frozen=True)

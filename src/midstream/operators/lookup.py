@@ -7,7 +7,7 @@ depend on plans, lanes or strategies.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -50,8 +50,7 @@ class LookupOperator(ProjectOperator):
         return {**super().stored, **looked_up}
 
     @override
-    def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
-        results = self.in_order(deltas)
+    def evaluated(self, lane: Lane, results: Combinations) -> Answer:
         times = results.valid_from[EVENT_TIME]
         found = _Found(with_time(lane.reader(self.rows, results), times), np.arange(len(results)))
         for index in self._indexes:

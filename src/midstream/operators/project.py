@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -43,7 +43,16 @@ class ProjectOperator(ResultOperator):
 
     @override
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
+        return self.evaluated(lane, self.in_order(deltas))
+
+    @override
+    def parts(self, lane: Lane, deltas: Sequence[Combinations], most: int) -> Iterator[Answer]:
         results = self.in_order(deltas)
+        for first in range(0, max(len(results), 1), most):
+            yield self.evaluated(lane, results.take(slice(first, first + most)))
+
+    def evaluated(self, lane: Lane, results: Combinations) -> Answer:
+        """The answer of results in order of time."""
         times = results.valid_from[EVENT_TIME]
         results, dead = self.sorted_out(lane, results)
         if dead is not None:

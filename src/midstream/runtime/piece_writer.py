@@ -14,6 +14,11 @@ MOST = 1 << 21
 whole.
 """
 
+PART = 1 << 19
+"""So many results are evaluated at a time where the answer may go out in pieces: one part is written while the next is
+evaluated.
+"""
+
 AgeRuns = Sequence[tuple[int, tuple[int, int]]]
 """Runs of results: how many, and between which ages all of them are."""
 

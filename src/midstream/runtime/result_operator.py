@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -60,6 +60,10 @@ class ResultOperator(ABC):
     @abstractmethod
     def emit(self, lane: Lane, deltas: Sequence[Combinations]) -> Answer:
         """The step's part of the answer, in order of time."""
+
+    def parts(self, lane: Lane, deltas: Sequence[Combinations], most: int) -> Iterator[Answer]:
+        """The same in parts of about `most` rows, each after the one before it in time; whole unless that is easy."""
+        yield self.emit(lane, deltas)
 
     def tables(self, lane: Lane) -> frozenset[StateId]:
         """The ids of the lane tables that the result operator itself keeps."""

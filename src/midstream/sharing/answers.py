@@ -8,7 +8,7 @@ window, and the work beyond placing a result once grows with the rows that are d
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,7 +64,7 @@ class ChainAnswers:
         if self.joins:
             return self._merged(lane, deltas)
         (found,) = deltas
-        if self.single and (not len(found) or self._sees_all(lane, self.members[0], found)):
+        if self._alone(lane, found):
             return {member.name: member.result_operator.emit(lane, (found,)) for member in self.members}
         if not len(found):
             return self._nothing(lane, found)
@@ -77,6 +77,21 @@ class ChainAnswers:
             for nested in self.nested:
                 answers.update(by_prefix(results, nested))
         return self._counted(lane, answers, len(found), results.decided)
+
+    def parts(
+        self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
+    ) -> Iterator[dict[str, Answer]]:
+        """The same in parts of about `most` rows, where one member is all there is and sees all."""
+        if self.joins or not self._alone(lane, deltas[0]):
+            yield self.answer(lane, deltas, age_runs)
+            return
+        (member,) = self.members
+        for answer in member.result_operator.parts(lane, deltas, most):
+            yield {member.name: answer}
+
+    def _alone(self, lane: Lane, found: Combinations) -> bool:
+        """Whether what was found is the answer of the only member."""
+        return self.single and (not len(found) or self._sees_all(lane, self.members[0], found))
 
     def _merged(self, lane: Lane, deltas: Sequence[Combinations]) -> dict[str, Answer]:
         """What the joins of all partitions find, to each member by a router, and merged."""

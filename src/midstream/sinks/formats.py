@@ -25,7 +25,14 @@ def written(table: pa.Table, format: str) -> pa.Buffer:
 
 def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
     # Results of joins hardly repeat; a dictionary would cost more than it saves.
-    pyarrow.parquet.write_table(table, file, use_dictionary=_texts(table), compression="snappy", write_statistics=False)
+    pyarrow.parquet.write_table(
+        table,
+        file,
+        use_dictionary=_texts(table),
+        column_encoding=dict.fromkeys(_whole_numbers(table), "DELTA_BINARY_PACKED"),
+        compression="snappy",
+        write_statistics=False,
+    )
 
 
 def _json(table: pa.Table, file: pa.NativeFile) -> None:
@@ -69,6 +76,12 @@ def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def _texts(table: pa.Table) -> list[str]:
     return [field.name for field in table.schema if pt.is_string(field.type) or pt.is_large_string(field.type)]
+
+
+def _whole_numbers(table: pa.Table) -> list[str]:
+    """The columns that Parquet stores as integers of 32 or 64 bits."""
+    kinds = (pt.is_integer, pt.is_timestamp, pt.is_date, pt.is_time)
+    return [field.name for field in table.schema if any(holds(field.type) for holds in kinds)]
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

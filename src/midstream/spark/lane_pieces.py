@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from midstream.job.crash_points import AMID_PIECES, CrashPoint
 from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.ids import LaneId
 
@@ -33,11 +34,16 @@ class LanePieces:
     lane: LaneId
     queries: Set[str]
     staged: FilesOfTask
+    crash: CrashPoint
+    step: int
 
     def __post_init__(self) -> None:
         self._numbers = count()
 
     def put(self, query: str, rows: pa.Table) -> None:
         """Stage some rows, beside what goes on."""
-        self.staged.put(JobOutput(RESULTS, query), f"{self.lane}-{next(self._numbers):05d}", rows)
+        number = next(self._numbers)
+        self.staged.put(JobOutput(RESULTS, query), f"{self.lane}-{number:05d}", rows)
         self.staged.wait(AT_ONCE - 1)
+        if number:
+            self.crash.reach(AMID_PIECES, self.step)

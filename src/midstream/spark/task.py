@@ -226,7 +226,7 @@ class StepTask:
         lane_id = LaneId(name, lane)
         batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
-        pieces = LanePieces(lane_id, unread(self.plan.manifest), staged)
+        pieces = LanePieces(lane_id, unread(self.plan.manifest), staged, self.writes.crash, self.clock.step)
         return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
 
     def _read(self, group: str, lane: int, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
@@ -342,6 +342,7 @@ class TaskReport:
         states = store.listed(
             {lane: output.state for lane, output in self.lanes.items()},
             f"{name}.states-{self.staged.token}",
+            threads(FILES_AT_ONCE).map,
             rows_label=f"{name}.rows-{self.staged.token}",
         )
         self.lanes = {name: replace(output, state=states[name]) for name, output in self.lanes.items()}

@@ -93,6 +93,12 @@ class ChainUnit(Unit):
         return self.answers.answer(lane, deltas, age_runs)
 
     @override
+    def parts(
+        self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
+    ) -> Iterator[dict[str, Answer]]:
+        return self.answers.parts(lane, deltas, age_runs, most)
+
+    @override
     @property
     def held_tables(self) -> Mapping[str, StateId]:
         return {member.name: held_id(member.name, member.since) for member in self.answers.members}

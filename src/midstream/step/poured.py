@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
+from midstream.runtime import piece_writer
 from midstream.runtime.dead_letters import together
 from midstream.runtime.lane import Lane
 from midstream.runtime.piece_writer import AgeRuns, PieceWriter
@@ -27,15 +28,31 @@ class Poured:
 
     def take(self, found: Combinations, age_runs: AgeRuns) -> None:
         """Answer with a piece of the root's output."""
-        for query, answer in self.unit.answer(self.lane, (found,), age_runs).items():
+        self._put(self.unit.answer(self.lane, (found,), age_runs))
+
+    def rest(self, deltas: Sequence[Combinations], age_runs: AgeRuns) -> dict[str, Answer]:
+        """The answers of the step: to what the root gives back, what is many of it having gone to the writer in parts,
+        and with all that has gone there counted.
+        """
+        parts = self.unit.parts(self.lane, deltas, age_runs, piece_writer.PART)
+        found = next(parts)
+        for part in parts:
+            self._put(found)
+            found = part
+        if self._rows:  # Whatever comes after pieces is a piece itself, or their order would not show.
+            self._put(found)
+            found = {query: Answer(one.table.slice(0, 0), one.times[:0]) for query, one in found.items()}
+        return self._beside(found)
+
+    def _put(self, answers: Mapping[str, Answer]) -> None:
+        for query, answer in answers.items():
             if answer.dead is not None:
                 self._dead[query] = together(self._dead.get(query), answer.dead)
             if answer.count:
                 self._rows[query] = self._rows.get(query, 0) + answer.count
                 self.writer.put(query, answer.table)
 
-    def beside(self, answers: Mapping[str, Answer]) -> dict[str, Answer]:
-        """The answers of the step, with what is not in them any more counted."""
+    def _beside(self, answers: Mapping[str, Answer]) -> dict[str, Answer]:
         return {
             query: replace(one, dead=together(self._dead.get(query), one.dead), poured=self._rows.get(query, 0))
             for query, one in answers.items()

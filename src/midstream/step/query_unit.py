@@ -85,6 +85,13 @@ class QueryUnit(Unit):
         return {self.name: self.result_operator.emit(lane, deltas)}
 
     @override
+    def parts(
+        self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
+    ) -> Iterator[dict[str, Answer]]:
+        for answer in self.result_operator.parts(lane, deltas, most):
+            yield {self.name: answer}
+
+    @override
     def rejected_rows(self, lane: Lane) -> dict[str, pa.Table | None]:
         found = self.result_operator.rejected_rows(lane.input)
         return {} if found is None else {self.name: found}

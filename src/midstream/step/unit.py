@@ -96,6 +96,12 @@ class Unit(ABC):
         `age_runs` say of runs of results, as many as there are, between which ages they are.
         """
 
+    def parts(
+        self, lane: Lane, deltas: Sequence[Combinations], age_runs: AgeRuns, most: int
+    ) -> Iterator[dict[str, Answer]]:
+        """The same in parts of about `most` rows, each after the one before it in time; whole unless that is easy."""
+        yield self.answer(lane, deltas, age_runs)
+
     @property
     @abstractmethod
     def held_tables(self) -> Mapping[str, StateId]:

@@ -138,9 +138,11 @@ class UnitStep:
         """The step's part of each query's answer: without what is held back, with what is held back no longer."""
         unit, lane = self.unit, self.lane
         age_runs = lane.noted(self.box.roots[0].id, ()) if isinstance(self.box, PlanBox) else ()
-        found, withheld = unit.answer(lane, self._deltas, age_runs), self.box.withheld(lane)
         if self._poured is not None:
-            found = self._poured.beside(found)
+            found = self._poured.rest(self._deltas, age_runs)
+        else:
+            found = unit.answer(lane, self._deltas, age_runs)
+        withheld = self.box.withheld(lane)
         rejected = unit.rejected_rows(lane)
         if withheld is not None:
             for query, answer in unit.answer(lane, (withheld,)).items():
