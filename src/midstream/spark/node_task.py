@@ -154,28 +154,28 @@ class _Work:
         deployed = part.deployed(step.plan, step.clock, parcels)
         visits = [parcel for parcel in parcels if parcel.kind == VISITS]
         partition = self._nodes(part, deployed, hop, parcels, visits)
-        nodes, joined_by = partition.nodes(), dict[int, JoinedRows]()
+        nodes, found = partition.nodes(), dict[int, list[JoinedRows]]()
         sent, size = [0] * hop, [0] * hop
         done = NodesDone()
         if hop == 0:
             moment = moment_before(deployed, part.spread, step.clock.step)
             done = self._written(part, partition.kept(self._store, step.clock.step, moment))
         for at in part.hops_of(hop):
-            coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, joined_by))
-            found = dict[int, list[JoinedRows]]()
-            for (start, _, _, _), pieces in zip(coming, self._met(deployed, nodes, at, coming), strict=True):
+            coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, _whole(found)))
+            met = zip(coming, self._met(deployed, nodes, at, coming), strict=True)
+            found = {}
+            for (start, _, _, _), pieces in met:
                 found.setdefault(start, []).extend(pieces)
             sent.append(sum(len(here) for _, _, _, here in coming))
             size.append(sum(int(joined.sizes[here.partial].sum()) for _, _, joined, here in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
-            joined_by = {start: concatenated(pieces) for start, pieces in found.items() if pieces}
         done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
         if FIRST_HOP + hop == part.last:
-            done += self._answer(part, deployed, partition, list(joined_by.values()))
+            done += self._answer(part, deployed, partition, [one for pieces in found.values() for one in pieces])
             going: list[Parcel] = []
         else:
             going = [parcel.later(FIRST_HOP + hop + 1) for parcel in parcels if _goes_on(parcel, deployed, hop + 1)]
-            for start, joined in joined_by.items():
+            for start, joined in _whole(found).items():
                 going += part.sent(deployed, start, hop + 1, joined, step.partitions)
         self._done[part.name] = encode(done)
         return going
@@ -264,6 +264,11 @@ def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) 
     """What goes on to a hop within the partition."""
     for start, joined in joined_by.items():
         yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
+
+
+def _whole(found: Mapping[int, Sequence[JoinedRows]]) -> dict[int, JoinedRows]:
+    """What each input has found, in one piece; the last hop does without, for there the inputs are put together too."""
+    return {start: concatenated(pieces) for start, pieces in found.items() if pieces}
 
 
 def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:

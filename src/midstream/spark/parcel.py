@@ -80,10 +80,16 @@ def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
 
 def packed(batch: pa.RecordBatch) -> bytes:
     """A batch in Arrow's own form."""
-    sink = pa.BufferOutputStream()
+    size = pa.MockOutputStream()
+    _write(batch, size)
+    data = pa.allocate_buffer(size.size())
+    _write(batch, pa.FixedSizeBufferWriter(data))
+    return bytes(data.to_pybytes())
+
+
+def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return bytes(sink.getvalue().to_pybytes())
 
 
 def unpacked(body: bytes) -> pa.RecordBatch:

@@ -20,7 +20,7 @@ from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
 from midstream.state.gather import taken
-from midstream.state.keys import Mask, stable_order
+from midstream.state.keys import Mask, stable_sort
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
 from midstream.step.query_unit import QueryUnit
@@ -127,27 +127,31 @@ def answers_of(unit: QueryUnit, results: JoinedRows, held: Sequence[pa.RecordBat
 
     Where queries share the nodes, a result goes to those that its vector T names (Wang §20.1).
     """
-    order = stable_order(results.newest)
+    order, ascending = stable_sort(results.newest)
+    newest = ascending.view(np.int64)
     if not isinstance(unit, RingUnit):
-        return {unit.name: with_held(_shown(unit.result_operator, results, order), held)}
-    served = queries(unit.shared.served(results), len(unit.members))
+        return {unit.name: with_held(_shown(unit.result_operator, results, order, newest), held)}
+    served = queries(unit.shared.served(results), len(unit.members))[order]
     return {
-        member.name: _shown(member.result_operator, results, order[served[order, place]])
+        member.name: _shown(member.result_operator, results, order[served[:, place]], newest[served[:, place]])
         for place, member in enumerate(unit.members)
     }
 
 
-def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words) -> Answer:
-    """What a query shows of the results at these places; columns that it does not show are not copied."""
-    kept, dead = result_operator.judged(_reader(results, at), results.newest[at])
-    shown = at if kept is None else at[kept]
-    columns = result_operator.values(_reader(results, shown), len(shown))
-    return replace(result_operator.answer(columns, results.newest[shown]), dead=dead)
+def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words, newest: Words) -> Answer:
+    """What a query shows of the results at these places, whose newest rows have these times; columns that it does not
+    show are not copied.
+    """
+    kept, dead = result_operator.judged(_reader(results, at, newest), newest)
+    if kept is not None:
+        at, newest = at[kept], newest[kept]
+    columns = result_operator.values(_reader(results, at, newest), len(at))
+    return replace(result_operator.answer(columns, newest), dead=dead)
 
 
-def _reader(results: JoinedRows, at: Words) -> Callable[[Column], pa.Array]:
+def _reader(results: JoinedRows, at: Words, newest: Words) -> Callable[[Column], pa.Array]:
     """What the results at these places have in a column."""
-    return with_time(lambda column: taken(results.read(column), at), results.newest[at])
+    return with_time(lambda column: taken(results.read(column), at), newest)
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:
