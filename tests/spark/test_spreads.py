@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
+from midstream.spark import parcel_files
+from midstream.state.store.local import LocalStorage
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
@@ -61,12 +63,20 @@ def placed(spread: NodeSpread | None) -> NodeSpread:
     return replace(spread, span=0)
 
 
-@pytest.mark.parametrize("rows_come", [0, 1, 2], ids=["by Spark", "by tasks", "by the driver"])
+@pytest.mark.parametrize(
+    ("rows_come", "bodies"),
+    [(0, "in parcels"), (1, "in parcels"), (1, "in files"), (2, "in parcels")],
+    ids=["by Spark", "by tasks", "by tasks, parcels in files", "by the driver"],
+)
 def test_every_way_side_by_side(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int, bodies: str
 ) -> None:
     """Each node has the rows and does the work that it has and does in the embedded engine."""
     monkeypatch.setattr(Place, "_way", rows_come)
+    removed = list[str]()
+    if bodies == "in files":
+        monkeypatch.setattr(parcel_files, "LEAST", 1)
+        monkeypatch.setattr(LocalStorage, "remove", noting(LocalStorage.remove, removed))
     assert JOINS.keys() == spreadings().keys()
     case, place = spread_case(JOINS, 40, 70), Place(tmp_path)
     run(spark, place, case, {name: name for name in JOINS}, range(len(case.steps)))
@@ -80,6 +90,17 @@ def test_every_way_side_by_side(
     assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
     counted = {key: counters for key, counters in engine.manifest.operators.items()}
     assert place.manifest().operators == counted
+    assert any("-parcel." in name for name in removed) == (bodies == "in files")
+    assert not list(tmp_path.rglob("*-parcel.*")), "parcels were left behind"
+
+
+def noting(remove: Callable[[LocalStorage, Iterable[str]], None], removed: list[str]) -> Callable[..., None]:
+    def noted(self: LocalStorage, names: Iterable[str]) -> None:
+        found = list(names)
+        removed.extend(found)
+        remove(self, found)
+
+    return noted
 
 
 def test_queries_share_a_ring_while_one_comes_and_one_goes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from midstream.runtime.watermark import Seen, StepClock, watermarks
 from midstream.spark.exchange import Exchange
 from midstream.spark.file_rows import BatchFiles, newest_in_files
 from midstream.spark.kept_rows import KeptRows, chunks_by_stream
+from midstream.spark.parcel_files import ParcelFiles
 from midstream.spark.prepass import filtered_tallies, seen_before_filters, tally, with_arrival_numbers
 from midstream.spark.setting import Setting
 from midstream.spark.shipped import ShippedPredicates
@@ -132,7 +133,8 @@ def run_over_files(
     spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
     task = _task(plan, setting, exchange, clock, writes)
     task = replace(task, spreads=spreads, returning=returned(before, plan, writes.store))
-    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt)
+    parcel_files = ParcelFiles.of(writes.store, plan.manifest.step) if spreads else None
+    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt, parcel_files=parcel_files)
     writes.store.finish()
     reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
     found = _gathered(plan, spreads, reports, _seen_by_tasks(streams, reports))

@@ -75,7 +75,7 @@ class NodeTask:
         """The same, each by the partition that it goes to."""
         partition, again = place_of_task()
         sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
-        return [(parcel.to, parcel) for parcel in sent]
+        return self.step.sent(sent, partition, self.stage)
 
     def parcels(
         self, partition: int, parcels: Sequence[Parcel], again: bool, each_node: EachNode = map
@@ -89,8 +89,9 @@ class NodeTask:
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.step.predicates.take_up()
+                mine = self.step.parcel_files.read(mine) if self.step.parcel_files else mine
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
-            report = {**work.report(), "again": again}
+            report = {**work.report(), "again": again, "parcel_files": [one.file for one in mine if one.file]}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
         return [*sent, *found, reported(partition, report)]

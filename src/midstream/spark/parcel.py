@@ -31,14 +31,17 @@ _BATCH_BYTES = 64 << 20
 
 @dataclass(frozen=True)
 class Parcel:
-    """Something for a partition, to be opened in a stage: its kind, the query it is of, and further words."""
+    """Something for a partition, to be opened in a stage: its kind, the query it is of, and further words; `file` names
+    the file of its body, where that has one.
+    """
 
     to: int
     stage: int
     kind: str
     query: str = ""
     words: tuple[Any, ...] = ()
-    body: bytes = b""
+    body: bytes | pa.Buffer = b""
+    file: str = ""
 
     @property
     def head(self) -> str:
@@ -75,7 +78,7 @@ def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
 
 def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
     """Parcels in an order that does not depend on which came first."""
-    return sorted(parcels, key=lambda parcel: (parcel.head, parcel.body))
+    return sorted(parcels, key=lambda parcel: (parcel.head, parcel.file or parcel.body))
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
@@ -92,7 +95,7 @@ def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
         writer.write_batch(batch)
 
 
-def unpacked(body: bytes) -> pa.RecordBatch:
+def unpacked(body: bytes | pa.Buffer) -> pa.RecordBatch:
     """The batch that was packed."""
     return pa.ipc.open_stream(pa.py_buffer(body)).read_next_batch()
 
@@ -102,7 +105,7 @@ def packed_words(words: Words) -> bytes:
     return packed(pa.RecordBatch.from_arrays([pa.array(words, pa.int64())], names=["words"]))
 
 
-def unpacked_words(body: bytes) -> Words:
+def unpacked_words(body: bytes | pa.Buffer) -> Words:
     """The whole numbers that were packed."""
     return np.asarray(unpacked(body).column(0).to_numpy(), np.int64)
 
@@ -119,7 +122,7 @@ def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple
     return packed(pa.RecordBatch.from_arrays(arrays, names=[*names, _MOMENT, _LOW, _HIGH])), parts
 
 
-def unpacked_visits(body: bytes, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
+def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
     """The partial results that visit a node, and their visits."""
     batch, found, at = unpacked(body), dict[str, pa.RecordBatch](), 0
     for label, count in parts:
@@ -141,7 +144,7 @@ def stopped(partitions: int, stage: int) -> list[Parcel]:
     return [Parcel(partition, stage, STOP) for partition in range(partitions)]
 
 
-def unpacked_report(body: bytes) -> dict[str, Any]:
+def unpacked_report(body: bytes | pa.Buffer) -> dict[str, Any]:
     """What a task reported."""
     found: dict[str, Any] = json.loads(bytes(body))
     return found

@@ -31,6 +31,7 @@ from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
 from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
 from midstream.spark.lane_pieces import LanePieces
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
+from midstream.spark.parcel_files import ParcelFiles
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
 from midstream.spark.tag import TagFormat
@@ -79,7 +80,7 @@ class StepTask:
     spread over nodes, whose rows go on from here, and `returning` has what lanes take over from nodes. `kept` are the
     chunks of the rows that queries of a higher level read, by stream; None where the rows of the batch themselves come,
     of which those of the streams `read_above` are kept. With `files` they are read from these, and dealt out as `dealt`
-    says of each group.
+    says of each group. Parcels' bodies go by `parcel_files`, if there are any.
     """
 
     plan: StepPlan
@@ -100,6 +101,7 @@ class StepTask:
     read_above: frozenset[str] = frozenset()
     files: BatchFiles | None = None
     dealt: tuple[Dealt, ...] = ()
+    parcel_files: ParcelFiles | None = None
 
     @property
     def partitions(self) -> int:
@@ -119,7 +121,16 @@ class StepTask:
 
     def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
         """The partition's parcels by the partitions that they go to, where no rows come to it."""
-        return [(parcel.to, parcel) for parcel in self.parcels(nothing)]
+        partition, report, parcels = self._synced(nothing)
+        return self.sent([reported(partition, report), *parcels], partition, 0)
+
+    def sent(self, parcels: Sequence[Parcel], partition: int, stage: int) -> list[tuple[int, Parcel]]:
+        """Parcels of a stage by the partitions that they go to, with the bodies in files that may be there."""
+        try:
+            going = self.parcel_files.written(parcels, partition) if self.parcel_files else parcels
+        except MidstreamError as error:
+            going = [reported(partition, failure(error)), *stopped(self.partitions, stage + 1)]
+        return [(parcel.to, parcel) for parcel in going]
 
     def parcels(self, batches: Iterable[Any]) -> list[Parcel]:
         """The partition's report, as a parcel to the driver, and what it sends to the nodes of its queries."""

@@ -37,6 +37,8 @@ _ALIGNMENT = 64
 _UNCOMPRESSED = pa.ipc.IpcWriteOptions(compression=None)  # Or mapped columns would have to be copied to be read.
 _REMEDY = "restore the file from a backup, or go back to an older step whose chunks are whole"
 
+_SHARED = "keep the checkpoint where every machine sees what another one has just written"
+
 
 class FileStore:
     """A `ChunkStore` of files below a folder, which tasks in other processes share.
@@ -117,6 +119,25 @@ class FileStore:
         self.storage.keep_copy(self._file(file), data)
         self.storage.write(self._file(file), data)
         return found
+
+    def put_bytes(self, label: str, data: bytes) -> str:
+        """Write bytes that only the running step reads; the name to read them by.
+
+        Nobody else may give the same `label`, which is made like a chunk's name. No manifest lists them, so a
+        sweep takes away what nobody has removed.
+        """
+        name = f"{self._epoch}{_for_files(label)}"
+        self.storage.write(self._file(name), data)
+        return name
+
+    def get_bytes(self, name: str) -> pa.Buffer:
+        """The bytes that were put, as the mapped file; raises `CheckpointError` where they are missing."""
+        file = self._file(name)
+        try:
+            return self.storage.mapped(file)
+        except FileNotFoundError:
+            message = f"{name} is missing, which this step has written"
+            raise CheckpointError(message, place=self.storage.place(file), remedy=_SHARED) from None
 
     def finish(self) -> None:
         """Wait until every chunk that was put is written; raises `SinkError` where one could not be."""

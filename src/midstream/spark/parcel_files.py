@@ -1,0 +1,58 @@
+"""Bodies of parcels that go by files: where all tasks see the store's files, Spark's shuffle carries only their names.
+
+A body that goes through the shuffle is pickled, copied into the JVM, compressed, written, and all of that backwards.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from midstream.spark.parcel import END, Parcel
+from midstream.state.store.files import FileStore, file_of
+from midstream.state.store.unsynced import Unsynced
+
+LEAST = 256 << 10
+"""Smaller bodies go with their parcels."""
+
+
+@dataclass(frozen=True)
+class ParcelFiles:
+    """The files of a step's parcels, in its store: of bodies of `least` bytes or more.
+
+    Nobody needs them after the step, so none is made to survive the loss of power; what a step that is broken off has
+    left goes with the store's next sweep.
+    """
+
+    store: FileStore
+    step: int
+    least: int
+
+    @staticmethod
+    def of(store: FileStore, step: int) -> ParcelFiles | None:
+        """Those of a store; None where it has no files that are as quick as memory."""
+        return ParcelFiles(store, step, LEAST) if store.storage.renames_folders else None
+
+    def written(self, parcels: Iterable[Parcel], partition: int) -> list[Parcel]:
+        """The parcels that a partition sends, whose large bodies are in files."""
+        store, token = self.store.synced_with(Unsynced()), secrets.token_hex(4)
+        found = []
+        for number, parcel in enumerate(parcels):
+            if parcel.file:
+                found.append(replace(parcel, body=b""))
+            elif parcel.stage != END and len(parcel.body) >= self.least:
+                # Parcels of equal heads come from different partitions: their names put them in order.
+                label = f"{self.step:08d}-parcel.{parcel.stage}.{partition:06d}.{number}.{token}"
+                found.append(replace(parcel, body=b"", file=store.put_bytes(label, parcel.body)))
+            else:
+                found.append(parcel)
+        return found
+
+    def read(self, parcels: Iterable[Parcel]) -> list[Parcel]:
+        """The parcels with their bodies."""
+        return [replace(one, body=self.store.get_bytes(one.file)) if one.file else one for one in parcels]
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Remove files when the step's tasks have ended."""
+        self.store.storage.remove(map(file_of, sorted(set(names))))
