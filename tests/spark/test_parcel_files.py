@@ -52,6 +52,13 @@ def test_the_order_is_that_of_the_partitions_that_sent_them(tmp_path: Path) -> N
     assert in_order([other, one]) == in_order([one, other]) == [one, other]
 
 
+def test_of_equal_heads_one_body_may_be_in_a_file_and_the_other_not(tmp_path: Path) -> None:
+    files = ParcelFiles(FileStore(tmp_path), step=7, least=4)
+    (large,), (small,) = (files.written(parcels(2, body), at) for at, body in enumerate((b"abcd", b"abc")))
+    assert large.head == small.head
+    assert in_order([large, small]) == in_order([small, large])
+
+
 def test_a_file_that_is_missing_is_named_with_a_remedy(tmp_path: Path) -> None:
     files = ParcelFiles(FileStore(tmp_path), step=7, least=1)
     going = files.written(parcels(2, b"abcd"), partition=0)

@@ -78,7 +78,7 @@ def parcels_of(batches: Iterable[pa.RecordBatch]) -> list[Parcel]:
 
 def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
     """Parcels in an order that does not depend on which came first."""
-    return sorted(parcels, key=lambda parcel: (parcel.head, parcel.file or parcel.body))
+    return sorted(parcels, key=lambda parcel: (parcel.head, parcel.file, parcel.body))
 
 
 def packed(batch: pa.RecordBatch) -> bytes:
