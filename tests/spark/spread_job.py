@@ -60,6 +60,11 @@ def the_job(spark: SparkSession, root: Path) -> ms.Job:
     return made
 
 
+def parcels_below(root: Path) -> list[Path]:
+    """The files by which parcels go from hop to hop."""
+    return list(root.rglob("parcels/*.arrow"))
+
+
 def main(root: Path) -> None:
     """Run the job to its end; with step 2 one query is spread otherwise, rows of the ring before run out meanwhile, and
     with step 3 that ring has other nodes at once, and of the queries that share nodes one goes back to lanes.

@@ -21,7 +21,7 @@ from tests.oracle.compare import assert_each_step_same
 from tests.spark.drive import Hooks, Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.processes import busy_workers
-from tests.spark.spread_job import KILLED, feed, the_job
+from tests.spark.spread_job import KILLED, feed, parcels_below, the_job
 
 JOB = "tests.spark.spread_job"
 STEPS = len(KILLED.steps)
@@ -57,6 +57,7 @@ def check(place: Place) -> None:
         assert answer.table.num_rows
         assert_each_step_same(place.by_step(name, STEPS), answer, name)
     assert not list(place.root.glob("answers/*/_staging/*")), "staging was left behind"
+    assert not parcels_below(place.root)
 
 
 def check_spreads(place: Place) -> None:

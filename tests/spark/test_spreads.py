@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
 from midstream.spark import parcel_files
-from midstream.state.store.local import LocalStorage
+from midstream.spark.parcel_files import ParcelFiles
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
@@ -22,7 +22,7 @@ from midstream.step.commands.spread import Spread
 from tests.oracle.compare import assert_each_step_same, assert_same
 from tests.property.drive import Case, start
 from tests.spark.drive import Hooks, Place, finish, job
-from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, spread_case
+from tests.spark.spread_job import BAND, ONE_KEY, STREAMS, THETA, TWO_KEYS, WIDE_BAND, parcels_below, spread_case
 
 JOINS = {
     "one_lane": THETA, "lanes": ONE_KEY, "hash_hops": TWO_KEYS, "psp": BAND, "psp_i": THETA, "psp_d": BAND,
@@ -73,10 +73,15 @@ def test_every_way_side_by_side(
 ) -> None:
     """Each node has the rows and does the work that it has and does in the embedded engine."""
     monkeypatch.setattr(Place, "_way", rows_come)
-    removed = list[str]()
+    removed, remove = list[Path](), ParcelFiles.remove
+
+    def noted(self: ParcelFiles) -> None:
+        removed.extend(parcels_below(tmp_path))
+        remove(self)
+
+    monkeypatch.setattr(ParcelFiles, "remove", noted)
     if bodies == "in files":
         monkeypatch.setattr(parcel_files, "LEAST", 1)
-        monkeypatch.setattr(LocalStorage, "remove", noting(LocalStorage.remove, removed))
     assert JOINS.keys() == spreadings().keys()
     case, place = spread_case(JOINS, 40, 70), Place(tmp_path)
     run(spark, place, case, {name: name for name in JOINS}, range(len(case.steps)))
@@ -90,17 +95,8 @@ def test_every_way_side_by_side(
     assert found == {name: placed(entry.nodes) for name, entry in engine.manifest.queries.items()}
     counted = {key: counters for key, counters in engine.manifest.operators.items()}
     assert place.manifest().operators == counted
-    assert any("-parcel." in name for name in removed) == (bodies == "in files")
-    assert not list(tmp_path.rglob("*-parcel.*")), "parcels were left behind"
-
-
-def noting(remove: Callable[[LocalStorage, Iterable[str]], None], removed: list[str]) -> Callable[..., None]:
-    def noted(self: LocalStorage, names: Iterable[str]) -> None:
-        found = list(names)
-        removed.extend(found)
-        remove(self, found)
-
-    return noted
+    assert bool(removed) == (bodies == "in files")
+    assert not parcels_below(tmp_path)
 
 
 def test_queries_share_a_ring_while_one_comes_and_one_goes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

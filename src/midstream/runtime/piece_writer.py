@@ -10,9 +10,7 @@ import pyarrow as pa
 from midstream.state.combinations import Combinations
 
 MOST = 1 << 21
-"""So many results are held at a time where they can go out in pieces; a step of up to twice as many gives them back
-whole.
-"""
+"""So many results a join holds at a time where they can go out in pieces; it gives up to twice as many back whole."""
 
 PART = 1 << 19
 """So many results are evaluated at a time where the answer may go out in pieces: one part is written while the next is

@@ -32,7 +32,8 @@ from midstream.spark.parcel import (
     unpacked_words,
 )
 from midstream.spark.spread_part import ARRIVALS, FIRST_HOP, PLACING, ROWS, SPREAD, TIMES, VISITS, SpreadPart
-from midstream.spark.task import FILES_AT_ONCE, TOGETHER, StagedFiles, StepTask, failure, place_of_task
+from midstream.spark.staged_files import FILES_AT_ONCE, StagedFiles
+from midstream.spark.task import TOGETHER, StepTask, failure, place_of_task
 from midstream.state.rows import united
 from midstream.state.store.chunk_cache import ChunkCache
 from midstream.state.store.transfers import threads
@@ -91,7 +92,7 @@ class NodeTask:
                 self.step.predicates.take_up()
                 mine = self.step.parcel_files.read(mine) if self.step.parcel_files else mine
                 found = [one for part in self.step.spreads for one in work.do(part, _of(part, mine))]
-            report = {**work.report(), "again": again, "parcel_files": [one.file for one in mine if one.file]}
+            report = {**work.report(), "again": again}
         except MidstreamError as error:
             report, found = failure(error), stopped(self.step.partitions, self.stage + 1)
         return [*sent, *found, reported(partition, report)]

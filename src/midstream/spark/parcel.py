@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
+from midstream.state.store.exact_buffer import exact_buffer
 
 SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])
 SCHEMA_SQL = "`to` int, stage int, head string, body binary"
@@ -83,16 +84,12 @@ def in_order(parcels: Iterable[Parcel]) -> list[Parcel]:
 
 def packed(batch: pa.RecordBatch) -> bytes:
     """A batch in Arrow's own form."""
-    size = pa.MockOutputStream()
-    _write(batch, size)
-    data = pa.allocate_buffer(size.size())
-    _write(batch, pa.FixedSizeBufferWriter(data))
-    return bytes(data.to_pybytes())
 
+    def write(sink: pa.NativeFile) -> None:
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
 
-def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
+    return bytes(exact_buffer(write).to_pybytes())
 
 
 def unpacked(body: bytes | pa.Buffer) -> pa.RecordBatch:

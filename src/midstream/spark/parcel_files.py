@@ -10,19 +10,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from midstream.spark.parcel import END, Parcel
-from midstream.state.store.files import FileStore, file_of
+from midstream.state.store.files import FileStore
 from midstream.state.store.unsynced import Unsynced
 
 LEAST = 256 << 10
 """Smaller bodies go with their parcels."""
+
+FOLDER = "parcels"
+"""Where they lie among an epoch's chunks."""
 
 
 @dataclass(frozen=True)
 class ParcelFiles:
     """The files of a step's parcels, in its store: of bodies of `least` bytes or more.
 
-    Nobody needs them after the step, so none is made to survive the loss of power; what a step that is broken off has
-    left goes with the store's next sweep.
+    Nobody needs them after the step, so none is made to survive the loss of power; those of a driver that has died go
+    with a sweep of the store.
     """
 
     store: FileStore
@@ -43,7 +46,7 @@ class ParcelFiles:
                 found.append(replace(parcel, body=b""))
             elif parcel.stage != END and len(parcel.body) >= self.least:
                 # Parcels of equal heads come from different partitions: their names put them in order.
-                label = f"{self.step:08d}-parcel.{parcel.stage}.{partition:06d}.{number}.{token}"
+                label = f"{FOLDER}/{self.step:08d}-{parcel.stage}.{partition:06d}.{number}.{token}"
                 found.append(replace(parcel, body=b"", file=store.put_bytes(label, parcel.body)))
             else:
                 found.append(parcel)
@@ -53,6 +56,6 @@ class ParcelFiles:
         """The parcels with their bodies."""
         return [replace(one, body=self.store.get_bytes(one.file)) if one.file else one for one in parcels]
 
-    def remove(self, names: Iterable[str]) -> None:
-        """Remove files when the step's tasks have ended."""
-        self.store.storage.remove(map(file_of, sorted(set(names))))
+    def remove(self) -> None:
+        """Remove all of them, once the step's job has ended, however it did."""
+        self.store.remove_folder(FOLDER)

@@ -41,10 +41,11 @@ def reports_without_rows(session: SparkSession, task: StepTask) -> Reports:
     parcels = partitions.mapPartitions(task.addressed)
     for stage in stages_of(task.spreads):
         parcels = parcels.partitionBy(task.partitions, _as_it_is).mapPartitions(NodeTask(task, stage).addressed)
-    reports = [unpacked_report(parcel.body) for _, parcel in parcels.collect() if parcel.stage == END]
-    if task.parcel_files is not None:
-        task.parcel_files.remove(name for report in reports for name in report.get("parcel_files", ()))
-    return reports
+    try:
+        return [unpacked_report(parcel.body) for _, parcel in parcels.collect() if parcel.stage == END]
+    finally:
+        if task.parcel_files is not None:
+            task.parcel_files.remove()
 
 
 def reports_here(task: StepTask) -> Reports:

@@ -9,14 +9,13 @@ import json
 import secrets
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput, OutputFile
+from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput
 from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters
@@ -34,6 +33,7 @@ from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.parcel_files import ParcelFiles
 from midstream.spark.shipped import ShippedPredicates
 from midstream.spark.spread_part import SpreadPart
+from midstream.spark.staged_files import FILES_AT_ONCE, StagedFiles
 from midstream.spark.tag import TagFormat
 from midstream.spark.unpack import Share, StreamSlots, nothing, shares
 from midstream.spark.worker import leave_loaded_code_alone
@@ -53,9 +53,6 @@ from midstream.step.spreading.nodes_done import NodesDone
 from midstream.step.spreading.taken_over import with_returned
 
 RESULT = pa.schema([("result", pa.string())])
-
-FILES_AT_ONCE = 4
-"""So many files a task writes, and makes to survive the loss of power, at the same time."""
 
 TOGETHER = 4 << 20
 """Chunks of up to so many bytes a task writes into one file: it must wait until each file is on the disk."""
@@ -121,8 +118,7 @@ class StepTask:
 
     def addressed(self, nothing: Iterable[object]) -> list[tuple[int, Parcel]]:
         """The partition's parcels by the partitions that they go to, where no rows come to it."""
-        partition, report, parcels = self._synced(nothing)
-        return self.sent([reported(partition, report), *parcels], partition, 0)
+        return self.sent(self.parcels(nothing), place_of_task()[0], 0)
 
     def sent(self, parcels: Sequence[Parcel], partition: int, stage: int) -> list[tuple[int, Parcel]]:
         """Parcels of a stage by the partitions that they go to, with the bodies in files that may be there."""
@@ -266,37 +262,6 @@ class StepTask:
             elif stream.name in read:
                 batches[stream.name] = nothing(stream, self.counted, slotted)
         return batches
-
-
-@dataclass
-class StagedFiles:
-    """The files that a task writes for outputs, while it goes on; `token` keeps them apart from those of another
-    attempt.
-    """
-
-    staging: Mapping[JobOutput, Staging]
-    token: str
-    _writes: list[Future[OutputFile]] = field(default_factory=list)
-
-    def __len__(self) -> int:
-        return len(self._writes)
-
-    def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
-        """Begin to write a table, unless it is empty."""
-        if table.num_rows:
-            self._writes.append(threads(FILES_AT_ONCE).submit(self._written, output, stem, table))
-
-    def wait(self, left: int) -> None:
-        """Wait until all but so many of the newest are written."""
-        wait(self._writes[: len(self._writes) - left])
-
-    def finish(self) -> list[OutputFile]:
-        """The files, all of them written; raises `SinkError` where one could not be."""
-        return [write.result() for write in self._writes]
-
-    def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:
-        file = self.staging[output].write(f"{stem}-{self.token}", table)
-        return OutputFile(*output, file, table.num_rows)
 
 
 @dataclass

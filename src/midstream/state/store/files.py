@@ -14,10 +14,10 @@ import pyarrow as pa
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import FORMAT_VERSION, READABLE, ChunkRef
-from midstream.state.gather import POOL
 from midstream.state.store.base import Unwritten
 from midstream.state.store.checksum import crc32
 from midstream.state.store.disk import other_version
+from midstream.state.store.exact_buffer import exact_buffer
 from midstream.state.store.places import Place, storage_at
 from midstream.state.store.transfers import Transfers
 from midstream.state.store.unsynced import Unsynced
@@ -138,6 +138,10 @@ class FileStore:
         except FileNotFoundError:
             message = f"{name} is missing, which this step has written"
             raise CheckpointError(message, place=self.storage.place(file), remedy=_SHARED) from None
+
+    def remove_folder(self, folder: str) -> None:
+        """Remove whatever was put below a folder in this epoch, if anything was."""
+        self.storage.remove_folder(f"{self._epoch}{folder}")
 
     def finish(self) -> None:
         """Wait until every chunk that was put is written; raises `SinkError` where one could not be."""
@@ -278,11 +282,7 @@ def _for_files(name: str) -> str:
 def _serialize(batch: pa.RecordBatch) -> pa.Buffer:
     metadata = {**(batch.schema.metadata or {}), _FORMAT_KEY: b"%d" % FORMAT_VERSION}
     marked = batch.replace_schema_metadata(metadata)
-    size = pa.MockOutputStream()
-    _write(marked, size)
-    data = pa.allocate_buffer(size.size(), memory_pool=POOL)
-    _write(marked, pa.FixedSizeBufferWriter(data))
-    return data
+    return exact_buffer(lambda sink: _write(marked, sink))
 
 
 def _write(batch: pa.RecordBatch, sink: pa.NativeFile) -> None:

@@ -1,0 +1,47 @@
+"""Files for outputs that a task writes while it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import Future, wait
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from midstream.job.outputs import JobOutput, OutputFile
+from midstream.sinks import Staging
+from midstream.state.store.transfers import threads
+
+FILES_AT_ONCE = 4
+"""So many files a task writes, and makes to survive the loss of power, at the same time."""
+
+
+@dataclass
+class StagedFiles:
+    """The files that a task writes for outputs, while it goes on; `token` keeps them apart from those of another
+    attempt.
+    """
+
+    staging: Mapping[JobOutput, Staging]
+    token: str
+    _writes: list[Future[OutputFile]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    def put(self, output: JobOutput, stem: str, table: pa.Table) -> None:
+        """Begin to write a table, unless it is empty."""
+        if table.num_rows:
+            self._writes.append(threads(FILES_AT_ONCE).submit(self._written, output, stem, table))
+
+    def wait(self, left: int) -> None:
+        """Wait until all but so many of the newest are written."""
+        wait(self._writes[: len(self._writes) - left])
+
+    def finish(self) -> list[OutputFile]:
+        """The files, all of them written; raises `SinkError` where one could not be."""
+        return [write.result() for write in self._writes]
+
+    def _written(self, output: JobOutput, stem: str, table: pa.Table) -> OutputFile:
+        file = self.staging[output].write(f"{stem}-{self.token}", table)
+        return OutputFile(*output, file, table.num_rows)
