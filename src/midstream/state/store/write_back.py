@@ -127,7 +127,8 @@ def _listing(lanes: Mapping[LaneId, LaneState], others: dict[str, ChunkRef]) -> 
         if listing.known is None:
             return written
         store, runs = listing.known
-        return written.made_of([replace(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)], store)
+        renamed = [run if run.ref is ref else replace(run, ref=ref) for run, ref in zip(runs, chunks, strict=True)]
+        return written.made_of(renamed, store)
 
     return {
         name: replace(lane, states={id: with_others(listing) for id, listing in lane.states.items()})
