@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from midstream.job import processor as processor  # What it settles must be so before numpy is loaded.
+
+# isort: split
 from midstream import sinks
 from midstream.engine import Engine
 from midstream.job.opened import OpenCheckpoint

@@ -13,7 +13,7 @@ import midstream as ms
 from midstream.model.events import CommandRefused
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
-from midstream.spark import parcel_files
+from midstream.spark import node_task, parcel_files, stages
 from midstream.spark.parcel_files import ParcelFiles
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -65,8 +65,8 @@ def placed(spread: NodeSpread | None) -> NodeSpread:
 
 @pytest.mark.parametrize(
     ("rows_come", "bodies"),
-    [(0, "in parcels"), (1, "in parcels"), (1, "in files"), (2, "in parcels")],
-    ids=["by Spark", "by tasks", "by tasks, parcels in files", "by the driver"],
+    [(0, "in parcels"), (1, "in parcels"), (1, "in files"), (2, "in parcels"), (2, "in parcels, answers apart")],
+    ids=["by Spark", "by tasks", "by tasks, parcels in files", "by the driver", "by the driver's cores"],
 )
 def test_every_way_side_by_side(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int, bodies: str
@@ -80,6 +80,9 @@ def test_every_way_side_by_side(
         remove(self)
 
     monkeypatch.setattr(ParcelFiles, "remove", noted)
+    if bodies == "in parcels, answers apart":
+        monkeypatch.setattr(node_task, "MANY_RESULTS", 1)
+        monkeypatch.setattr(stages, "CORES", 2)
     if bodies == "in files":
         monkeypatch.setattr(parcel_files, "LEAST", 1)
     assert JOINS.keys() == spreadings().keys()

@@ -50,7 +50,7 @@ class Ranges:
         if pairs <= BLOCK:
             if pairs:
                 left = np.arange(len(counts)).repeat(counts)
-                yield left, np.arange(pairs) + (self.start - (total - counts)).repeat(counts)
+                yield left, np.arange(pairs) + (self.start - (total - counts)).take(left)
             return
         begin = 0
         while begin < len(counts):
@@ -59,9 +59,9 @@ class Ranges:
             size = int(total[stop - 1]) - done
             if size:
                 here = counts[begin:stop]
-                left = np.repeat(np.arange(begin, stop), here)
-                shift = np.repeat(self.start[begin:stop] - (total[begin:stop] - here - done), here)
-                yield left, np.arange(size) + shift
+                left = np.arange(stop - begin).repeat(here)
+                shift = self.start[begin:stop] - (total[begin:stop] - here - done)
+                yield left + begin, np.arange(size) + shift.take(left)
             begin = stop
 
 

@@ -43,8 +43,10 @@ class ChunkIndex:
         """The index of a chunk for a join condition, whose right side the chunk's rows are."""
         ts = times(batch)
         codes, valid = codes_of(on, on.right_key, lambda column: batch.column(column.name), batch.num_rows)
-        order = stable_order(ts)
-        order = order[stable_order(codes[order])]
+        order = stable_order(codes)
+        if not (ts[1:] >= ts[:-1]).all():
+            order = stable_order(ts)
+            order = order[stable_order(codes[order])]
         if valid is not None:
             order = order[valid[order]]
         return ChunkIndex(order, codes[order], ts[order])
@@ -71,9 +73,10 @@ class ChunkIndex:
         always = bool(low.max() <= first and last <= high.min())
         for left, right in blocks:
             if not always:
-                within = np.flatnonzero((low[left] <= self.ts[right]) & (self.ts[right] <= high[left]))
-                left, right = left[within], right[within]
-            yield left, self.order[right]
+                ts = self.ts.take(right)
+                within = np.flatnonzero((low.take(left) <= ts) & (ts <= high.take(left)))
+                left, right = left.take(within), right.take(within)
+            yield left, self.order.take(right)
 
     def _timely(self, found: Ranges, low: Words, high: Words) -> Ranges:
         """What of ranges of equal code lies between these times: both are searched for as one word of ranks."""

@@ -13,10 +13,9 @@ from midstream.language.evaluate import evaluate
 from midstream.language.expression import Column
 from midstream.plan.key_classes import KeyClass
 from midstream.ring.columns import Partials, StreamRows, Words
-from midstream.ring.value_sizes import value_sizes
+from midstream.ring.late_rows import LateRows
 from midstream.state.base_state import TIME
 from midstream.state.keys import key_codes
-from midstream.state.rows import taken_rows, united
 
 Keys = Mapping[str, KeyClass]
 """The key classes that rows are placed by, by name."""
@@ -27,10 +26,11 @@ class JoinedRows:
     """Partial results: the i-th rows of all `parts`, by source label, belong together.
 
     A part has the event time and those columns of its source that later predicates and the select list read: a partial
-    result travels with its rows, for no other node has them. `moment` is as in `Partials`.
+    result travels with its rows, for no other node has them. Within a process they are gathered as late as can be.
+    `moment` is as in `Partials`.
     """
 
-    parts: Mapping[str, pa.RecordBatch]
+    parts: Mapping[str, LateRows]
     moment: Words
 
     def __len__(self) -> int:
@@ -38,9 +38,9 @@ class JoinedRows:
 
     def take(self, at: Words) -> JoinedRows:
         """The partial results at these places."""
-        return JoinedRows({label: taken_rows(part, at) for label, part in self.parts.items()}, self.moment[at])
+        return JoinedRows({label: part.take(at) for label, part in self.parts.items()}, self.moment[at])
 
-    def joined(self, at: Words, label: str, rows: pa.RecordBatch) -> JoinedRows:
+    def joined(self, at: Words, label: str, rows: LateRows) -> JoinedRows:
         """The partial results at these places, each with a row of one more source."""
         found = self.take(at)
         return JoinedRows({**found.parts, label: rows}, found.moment)
@@ -55,13 +55,9 @@ class JoinedRows:
         found: Words = np.maximum.reduce([times(part) for part in self.parts.values()])
         return found
 
-    @property
-    def sizes(self) -> Words:
-        """How many bytes the values of each partial result are, however they are sent."""
-        found = np.full(len(self), self.moment.itemsize, np.int64)
-        for column in (column for part in self.parts.values() for column in part.columns):
-            found += value_sizes(column)
-        return found
+    def size(self, at: Words) -> int:
+        """How many bytes the values of the partial results at these places are, however they are sent."""
+        return self.moment.itemsize * len(at) + sum(part.size(at) for part in self.parts.values())
 
     def partials(self, keys: Keys) -> Partials:
         """What a spreading sees of them: event times, and the codes of the keys that they carry."""
@@ -78,11 +74,7 @@ def concatenated(pieces: Sequence[JoinedRows]) -> JoinedRows:
     """The partial results of all pieces, in order; they have the same sources, in whatever order."""
     if len(pieces) == 1:
         return pieces[0]
-    first = pieces[0]
-    parts = {
-        label: united([piece.parts[label] for piece in pieces], part.schema.names)
-        for label, part in first.parts.items()
-    }
+    parts = {label: LateRows.together([piece.parts[label] for piece in pieces]) for label in pieces[0].parts}
     return JoinedRows(parts, np.concatenate([piece.moment for piece in pieces]))
 
 
@@ -92,14 +84,14 @@ def stream_rows(label: str, batch: pa.RecordBatch, keys: Keys) -> StreamRows:
     return StreamRows(times(batch), codes)
 
 
-def times(batch: pa.RecordBatch) -> Words:
+def times(rows: pa.RecordBatch | LateRows) -> Words:
     """The event times of rows."""
-    return np.asarray(batch.column(TIME).to_numpy(zero_copy_only=False), np.int64)
+    return np.asarray(rows.column(TIME).to_numpy(zero_copy_only=False), np.int64)
 
 
-def _codes(key: KeyClass, label: str, batch: pa.RecordBatch) -> Words | None:
+def _codes(key: KeyClass, label: str, rows: pa.RecordBatch | LateRows) -> Words | None:
     """The codes of a key class in rows of a source; None where the source has no part in it."""
     members = key.within((label,))
     if not members:
         return None
-    return key_codes([evaluate(members[0], lambda column: batch.column(column.name), batch.num_rows)])[0]
+    return key_codes([evaluate(members[0], lambda column: rows.column(column.name), len(rows))])[0]

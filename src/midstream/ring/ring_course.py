@@ -12,6 +12,7 @@ from midstream.operators.multi_join import Hop, Route
 from midstream.ring.columns import Visits, Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import JoinedRows, Keys, concatenated
+from midstream.ring.late_rows import LateRows
 from midstream.ring.ring_node import RingNode
 from midstream.ring.spreading import Spreading
 
@@ -84,26 +85,30 @@ class RingCourse:
         return concatenated(results) if results else nothing_joined(self._empty)
 
     def _hop(self, start: int, hop: int, joined: JoinedRows) -> JoinedRows:
-        found, sizes = list[JoinedRows](), joined.sizes
+        found = list[JoinedRows]()
         for node, visits in self._hops.visits(start, hop, joined):
             self.sent[hop] += len(visits)
-            self.bytes[hop] += int(sizes[visits.partial].sum())
+            self.bytes[hop] += joined.size(visits.partial)
             found += self._hops.met(start, hop, self._nodes[node], joined, visits)
         return concatenated(found) if found else nothing_joined(self._empty)
 
 
 def nothing_joined(empty: Mapping[str, pa.RecordBatch]) -> JoinedRows:
     """No results, with the columns of all sources."""
-    return JoinedRows(empty, np.zeros(0, np.int64))
+    return JoinedRows({label: LateRows.of(batch) for label, batch in empty.items()}, np.zeros(0, np.int64))
 
 
 def _by_node(visits: Visits) -> list[tuple[int, Visits]]:
     """The visits of each node, in order of the nodes."""
-    order = np.argsort(visits.node, kind="stable")
-    nodes, first = np.unique(visits.node[order], return_index=True)
-    pieces: list[Words] = np.split(order, first[1:])
+    if not len(visits):
+        return []
+    counts = np.bincount(visits.node)
+    if np.count_nonzero(counts) == 1:
+        return [(len(counts) - 1, visits)]
+    order = np.argsort(visits.node.astype(np.uint16), kind="stable")  # By counting, where numbers are that short.
+    nodes = np.flatnonzero(counts)
+    pieces: list[Words] = np.split(order, np.cumsum(counts[nodes])[:-1])
     return [
-        (int(node), Visits(visits.partial[at], visits.node[at], visits.low[at], visits.high[at]))
-        for node, at in zip(nodes, pieces, strict=True)
-        if len(at)
+        (node, Visits(visits.partial[at], visits.node[at], visits.low[at], visits.high[at]))
+        for node, at in zip(nodes.tolist(), pieces, strict=True)
     ]

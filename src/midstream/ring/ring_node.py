@@ -14,10 +14,10 @@ from midstream.operators.join_condition import JoinCondition
 from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.late_rows import Batches
 from midstream.ring.shared_queries import SharedQueries
 from midstream.state.gather import taken
 from midstream.state.keys import Codes, Mask
-from midstream.state.rows import taken_rows
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class NodeRows:
 class RingNode:
     """The rows that a node keeps of each source: those from before the step, and the step's own.
 
-    Counts what it does: pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. Where
-    queries share the ring, a pair that none of them needs is not compared.
+    Their chunks are among the `batches` of the source, which nodes of one process have in common. Counts what it does:
+    pairs compared, pairs that a predicate was evaluated for, pairs that joined, and visits. Where queries share the
+    ring, a pair that none of them needs is not compared.
     """
 
     def __init__(
@@ -40,9 +41,10 @@ class RingNode:
         number: int,
         old: Mapping[str, Sequence[NodeRows]],
         new: Mapping[str, Sequence[NodeRows]],
+        batches: Mapping[str, Batches],
         shared: SharedQueries | None = None,
     ) -> None:
-        self.number, self._old, self._new, self._shared = number, old, new, shared
+        self.number, self._old, self._new, self._batches, self._shared = number, old, new, batches, shared
         self.comparisons = self.predicates = self.rows_out = self.visits = 0
 
     def meet(
@@ -84,7 +86,7 @@ class RingNode:
                     pairs = pairs.where(condition)
             self.rows_out += len(pairs)
             if len(pairs):
-                yield joined.joined(pairs.partial, label, taken_rows(batch, pairs.row))
+                yield joined.joined(pairs.partial, label, self._batches[label].at(batch, pairs.row))
 
 
 class _Pairs:

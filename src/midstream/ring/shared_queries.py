@@ -14,6 +14,7 @@ from midstream.language.expression import Expression
 from midstream.ring.chunk_index import made_once
 from midstream.ring.columns import Words
 from midstream.ring.joined_rows import JoinedRows, times
+from midstream.ring.late_rows import LateRows
 from midstream.ring.logical_slices import Bitmaps, LogicalSlices, bitmaps, queries, serving
 from midstream.ring.routing import routed
 from midstream.state.keys import Mask
@@ -54,7 +55,8 @@ class SharedQueries:
     >>> shared = SharedQueries((short, long))
     >>> row = lambda ts: pa.record_batch({"_ts": [ts], "_step": pa.array([0], pa.int64())})
     >>> rows = {label: shared.marked(label, row(ts)) for label, ts in (("A", 100), ("B", 110))}
-    >>> shared.ends("A", rows["A"]).tolist(), queries(shared.served(JoinedRows(rows, np.array([110]))), 2).tolist()
+    >>> joined = JoinedRows({label: LateRows.of(batch) for label, batch in rows.items()}, np.array([110]))
+    >>> shared.ends("A", rows["A"]).tolist(), queries(shared.served(joined), 2).tolist()
     ([120], [[False, True]])
     """
 
@@ -116,7 +118,7 @@ class SharedQueries:
         return {filter_text(one.selections[label]): one.selections[label] for one in self.queries}
 
 
-def bits_of(rows: pa.RecordBatch) -> Bitmaps:
+def bits_of(rows: pa.RecordBatch | LateRows) -> Bitmaps:
     """The bitmaps of rows that were marked."""
     column = rows.column(SERVES)
     width, data = column.type.byte_width, column.buffers()[1]

@@ -19,7 +19,7 @@ def value_sizes(column: pa.Array) -> Words:
     kind = column.type
     if pt.is_dictionary(kind):
         return value_sizes(column.dictionary_decode())
-    if pt.is_string(kind) or pt.is_binary(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind):
+    if _is_varying(kind):
         return _numbers(pc.binary_length(column))
     if pt.is_list(kind) or pt.is_large_list(kind) or pt.is_fixed_size_list(kind):
         counts = _numbers(pc.list_value_length(column))
@@ -28,11 +28,25 @@ def value_sizes(column: pa.Array) -> Words:
         return np.asarray(until[ends] - until[ends - counts], np.int64)
     if pt.is_struct(kind):
         return np.asarray(sum(map(value_sizes, column.flatten()), np.zeros(len(column), np.int64)), np.int64)
+    return np.full(len(column), fixed_size(kind) or 0, np.int64)
+
+
+def fixed_size(kind: pa.DataType) -> int | None:
+    """The bytes of a value of this type; None where values differ.
+
+    >>> fixed_size(pa.int32()), fixed_size(pa.null()), fixed_size(pa.string())
+    (4, 0, None)
+    """
+    if pt.is_nested(kind) or pt.is_dictionary(kind) or _is_varying(kind):
+        return None
     try:
-        width = (kind.bit_width + 7) // 8
+        return int(kind.bit_width + 7) // 8
     except ValueError:  # A NULL type, or one that no value's size is known of.
-        width = 0
-    return np.full(len(column), width, np.int64)
+        return 0
+
+
+def _is_varying(kind: pa.DataType) -> bool:
+    return bool(pt.is_string(kind) or pt.is_binary(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind))
 
 
 def _numbers(counts: pa.Array) -> Words:

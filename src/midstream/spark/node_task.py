@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from midstream.ring.columns import Visits
 from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
 from midstream.ring.ring_node import RingNode
+from midstream.runtime.result_operator import Answer
 from midstream.spark.parcel import (
     STOP,
     Parcel,
@@ -49,11 +50,11 @@ from midstream.step.spreading.spread_step import spread_unit
 Comes = tuple[int, int, JoinedRows, Visits]
 """What comes to a node at a hop: the number of the input, the node, partial results and their visits."""
 
-Met = list[tuple[int, list[JoinedRows]]]
-"""What those that come to a node have found there, each by its place among all."""
+Met = tuple[int, int, list[JoinedRows]]
+"""What those that come to a node have found there: the number of the input, and the node."""
 
-EachNode = Callable[[Callable[[int], Met], Iterable[int]], Iterable[Met]]
-"""Has several nodes visited, perhaps at the same time."""
+MANY_RESULTS = 1 << 14
+"""So many results are put in order by several cores, where there are some: those of some nodes each, in a file each."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +79,15 @@ class NodeTask:
         sent = self.parcels(partition, in_order(parcel for _, parcel in brought), again)
         return self.step.sent(sent, partition, self.stage)
 
-    def parcels(
-        self, partition: int, parcels: Sequence[Parcel], again: bool, each_node: EachNode = map
-    ) -> list[Parcel]:
-        """What a partition with these parcels has for later stages; `again` says that it had been begun before."""
+    def parcels(self, partition: int, parcels: Sequence[Parcel], again: bool, cores: int = 1) -> list[Parcel]:
+        """What a partition with these parcels has for later stages; `again` says that it had been begun before. So many
+        `cores` share its nodes.
+        """
         sent = [parcel for parcel in parcels if parcel.stage > self.stage]
         mine = [parcel for parcel in parcels if parcel.stage <= self.stage]
         if any(parcel.kind == STOP for parcel in parcels):
             return [*sent, Parcel(partition, self.stage + 1, STOP)]
-        work = _Work(self, partition, each_node)
+        work = _Work(self, partition, cores)
         try:
             with fault_located(lambda: f"partition {partition}"):
                 self.step.predicates.take_up()
@@ -105,8 +106,9 @@ def _of(part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
 class _Work:
     """What a partition does in a stage."""
 
-    def __init__(self, task: NodeTask, partition: int, each_node: EachNode) -> None:
-        self._task, self._step, self._partition, self._each_node = task, task.step, partition, each_node
+    def __init__(self, task: NodeTask, partition: int, cores: int) -> None:
+        self._task, self._step, self._partition, self._cores = task, task.step, partition, cores
+        self._each = threads(cores).map if cores > 1 else map
         self._files = StagedFiles(task.step.writes.staging, secrets.token_hex(4))
         self._unsynced = Unsynced()
         self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
@@ -156,43 +158,37 @@ class _Work:
         deployed = part.deployed(step.plan, step.clock, parcels)
         visits = [parcel for parcel in parcels if parcel.kind == VISITS]
         partition = self._nodes(part, deployed, hop, parcels, visits)
-        nodes, found = partition.nodes(), dict[int, list[JoinedRows]]()
+        nodes, found = partition.nodes(), list[Met]()
         sent, size = [0] * hop, [0] * hop
-        done = NodesDone()
-        if hop == 0:
-            moment = moment_before(deployed, part.spread, step.clock.step)
-            done = self._written(part, partition.kept(self._store, step.clock.step, moment))
         for at in part.hops_of(hop):
             coming = list(_unpacked(visits) if at == hop else _staying(deployed, at, _whole(found)))
-            met = zip(coming, self._met(deployed, nodes, at, coming), strict=True)
-            found = {}
-            for (start, _, _, _), pieces in met:
-                found.setdefault(start, []).extend(pieces)
+            found = self._met(deployed, nodes, at, coming)
             sent.append(sum(len(here) for _, _, _, here in coming))
-            size.append(sum(int(joined.sizes[here.partial].sum()) for _, _, joined, here in coming))
+            size.append(sum(joined.size(here.partial) for _, _, joined, here in coming))
             step.writes.crash.reach(f"amid_hop_{at + 1}", step.clock.step)
-        done += NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
+        done = NodesDone(tuple(visited(node) for node in nodes.values()), sent=tuple(sent), bytes=tuple(size))
         if FIRST_HOP + hop == part.last:
-            done += self._answer(part, deployed, partition, [one for pieces in found.values() for one in pieces])
+            done += self._answer(part, deployed, partition, found)
             going: list[Parcel] = []
         else:
             going = [parcel.later(FIRST_HOP + hop + 1) for parcel in parcels if _goes_on(parcel, deployed, hop + 1)]
             for start, joined in _whole(found).items():
                 going += part.sent(deployed, start, hop + 1, joined, step.partitions)
+        if hop == 0:  # Results are being written by now.
+            moment = moment_before(deployed, part.spread, step.clock.step)
+            done += self._written(part, partition.kept(self._store, step.clock.step, moment))
         self._done[part.name] = encode(done)
         return going
 
-    def _met(
-        self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Comes]
-    ) -> list[list[JoinedRows]]:
-        """What each of those that come to nodes at a hop finds there."""
+    def _met(self, deployed: Deployed, nodes: Mapping[int, RingNode], hop: int, coming: Sequence[Comes]) -> list[Met]:
+        """What those that come to nodes at a hop find there, in the order in which they come."""
 
-        def met(number: int) -> Met:
+        def met(number: int) -> list[tuple[int, Met]]:
             own = [(at, one) for at, one in enumerate(coming) if one[1] == number]
-            return [(at, list(deployed.hops.met(start, hop, nodes[number], joined, here)))
+            return [(at, (start, number, list(deployed.hops.met(start, hop, nodes[number], joined, here))))
                     for at, (start, _, joined, here) in own]  # fmt: skip
 
-        found = dict(one for own in self._each_node(met, sorted({one[1] for one in coming})) for one in own)
+        found = dict(one for own in self._each(met, sorted({one[1] for one in coming})) for one in own)
         return [found[at] for at in range(len(coming))]
 
     def _nodes(
@@ -221,26 +217,36 @@ class _Work:
         kept = (replace(one, chunks=state.chunks) for one, state in zip(done.kept, states, strict=True))
         return replace(done, kept=tuple(kept))
 
-    def _answer(
-        self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[JoinedRows]
-    ) -> NodesDone:
+    def _answer(self, part: SpreadPart, deployed: Deployed, partition: Partition, results: Sequence[Met]) -> NodesDone:
         """Write the results of the partition's nodes, and with the first node what was held back; how many of each
         query, and how many dead letters.
         """
-        step, unit = self._step, deployed.unit
-        held = [self._store.files.get(ref) for ref in part.held] if 0 in partition.numbers else []
-        if not results and not held:
-            return NodesDone()
+        step, unit, numbers = self._step, deployed.unit, partition.numbers
+        held = [self._store.files.get(ref) for ref in part.held] if 0 in numbers else []
         empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
-        joined = concatenated(results) if results else nothing_joined(empty)
-        answers = answers_of(unit, joined, held)
-        for name, answer in answers.items():
-            lane = str(deployed.lane(partition.numbers[0]))
-            self._files.put(JobOutput(RESULTS, name), lane, answer.table)
-            if answer.dead is not None:
-                self._files.put(JobOutput(REJECTED, name), lane, answer.dead)
-        rejected = {name: answer.dead.num_rows for name, answer in answers.items() if answer.dead is not None}
-        return NodesDone(rows_out={name: len(answer.times) for name, answer in answers.items()}, rejected=rejected)
+
+        def answered(own: Sequence[int]) -> dict[str, Answer]:
+            pieces = [piece for _, number, found in results if number in own for piece in found]
+            first = held if own[0] == numbers[0] else []
+            if not pieces and not first:
+                return {}
+            return answers_of(unit, concatenated(pieces) if pieces else nothing_joined(empty), first)
+
+        many = sum(len(piece) for _, _, found in results for piece in found) >= MANY_RESULTS
+        apart = min(self._cores, len(numbers)) if many else 1
+        groups, done = [numbers[core::apart] for core in range(apart)], NodesDone()
+        for own, answers in zip(groups, self._each(answered, groups), strict=True):
+            for name, answer in answers.items():
+                done += self._put(name, answer, str(deployed.lane(own[0])))
+        return done
+
+    def _put(self, query: str, answer: Answer, stem: str) -> NodesDone:
+        """Begin to write an answer; how many rows it has."""
+        self._files.put(JobOutput(RESULTS, query), stem, answer.table)
+        dead = {} if answer.dead is None else {query: answer.dead.num_rows}
+        if answer.dead is not None:
+            self._files.put(JobOutput(REJECTED, query), stem, answer.dead)
+        return NodesDone(rows_out={query: len(answer.times)}, rejected=dead)
 
 
 def _new(parcels: Sequence[Parcel], labels: Sequence[str]) -> dict[str, Groups]:
@@ -268,9 +274,12 @@ def _staying(deployed: Deployed, hop: int, joined_by: Mapping[int, JoinedRows]) 
         yield from ((start, node, joined, here) for node, here in deployed.hops.visits(start, hop, joined))
 
 
-def _whole(found: Mapping[int, Sequence[JoinedRows]]) -> dict[int, JoinedRows]:
+def _whole(found: Sequence[Met]) -> dict[int, JoinedRows]:
     """What each input has found, in one piece; the last hop does without, for there the inputs are put together too."""
-    return {start: concatenated(pieces) for start, pieces in found.items() if pieces}
+    by_start: dict[int, list[JoinedRows]] = {}
+    for start, _, pieces in found:
+        by_start.setdefault(start, []).extend(pieces)
+    return {start: concatenated(pieces) for start, pieces in by_start.items() if pieces}
 
 
 def _goes_on(parcel: Parcel, deployed: Deployed, hop: int) -> bool:

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.late_rows import LateRows
 from midstream.state.store.exact_buffer import exact_buffer
 
 SCHEMA = pa.schema([("to", pa.int32()), ("stage", pa.int32()), ("head", pa.string()), ("body", pa.binary())])
@@ -112,19 +113,19 @@ def packed_visits(joined: JoinedRows, visits: Visits) -> tuple[bytes, list[tuple
     going = joined.take(visits.partial)
     arrays, names, parts = [], [], []
     for label, part in going.parts.items():
-        parts.append((label, part.num_columns))
-        arrays += part.columns
-        names += part.schema.names
+        parts.append((label, len(part.names)))
+        arrays += part.columns()
+        names += part.names
     arrays += [pa.array(words) for words in (going.moment, visits.low, visits.high)]
     return packed(pa.RecordBatch.from_arrays(arrays, names=[*names, _MOMENT, _LOW, _HIGH])), parts
 
 
 def unpacked_visits(body: bytes | pa.Buffer, node: int, parts: Sequence[Sequence[Any]]) -> tuple[JoinedRows, Visits]:
     """The partial results that visit a node, and their visits."""
-    batch, found, at = unpacked(body), dict[str, pa.RecordBatch](), 0
+    batch, found, at = unpacked(body), dict[str, LateRows](), 0
     for label, count in parts:
         own = slice(at, at + count)
-        found[label] = pa.RecordBatch.from_arrays(batch.columns[own], names=batch.schema.names[own])
+        found[label] = LateRows.of(pa.RecordBatch.from_arrays(batch.columns[own], names=batch.schema.names[own]))
         at += count
     moment, low, high = (np.asarray(column.to_numpy(), np.int64) for column in batch.columns[at:])
     every = np.arange(len(moment))

@@ -14,7 +14,6 @@ from midstream.spark.node_task import NodeTask
 from midstream.spark.parcel import END, SCHEMA_SQL, in_order, unpacked_report
 from midstream.spark.spread_part import stages_of
 from midstream.spark.task import StepTask
-from midstream.state.store.transfers import threads
 
 CORES = os.cpu_count() or 1
 
@@ -54,7 +53,7 @@ def reports_here(task: StepTask) -> Reports:
     report, parcels = task.report(0, (), again=False)
     reports = [report]
     for stage in stages_of(task.spreads):
-        parcels = NodeTask(task, stage).parcels(0, in_order(parcels), again=False, each_node=threads(CORES).map)
+        parcels = NodeTask(task, stage).parcels(0, in_order(parcels), again=False, cores=CORES)
         reports += [unpacked_report(parcel.body) for parcel in parcels if parcel.stage == END]
         parcels = [parcel for parcel in parcels if parcel.stage != END]
     return reports

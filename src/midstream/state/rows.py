@@ -161,9 +161,10 @@ class BaseRows:
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._runs]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=POOL)
-            if self._found is None or self._found[0] is not refs:
-                self._found = refs, self._position(refs)
-            return taken(self._whole[name], self._found[1])
+            found = self._found  # Read once, for several threads may read of the same rows.
+            if found is None or found[0] is not refs:
+                found = self._found = refs, self._position(refs)
+            return taken(self._whole[name], found[1])
         return self._fetch_by_run(name, refs)
 
     def holds(self, refs: Words) -> npt.NDArray[np.bool_]:

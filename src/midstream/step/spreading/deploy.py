@@ -100,7 +100,9 @@ def rounds_of(chosen: Spreading, arrivals: Mapping[str, Words], before: int | No
 
     The step's rows are cut in `rounds` parts of equal size; a part's moment is that of its newest row.
     """
-    ts = np.sort(np.concatenate(list(arrivals.values())))
+    ts = np.concatenate(list(arrivals.values()))
+    if len(ts):
+        ts = np.sort(ts) if chosen.rounds > 1 else ts.max(keepdims=True)  # Of one part only the newest row matters.
     parts = [part for part in np.array_split(ts, chosen.rounds) if len(part)]
     newest = [int(part[-1]) for part in parts]
     moments = tuple(one if before is None else max(before, one) for one in newest) or (before or 0,)

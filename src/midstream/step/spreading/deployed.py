@@ -16,6 +16,7 @@ from midstream.ring.columns import Words
 from midstream.ring.deployment import Deployment
 from midstream.ring.discovery import spreading
 from midstream.ring.joined_rows import JoinedRows, times
+from midstream.ring.late_rows import LateRows
 from midstream.ring.ring_course import Hops
 from midstream.ring.shared_queries import SharedQueries
 from midstream.ring.spreading import Spreading
@@ -132,7 +133,7 @@ class Deployed:
     def started(self, label: str, batch: pa.RecordBatch) -> JoinedRows:
         """New rows as the partial results that they begin."""
         moments, parts = np.array(self.how.moments, np.int64), np.array(self.how.parts, np.int64)
-        return JoinedRows({label: batch}, moments[np.searchsorted(parts, times(batch), "right")])
+        return JoinedRows({label: LateRows.of(batch)}, moments[np.searchsorted(parts, times(batch), "right")])
 
     @property
     def _settled(self) -> str:

@@ -106,7 +106,7 @@ class Homes:
         copies = made_once(batch, ("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
             self.of(batch))  # fmt: skip
         living = copies.node if alive is None else copies.node[alive[copies.row]]
-        nodes = np.unique(living).tolist()
+        nodes = np.flatnonzero(np.bincount(living)).tolist()
         if len(nodes) == 1 and len(living) == len(copies) == len(batch):
             return {nodes[0]: Listed(ref, batch, None, alive)}
         return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
@@ -119,7 +119,10 @@ class Homes:
         if len(copies) == batch.num_rows:
             node = np.empty(batch.num_rows, np.int64)
             node[copies.row] = copies.node
-            return [((one,), taken_rows(batch, np.flatnonzero(node == one))) for one in np.unique(node).tolist()]
+            return [
+                ((one,), taken_rows(batch, np.flatnonzero(node == one)))
+                for one in np.flatnonzero(np.bincount(node)).tolist()
+            ]
         sets, group = np.unique(_node_sets(copies, batch.num_rows), axis=0, return_inverse=True)
         rows = (taken_rows(batch, np.flatnonzero(group.ravel() == at)) for at in range(len(sets)))
         return [(tuple(one for one in nodes if one >= 0), own) for nodes, own in zip(sets.tolist(), rows, strict=True)]

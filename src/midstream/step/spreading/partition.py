@@ -16,6 +16,7 @@ from midstream.model.manifest import ChunkRef, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.columns import Copies, Words
 from midstream.ring.joined_rows import JoinedRows
+from midstream.ring.late_rows import Batches
 from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
@@ -61,11 +62,17 @@ class Partition:
 
     def nodes(self) -> dict[int, RingNode]:
         """The nodes, ready to be visited."""
+        batches = {
+            label: Batches(found)
+            for label, chunks in self.old.items()
+            if (found := [*(batch for _, batch in chunks.values()), *(rows for _, rows in self.new.get(label, ()))])
+        }
         return {
             number: RingNode(
                 number,
                 {label: [at[number].rows for at in chunks if number in at] for label, chunks in self._at.items()},
                 {label: [NodeRows(rows) for at, rows in groups if number in at] for label, groups in self.new.items()},
+                batches,
                 self.deployed.shared,
             )
             for number in self.numbers

@@ -1,0 +1,94 @@
+"""Rows of a source by their numbers, whose columns are read when they are asked for (late materialisation)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from midstream.ring.columns import Words
+from midstream.ring.value_sizes import fixed_size, value_sizes
+from midstream.state.rows import BaseRows, RowRun
+
+
+class Batches:
+    """Batches of one source whose rows are numbered from 0, through all of them."""
+
+    def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """These batches, one at least, which have the same columns."""
+        first = np.cumsum([0, *(batch.num_rows for batch in batches)]).tolist()
+        *old, new = (RowRun(number, batch) for number, batch in zip(first, batches, strict=False))
+        self.rows = BaseRows(old, new)
+        self._first = {id(batch): number for number, batch in zip(first, batches, strict=False)}
+
+    def at(self, batch: pa.RecordBatch, places: Words) -> LateRows:
+        """The rows at these places of one of the batches."""
+        return LateRows(self.rows, places + self._first[id(batch)])
+
+
+class LateRows:
+    """Rows of some batches, of which each column is gathered once, and only if it is read.
+
+    Partial results go from hop to hop in this way: what a row brings to the select list only is gathered for the
+    results alone. (Wang's partial results are rows; which of their columns travel is not said.)
+
+    >>> rows = LateRows.of(pa.record_batch({"k": [1, 2, 3]}))
+    >>> rows.take(np.array([2, 0])).take(np.array([1, 1])).column("k").to_pylist()
+    [1, 1]
+    """
+
+    def __init__(self, rows: BaseRows, numbers: Words) -> None:
+        """The rows of these `numbers`."""
+        self._rows, self._numbers = rows, numbers
+        self._columns: dict[str, pa.Array] = {}
+
+    @staticmethod
+    def of(batch: pa.RecordBatch) -> LateRows:
+        """All rows of a batch."""
+        found = LateRows(BaseRows((), RowRun(0, batch)), np.arange(batch.num_rows))
+        found._columns.update(zip(batch.schema.names, batch.columns, strict=True))
+        return found
+
+    @staticmethod
+    def together(pieces: Sequence[LateRows]) -> LateRows:
+        """The rows of all pieces, in order; they have the same columns."""
+        distinct = {id(piece._rows): piece._rows for piece in pieces}
+        if len(distinct) == 1:
+            return LateRows(pieces[0]._rows, np.concatenate([piece._numbers for piece in pieces]))
+        runs = [run for rows in distinct.values() for run in (*rows.old, rows.new)]
+        sizes = [rows.new.end for rows in distinct.values()]
+        shifts = dict(zip(distinct, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
+        numbers = np.concatenate([piece._numbers + shifts[id(piece._rows)] for piece in pieces])
+        return LateRows(Batches([run.batch for run in runs]).rows, numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        names: list[str] = self._rows.new.batch.schema.names
+        return names
+
+    def take(self, at: Words) -> LateRows:
+        """The rows at these places."""
+        return LateRows(self._rows, self._numbers[at])
+
+    def column(self, name: str) -> pa.Array:
+        """The values of a column."""
+        if name not in self._columns:
+            self._columns[name] = self._rows.fetch(name, self._numbers)
+        return self._columns[name]
+
+    def columns(self) -> list[pa.Array]:
+        """The values of all columns."""
+        return [self.column(name) for name in self.names]
+
+    def size(self, at: Words) -> int:
+        """How many bytes the values of the rows at these places are, however they are sent."""
+        known = {field.name: fixed_size(field.type) for field in self._rows.new.batch.schema}
+        varying = (self.column(name) for name, size in known.items() if size is None)
+        return sum(size for size in known.values() if size is not None) * len(at) + sum(
+            int(value_sizes(column)[at].sum()) for column in varying
+        )
