@@ -60,10 +60,11 @@ def is_integral(kind: pa.DataType) -> bool:
     return bool(pt.is_integer(kind) or pt.is_temporal(kind) or pt.is_boolean(kind))
 
 
-def stable_sort(values: Codes) -> tuple[Indices, Codes]:
+def stable_sort(values: Codes, *, in_runs: bool = False) -> tuple[Indices, Codes]:
     """The indices that sort `values`, ties in their present order, and the values in that order.
 
-    Packs value and index into one word where both fit, for then one plain sort does it, several times faster.
+    Packs value and index into one word where both fit, for then one plain sort does it, several times faster. Where
+    `values` are a few ascending runs one behind the other, `in_runs` has them merged, which is faster still.
 
     >>> [a.tolist() for a in stable_sort(np.array([3, 1, 3, 2]))]
     [[1, 3, 0, 2], [1, 2, 3, 3]]
@@ -76,19 +77,19 @@ def stable_sort(values: Codes) -> tuple[Indices, Codes]:
         bits = (count - 1).bit_length()
         if (high - low).bit_length() + bits <= 63:
             packed: Indices = ((values.view(np.int64) - low) << bits) | np.arange(count)
-            packed.sort()
+            packed.sort(kind="stable" if in_runs else None)
             return packed & ((1 << bits) - 1), (packed >> bits) + low
     order = np.argsort(values, kind="stable")
     return order, values[order]
 
 
-def stable_order(values: Codes) -> Indices:
-    """The indices that sort `values`, ties in their present order.
+def stable_order(values: Codes, *, in_runs: bool = False) -> Indices:
+    """The indices that sort `values`, ties in their present order; see `stable_sort`.
 
     >>> stable_order(np.array([3, 1, 3, 2])).tolist()
     [1, 3, 0, 2]
     """
-    return stable_sort(values)[0]
+    return stable_sort(values, in_runs=in_runs)[0]
 
 
 def _is_word(kind: pa.DataType) -> bool:

@@ -17,12 +17,14 @@ from midstream.model.manifest import LaneState, Manifest
 from midstream.runtime.piece_writer import PieceWriter
 from midstream.runtime.result_operator import Answer
 from midstream.runtime.watermark import StepClock, watermarks
+from midstream.state.gather import MANY, POOL, taken
 from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
 from midstream.step.answers import AnswerTimes, answered, rows_of, streams_by_level
 from midstream.step.conclude import conclude, progress_after
+from midstream.step.each import Each, one_by_one
 from midstream.step.lane_step import LaneOutput, lane_step
 from midstream.step.plan_step import StepPlan, lanes_of, plan_step
 from midstream.step.program import Program
@@ -34,9 +36,6 @@ from midstream.step.still import brings_nothing, changed_nothing, still_step
 
 LaneShare = tuple[Program, LaneId, Mapping[str, pa.RecordBatch]]
 """What a lane runs in a step, and its share of the rows by stream."""
-
-EachLane = Callable[[Callable[[LaneShare], LaneOutput], Sequence[LaneShare]], Iterable[LaneOutput]]
-"""Runs the lanes of a step; their outputs in the order of the lanes."""
 
 
 OpenPieces = Callable[[Manifest], PieceWriter]
@@ -63,13 +62,14 @@ def step(
     batch: Mapping[str, pa.Table],
     commands: Sequence[Command],
     store: ChunkStore,
-    each: EachLane = lambda do, lanes: list(map(do, lanes)),
+    each: Each = one_by_one,
     timing: StepTiming | None = None,
     pieces: OpenPieces | None = None,
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
-    `each` does the lanes one after the other, or at the same time: they share nothing but the store. `timing` is what
+    `each` does the lanes one after the other, or at the same time: they share nothing but the store; and what can be
+    done apart before and behind them. `timing` is what
     the host has measured of the step before. Where results need not be given back, `pieces` opens what takes those
     that are many, piece by piece, of queries that run in one lane; they are not among the `results` then.
     """
@@ -94,7 +94,7 @@ def step(
     over_nodes: dict[str, SpreadOutput] = {}
     for level, answering in enumerate(streams_by_level(plan.manifest)):
         for stream in answering:
-            rows[stream.name] = rows_of(stream, [_together(name, outputs) for name in stream.answers_of])
+            rows[stream.name] = rows_of(stream, [_together(name, outputs, each) for name in stream.answers_of])
             times = AnswerTimes.of(rows[stream.name])
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, outputs)
         clock = StepClock(plan.manifest.step, before, watermarks(streams, progress), counts)
@@ -103,7 +103,7 @@ def step(
             for group in plan.lane_groups(level)
             for program in [plan.program(group)]
             for stage in program.stages
-            for lane, share in spread(plan, group, program, stage, rows, silence).items()
+            for lane, share in spread(plan, group, program, stage, rows, silence, each).items()
         ]
 
         def run(one: LaneShare, clock: StepClock = clock) -> LaneOutput:
@@ -118,7 +118,7 @@ def step(
             outputs.update(over_nodes[name].lanes)
     concluded, events = conclude(manifest, plan, outputs, seen, progress)
     concluded = spread_on(concluded, {name: output.spread for name, output in over_nodes.items()})
-    results = {name: _together(name, outputs).table for name in concluded.queries}
+    results = {name: _together(name, outputs, each).table for name in concluded.queries}
     still = silent and changed_nothing(manifest, concluded, results)
     return StepResult(
         concluded if concluded.still == still else replace(concluded, still=still),
@@ -160,11 +160,19 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
     return {query: pa.concat_tables(tables) for query, tables in found.items()}
 
 
-def _together(query: str, outputs: Mapping[LaneId, LaneOutput]) -> Answer:
-    """The answers of all lanes, in order of time."""
+def _together(query: str, outputs: Mapping[LaneId, LaneOutput], each: Each) -> Answer:
+    """The answers of all lanes, in order of time; a column is one of what is done for `each`."""
     answers = [o.results[query] for o in outputs.values() if query in o.results]
     if len(answers) == 1:
         return answers[0]
     times = np.concatenate([answer.times for answer in answers])
-    order = stable_order(times)
-    return Answer(pa.concat_tables([answer.table for answer in answers]).take(pa.array(order)), times[order])
+    order, tables = stable_order(times, in_runs=True), [answer.table for answer in answers]
+
+    def column(name: str) -> pa.Array:
+        pieces = [piece for table in tables for piece in table.column(name).chunks]
+        whole = pa.chunked_array(pieces, tables[0].schema.field(name).type)
+        return taken(whole.combine_chunks(POOL), order)
+
+    names: list[str] = tables[0].schema.names
+    columns = each(column, names) if len(order) >= MANY else list(map(column, names))
+    return Answer(pa.Table.from_arrays(columns, schema=tables[0].schema), times[order])

@@ -6,6 +6,7 @@ Spark numbers and spreads them in the JVM (`midstream.spark.exchange`), to the s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,9 +18,14 @@ from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
 from midstream.state.keys import stable_order
+from midstream.state.rows import taken_rows
 from midstream.step.admission.admit import Admitted
+from midstream.step.each import Each, one_by_one
 from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
+
+FEW = 8
+"""Rows of so few lanes are looked for lane by lane."""
 
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
@@ -43,9 +49,10 @@ def spread(
     stage: Stage,
     rows: Mapping[str, pa.RecordBatch],
     nothing: Mapping[str, Admitted],
+    each: Each = one_by_one,
 ) -> dict[LaneId, dict[str, pa.RecordBatch]]:
     """For each lane of a group its share of the rows that a stage begins with, by stream; `nothing` is what is admitted
-    of streams that are silent.
+    of streams that are silent. A stream is one of what is done for `each`.
     """
     streams = {stream for unit in program.units for stream in unit.streams}
     key = stage.lane_key
@@ -57,17 +64,20 @@ def spread(
     lanes = plan.lanes(group)
     if lanes == 1:
         return {LaneId(group, 0): slotted}
-    owners = {s: np.asarray(slotted[s].column(SLOT).to_numpy(), np.int64) % lanes for s in streams}
-    shares = {s: shared(slotted[s], owners[s], lanes) for s in streams}
+    speaking = sorted(streams)
+    owned = each(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
+    shares = dict(zip(speaking, owned, strict=True))
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
 
 
-def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.int64], lanes: int) -> list[pa.RecordBatch]:
+def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: int) -> list[pa.RecordBatch]:
     """For each lane the rows that it owns, in their order.
 
     >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1]), 2)[1].to_pydict()
     {'k': [7, 9]}
     """
-    together = rows.take(pa.array(stable_order(owners)))
+    if lanes <= FEW:
+        return [taken_rows(rows, np.flatnonzero(owners == lane)) for lane in range(lanes)]
+    together = rows.take(pa.array(stable_order(owners.astype(np.int64))))
     ends = np.cumsum(np.bincount(owners, minlength=lanes)).tolist()
     return [together.slice(begin, end - begin) for begin, end in zip([0, *ends], ends, strict=False)]
