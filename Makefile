@@ -8,6 +8,8 @@ SHELL := bash
 bin := .venv/bin
 with_postgresql = POSTGRESQL_BIN="$$(scripts/ensure_postgresql.sh || true)" && export POSTGRESQL_BIN &&
 with_chromium = CHROMIUM="$$(scripts/ensure_chromium.sh || true)" && export CHROMIUM &&
+benchmarks := run nexmark sharing durable plan_search estimates small_steps many_lanes many_results trickle \
+	checkpoints optimizer ring
 with_java = JAVA_HOME="$$(scripts/ensure_java.sh)" && export JAVA_HOME &&
 
 help: ## this list
@@ -40,19 +42,7 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 	$(bin)/python -m docs.drawing
 
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer, spreads
-	@$(with_java) $(bin)/python -m benchmarks.run
-	@$(with_java) $(bin)/python -m benchmarks.nexmark
-	@$(with_java) $(bin)/python -m benchmarks.sharing
-	@$(bin)/python -m benchmarks.durable
-	@$(bin)/python -m benchmarks.plan_search
-	@$(bin)/python -m benchmarks.estimates
-	@$(bin)/python -m benchmarks.small_steps
-	@$(bin)/python -m benchmarks.many_lanes
-	@$(bin)/python -m benchmarks.many_results
-	@$(with_java) $(bin)/python -m benchmarks.trickle
-	@$(with_java) $(bin)/python -m benchmarks.checkpoints
-	@$(with_java) $(bin)/python -m benchmarks.optimizer
-	@$(with_java) $(bin)/python -m benchmarks.ring
+	@$(with_java) failed=0; for what in $(benchmarks); do $(bin)/python -m benchmarks.$$what || failed=1; done; exit $$failed
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
 	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)

@@ -95,7 +95,7 @@ XY = ("x", "y")
 AROUND_B = {"atr": {"master": "B"}}
 """W2 ties its streams to B: a scheme that begins with another joins what nothing ties."""
 
-W2 = RingScenario(replace(MEASURED["w2a"], name="two_keys"), AROUND_B, judged="hash_hops", rounds=2, in_full=True)
+W2 = RingScenario(replace(MEASURED["w2a"], name="two_keys"), AROUND_B, judged="hash_hops", rounds=5, in_full=True)
 W2_LARGE = RingScenario(
     replace(MEASURED["w2b"], name="two_keys_large"),
     schemes=("one_lane", "hash_hops"),
