@@ -42,7 +42,7 @@ pictures: venv ## the pictures of docs/architecture.md, drawn again from the cod
 	$(bin)/python -m docs.drawing
 
 bench: venv ## the measurements: Spark's own join and DuckDB beside ours, changes of plan in mid-run, sharing, the optimizer, spreads
-	@$(with_java) failed=0; for what in $(benchmarks); do $(bin)/python -m benchmarks.$$what || failed=1; done; exit $$failed
+	@$(with_java) failed=0 && for what in $(benchmarks); do $(bin)/python -m benchmarks.$$what || failed=1; done && exit $$failed
 
 soak: venv ## many more random cases, a month of event time that stays flat, and an hour of kills at random moments
 	@$(with_java) $(with_postgresql) MIDSTREAM_PROFILE=soak $(bin)/pytest -m "soak or property" --timeout 7200 $(PYTEST_ARGS)

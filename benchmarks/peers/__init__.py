@@ -34,7 +34,7 @@ PEERS: dict[str, tuple[str, str]] = {
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
 
-BY_NAME = frozenset({"midstream_spark_unsynced", "embedded_2"})
+BY_NAME = frozenset({"midstream_spark_unsynced"})
 """Peers that run only where somebody names them: variants of others."""
 
 

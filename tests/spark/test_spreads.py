@@ -40,7 +40,7 @@ def run(
             place.feed(spec.name, step, case.steps[step].get(spec.name, spec.schema.empty_table()))
     made = job(spark, place, STREAMS, {}, lanes=2)
     for life in case.queries:
-        asked = {"spread": spreads[life.name], "nodes": 3} if life.name in spreads else {}
+        asked = {"spread": spreads[life.name], "nodes": nodes} if life.name in spreads else {}
         made.query(life.name, life.spec.cql(), None, ms.sinks.files(place.answers(life.name)), **asked)
     events = finish(made).events
     assert not [event for event in events if isinstance(event, CommandRefused)]
@@ -100,6 +100,18 @@ def test_every_way_side_by_side(
     assert place.manifest().operators == counted
     assert bool(removed) == (bodies == "in files")
     assert not parcels_below(tmp_path)
+
+
+@pytest.mark.parametrize("rows_come", [0, 1], ids=["by Spark", "by tasks"])
+def test_a_task_may_have_none_of_a_query_s_nodes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_come: int
+) -> None:
+    """Another query has more lanes than these have nodes, and so has a step more tasks."""
+    monkeypatch.setattr(Place, "_way", rows_come)
+    joins = {"hash_hops": TWO_KEYS, "psp": BAND, "psp_d": BAND, "plain": ONE_KEY}
+    case, place = spread_case(joins, 40, 70), Place(tmp_path)
+    run(spark, place, case, {name: name for name in joins if name != "plain"}, range(len(case.steps)), nodes=1)
+    check(place, case)
 
 
 def test_queries_share_a_ring_while_one_comes_and_one_goes(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:

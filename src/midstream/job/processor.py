@@ -1,4 +1,4 @@
-r"""By which instructions numpy sorts on this processor; settled as this module is loaded, which is before numpy is.
+r"""By which instructions numpy sorts on this processor; settled when this module is loaded, if numpy is not yet.
 
 numpy sorts by AVX-512 wherever a processor has it. AMD's Zen 4 has it, but stores some words of a vector by microcode,
 and that sort does little else: 2.4 million words take 138 ms there, and 28 ms by AVX2 (numpy/x86-simd-sort, issue 6). A
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 DISABLED = "NPY_DISABLE_CPU_FEATURES"
@@ -42,6 +42,7 @@ def avx512(numpy_version: str) -> str:
     return "X86_V4" if (major, minor) >= (2, 4) else "AVX512_SKX"
 
 
-with suppress(OSError):  # Without /proc nothing is known of the processor.
+# Without /proc nothing is known of the processor; a frozen program may have no metadata of its packages.
+with suppress(OSError, PackageNotFoundError):
     if DISABLED not in os.environ and sorts_slowly_by_avx512(Path("/proc/cpuinfo").read_text()):
         os.environ[DISABLED] = avx512(version("numpy"))

@@ -43,8 +43,9 @@ class ChunkIndex:
         """The index of a chunk for a join condition, whose right side the chunk's rows are."""
         ts = times(batch)
         codes, valid = codes_of(on, on.right_key, lambda column: batch.column(column.name), batch.num_rows)
-        order = stable_order(codes)
-        if not (ts[1:] >= ts[:-1]).all():
+        if (ts[1:] >= ts[:-1]).all():
+            order = stable_order(codes)
+        else:
             order = stable_order(ts)
             order = order[stable_order(codes[order])]
         if valid is not None:

@@ -103,6 +103,15 @@ class Visits:
         return len(self.partial)
 
 
+def present(nodes: Words) -> Words:
+    """The nodes that are among these, each once, ascending; without the sort of `np.unique`.
+
+    >>> present(np.array([3, 0, 3])).tolist()
+    [0, 3]
+    """
+    return np.flatnonzero(np.bincount(nodes))
+
+
 def expanded(first: Words, last: Words) -> tuple[Words, Words]:
     """The whole numbers from `first[i]` to `last[i]` for every i: the i of each, and the number.
 

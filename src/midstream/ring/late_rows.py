@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from midstream.ring.value_sizes import fixed_size, value_sizes
 from midstream.state.rows import BaseRows, RowRun
 
 
-class Batches:
+class NumberedBatches:
     """Batches of one source whose rows are numbered from 0, through all of them."""
 
     def __init__(self, batches: Sequence[pa.RecordBatch]) -> None:
@@ -31,7 +32,8 @@ class LateRows:
     """Rows of some batches, of which each column is gathered once, and only if it is read.
 
     Partial results go from hop to hop in this way: what a row brings to the select list only is gathered for the
-    results alone. (Wang's partial results are rows; which of their columns travel is not said.)
+    results alone, or, of texts and lists, where their size is asked for. (Wang's partial results are rows; which of
+    their columns travel is not said.)
 
     >>> rows = LateRows.of(pa.record_batch({"k": [1, 2, 3]}))
     >>> rows.take(np.array([2, 0])).take(np.array([1, 1])).column("k").to_pylist()
@@ -60,7 +62,7 @@ class LateRows:
         sizes = [rows.new.end for rows in distinct.values()]
         shifts = dict(zip(distinct, np.cumsum([0, *sizes[:-1]]).tolist(), strict=True))
         numbers = np.concatenate([piece._numbers + shifts[id(piece._rows)] for piece in pieces])
-        return LateRows(Batches([run.batch for run in runs]).rows, numbers)
+        return LateRows(NumberedBatches([run.batch for run in runs]).rows, numbers)
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -78,6 +80,8 @@ class LateRows:
     def column(self, name: str) -> pa.Array:
         """The values of a column."""
         if name not in self._columns:
+            if name not in self.names:
+                raise KeyError(name)
             self._columns[name] = self._rows.fetch(name, self._numbers)
         return self._columns[name]
 
@@ -87,8 +91,12 @@ class LateRows:
 
     def size(self, at: Words) -> int:
         """How many bytes the values of the rows at these places are, however they are sent."""
+        fixed, varying = self._sizes
+        return fixed * len(at) + (0 if varying is None else int(varying[at].sum()))
+
+    @cached_property
+    def _sizes(self) -> tuple[int, Words | None]:
+        """The bytes of every row's values of fixed size, and of each row's others; None where there are no others."""
         known = {field.name: fixed_size(field.type) for field in self._rows.new.batch.schema}
-        varying = (self.column(name) for name, size in known.items() if size is None)
-        return sum(size for size in known.values() if size is not None) * len(at) + sum(
-            int(value_sizes(column)[at].sum()) for column in varying
-        )
+        varying = [value_sizes(self.column(name)) for name, size in known.items() if size is None]
+        return sum(size or 0 for size in known.values()), np.sum(varying, axis=0) if varying else None

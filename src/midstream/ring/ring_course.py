@@ -105,7 +105,8 @@ def _by_node(visits: Visits) -> list[tuple[int, Visits]]:
     counts = np.bincount(visits.node)
     if np.count_nonzero(counts) == 1:
         return [(len(counts) - 1, visits)]
-    order = np.argsort(visits.node.astype(np.uint16), kind="stable")  # By counting, where numbers are that short.
+    # There are at most MOST_NODES of a spread: their numbers fit into 16 bits, which numpy sorts by radix.
+    order = np.argsort(visits.node.astype(np.uint16), kind="stable")
     nodes = np.flatnonzero(counts)
     pieces: list[Words] = np.split(order, np.cumsum(counts[nodes])[:-1])
     return [

@@ -14,7 +14,7 @@ from midstream.operators.join_condition import JoinCondition
 from midstream.ring.chunk_index import ChunkIndex, codes_of, made_once
 from midstream.ring.columns import Visits, Words
 from midstream.ring.joined_rows import JoinedRows
-from midstream.ring.late_rows import Batches
+from midstream.ring.late_rows import NumberedBatches
 from midstream.ring.shared_queries import SharedQueries
 from midstream.state.gather import taken
 from midstream.state.keys import Codes, Mask
@@ -41,7 +41,7 @@ class RingNode:
         number: int,
         old: Mapping[str, Sequence[NodeRows]],
         new: Mapping[str, Sequence[NodeRows]],
-        batches: Mapping[str, Batches],
+        batches: Mapping[str, NumberedBatches],
         shared: SharedQueries | None = None,
     ) -> None:
         self.number, self._old, self._new, self._batches, self._shared = number, old, new, batches, shared

@@ -54,7 +54,9 @@ Met = tuple[int, int, list[JoinedRows]]
 """What those that come to a node have found there: the number of the input, and the node."""
 
 MANY_RESULTS = 1 << 14
-"""So many results are put in order by several cores, where there are some: those of some nodes each, in a file each."""
+"""From so many results on the driver's cores sort and write them side by side, each for some of the nodes and into a
+file of its own.
+"""
 
 
 @dataclass(frozen=True)
@@ -223,19 +225,23 @@ class _Work:
         """
         step, unit, numbers = self._step, deployed.unit, partition.numbers
         held = [self._store.files.get(ref) for ref in part.held] if 0 in numbers else []
-        empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
-
-        def answered(own: Sequence[int]) -> dict[str, Answer]:
-            pieces = [piece for _, number, found in results if number in own for piece in found]
-            first = held if own[0] == numbers[0] else []
-            if not pieces and not first:
-                return {}
-            return answers_of(unit, concatenated(pieces) if pieces else nothing_joined(empty), first)
-
-        many = sum(len(piece) for _, _, found in results for piece in found) >= MANY_RESULTS
+        found = {number: [piece for _, at, pieces in results if at == number for piece in pieces] for number in numbers}
+        many = sum(len(piece) for pieces in found.values() for piece in pieces) >= MANY_RESULTS
         apart = min(self._cores, len(numbers)) if many else 1
-        groups, done = [numbers[core::apart] for core in range(apart)], NodesDone()
-        for own, answers in zip(groups, self._each(answered, groups), strict=True):
+        groups = [numbers[core::apart] for core in range(apart)]
+        pieces = [[piece for number in own for piece in found[number]] for own in groups]
+        if not any(pieces) and not held:
+            return NodesDone()
+        empty = {label: no_rows(spec, step.plan.manifest) for label, spec in unit.binding.rows().items()}
+        joined = concatenated([p for own in pieces for p in own]) if any(pieces) else nothing_joined(empty)
+        ends = np.cumsum([0, *(sum(map(len, own)) for own in pieces)])
+
+        def answered(group: int) -> dict[str, Answer]:
+            own = joined if apart == 1 else joined.take(np.arange(ends[group], ends[group + 1]))
+            return answers_of(unit, own, () if group else held)
+
+        done = NodesDone()
+        for own, answers in zip(groups, self._each(answered, range(apart)), strict=True):
             for name, answer in answers.items():
                 done += self._put(name, answer, str(deployed.lane(own[0])))
         return done

@@ -76,6 +76,10 @@ FEW_ROWS = 1 << 14
 """A column of so few rows is put together as a whole: taking from run after run costs more."""
 
 
+FEW_BYTES, MOST_BYTES = 1 << 20, 1 << 30
+"""Of texts and lists a column of so few bytes is put together, and none of more than the most: offsets end at 2 GB."""
+
+
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
     """The rows of all batches with the columns of these names, in order; NULL where a batch is older than a column."""
     schema = batches[0].schema
@@ -109,11 +113,15 @@ def taken_rows(batch: pa.RecordBatch, places: Words) -> pa.RecordBatch:
 def _taken(column: pa.Array, places: Words) -> pa.Array:
     """What Arrow's `take` gives; for words without NULLs several times faster."""
     kind = column.type
-    if column.null_count or not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind)):
+    if column.null_count or not _is_word(kind):
         return taken(column, places)
     width = kind.bit_width // 8
     words = np.frombuffer(column.buffers()[1], f"i{width}")[column.offset : column.offset + len(column)]
     return pa.Array.from_buffers(kind, len(places), [None, pa.py_buffer(words[places])])
+
+
+def _is_word(kind: pa.DataType) -> bool:
+    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_temporal(kind))
 
 
 class BaseRows:
@@ -156,8 +164,7 @@ class BaseRows:
             return self._column(self.new, name)
         if self._numbers is None and len(self._runs) == 1:
             return taken(self._column(self._runs[0], name), refs - self._starts[0])
-        total = int(self._sizes.sum())
-        if name in self._whole or len(refs) * 8 >= total or total <= FEW_ROWS or self._numbers is not None:
+        if name in self._whole or self._numbers is not None or self._is_read_whole(name, len(refs)):
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._runs]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=POOL)
@@ -184,6 +191,17 @@ class BaseRows:
             pass
         kinds = [s.batch.schema.field(name).type for s in (self.new, *self.old) if name in s.batch.schema.names]
         return pa.nulls(run.batch.num_rows, kinds[0] if kinds else pa.int64())
+
+    def _is_read_whole(self, name: str, count: int) -> bool:
+        """Whether a column is put together to read so many of its values: it must not be large beside them."""
+        total = int(self._sizes.sum())
+        if count * 8 < total and total > FEW_ROWS:
+            return False
+        columns = [self._column(run, name) for run in self._runs]
+        if _is_word(columns[0].type):
+            return True
+        size = sum(column.nbytes for column in columns)
+        return size <= FEW_BYTES or (count * 8 >= total and size <= MOST_BYTES)
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new

@@ -68,10 +68,10 @@ def step(
 ) -> StepResult:
     """Fold a batch and commands into a manifest. Deterministic; `manifest` and its chunks stay as they are.
 
-    `each` does the lanes one after the other, or at the same time: they share nothing but the store; and what can be
-    done apart before and behind them. `timing` is what
-    the host has measured of the step before. Where results need not be given back, `pieces` opens what takes those
-    that are many, piece by piece, of queries that run in one lane; they are not among the `results` then.
+    `each` does the lanes one after the other, or at the same time, for they share nothing but the store; so it deals
+    many rows to lanes, stream by stream, and merges the lanes' many results, column by column. `timing` is what the
+    host has measured of the step before. Where results need not be given back, `pieces` opens what takes those that are
+    many, piece by piece, of queries that run in one lane; they are not among the `results` then.
     """
     _check_streams(manifest, batch)
     silent = brings_nothing(batch, commands, timing)
@@ -167,6 +167,8 @@ def _together(query: str, outputs: Mapping[LaneId, LaneOutput], each: Each) -> A
         return answers[0]
     times = np.concatenate([answer.times for answer in answers])
     order, tables = stable_order(times, in_runs=True), [answer.table for answer in answers]
+    if len(order) < MANY:
+        return Answer(pa.concat_tables(tables).take(pa.array(order)), times[order])
 
     def column(name: str) -> pa.Array:
         pieces = [piece for table in tables for piece in table.column(name).chunks]
@@ -174,5 +176,4 @@ def _together(query: str, outputs: Mapping[LaneId, LaneOutput], each: Each) -> A
         return taken(whole.combine_chunks(POOL), order)
 
     names: list[str] = tables[0].schema.names
-    columns = each(column, names) if len(order) >= MANY else list(map(column, names))
-    return Answer(pa.Table.from_arrays(columns, schema=tables[0].schema), times[order])
+    return Answer(pa.Table.from_arrays(list(each(column, names)), schema=tables[0].schema), times[order])

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
-from midstream.job.processor import DISABLED, sorts_slowly_by_avx512
+from midstream.job.processor import DISABLED, avx512, sorts_slowly_by_avx512
 
 CPUINFO = Path("/proc/cpuinfo")
-SAY = "import midstream, numpy; print(numpy._core._multiarray_umath.__cpu_features__.get('X86_V4'))"
+NAME = avx512(version("numpy"))
+SAY = f"import midstream, numpy; print(numpy._core._multiarray_umath.__cpu_features__[{NAME!r}])"
 
 
 def said(**environment: str) -> str:

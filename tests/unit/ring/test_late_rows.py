@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from midstream.ring.late_rows import Batches, LateRows
+from midstream.ring.late_rows import LateRows, NumberedBatches
 from midstream.ring.value_sizes import value_sizes
 
 COUNTS = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 
 
 def batches_of(counts: list[int]) -> list[pa.RecordBatch]:
-    """Batches of so many rows each, every row of them different."""
+    """NumberedBatches of so many rows each, every row of them different."""
     first = np.cumsum([0, *counts])
     return [
         pa.record_batch({
@@ -31,7 +31,7 @@ def test_pieces_of_batches_are_read_as_what_was_taken(counts: list[int], data: s
     several = [batches_of(counts), batches_of([3, *counts])]
     pieces, expected = list[LateRows](), list[pa.Table]()
     for batches in several:
-        known = Batches(batches)
+        known = NumberedBatches(batches)
         for batch in batches:
             if batch.num_rows:
                 at = np.array(data.draw(st.lists(st.integers(0, batch.num_rows - 1), max_size=6)), np.int64)
@@ -52,9 +52,24 @@ def test_pieces_of_batches_are_read_as_what_was_taken(counts: list[int], data: s
 
 def test_only_columns_that_are_read_are_gathered() -> None:
     (batch,) = batches_of([5])
-    rows = Batches([batch]).at(batch, np.array([4, 2]))
+    rows = NumberedBatches([batch]).at(batch, np.array([4, 2]))
     assert rows.take(np.array([1])).column("n").to_pylist() == [2]
     assert not rows._columns
+
+
+def test_a_column_that_is_not_there_is_not_made_up() -> None:
+    (batch,) = batches_of([2])
+    with pytest.raises(KeyError):
+        LateRows.of(batch).column("other")
+
+
+def test_long_texts_of_many_rows_are_not_put_together_for_few() -> None:
+    """A column of texts is copied as a whole only where it is small beside what is read of it."""
+    batches = [pa.record_batch({"t": [letter * 3_000] * 400, "n": range(400)}) for letter in "ab"]
+    rows = NumberedBatches(batches).at(batches[1], np.array([7, 9]))
+    assert rows.column("t").to_pylist() == ["b" * 3_000] * 2
+    assert rows.column("n").to_pylist() == [7, 9]
+    assert set(rows._rows._whole) == {"n"}
 
 
 @pytest.mark.parametrize("kind", [pa.int32(), pa.timestamp("us"), pa.null(), pa.list_(pa.int64()), pa.binary()])

@@ -17,6 +17,7 @@ from midstream.operators.arrival import with_arrival_numbers
 from midstream.runtime.distribution import Stage
 from midstream.runtime.lane_key import slots
 from midstream.state.base_state import SLOT
+from midstream.state.gather import MANY
 from midstream.state.keys import stable_order
 from midstream.state.rows import taken_rows
 from midstream.step.admission.admit import Admitted
@@ -25,7 +26,7 @@ from midstream.step.plan_step import StepPlan
 from midstream.step.program import Program
 
 FEW = 8
-"""Rows of so few lanes are looked for lane by lane."""
+"""Of so few lanes many rows are found lane by lane, which takes no sort."""
 
 
 def counted_streams(plan: StepPlan) -> tuple[str, ...]:
@@ -65,7 +66,8 @@ def spread(
     if lanes == 1:
         return {LaneId(group, 0): slotted}
     speaking = sorted(streams)
-    owned = each(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
+    side_by_side = each if sum(len(slotted[s]) for s in streams) >= MANY else one_by_one
+    owned = side_by_side(lambda s: shared(slotted[s], np.asarray(slotted[s].column(SLOT)) % lanes, lanes), speaking)
     shares = dict(zip(speaking, owned, strict=True))
     return {LaneId(group, lane): {s: shares[s][lane] for s in streams} for lane in range(lanes)}
 
@@ -76,7 +78,7 @@ def shared(rows: pa.RecordBatch, owners: npt.NDArray[np.integer[Any]], lanes: in
     >>> shared(pa.record_batch({"k": [7, 8, 9]}), np.array([1, 0, 1]), 2)[1].to_pydict()
     {'k': [7, 9]}
     """
-    if lanes <= FEW:
+    if lanes <= FEW and len(rows) >= MANY // 16:
         return [taken_rows(rows, np.flatnonzero(owners == lane)) for lane in range(lanes)]
     together = rows.take(pa.array(stable_order(owners.astype(np.int64))))
     ends = np.cumsum(np.bincount(owners, minlength=lanes)).tolist()

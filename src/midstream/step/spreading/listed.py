@@ -12,7 +12,7 @@ import pyarrow as pa
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import EVENT_TIME
 from midstream.ring.chunk_index import made_once
-from midstream.ring.columns import Copies, Words
+from midstream.ring.columns import Copies, Words, present
 from midstream.ring.deployment import Deployment
 from midstream.ring.joined_rows import Keys, stream_rows, times
 from midstream.ring.ring_node import NodeRows
@@ -106,7 +106,7 @@ class Homes:
         copies = made_once(batch, ("home", self.label, self.settled), lambda: self.of(batch)) if self.settled else (
             self.of(batch))  # fmt: skip
         living = copies.node if alive is None else copies.node[alive[copies.row]]
-        nodes = np.flatnonzero(np.bincount(living)).tolist()
+        nodes = present(living).tolist()
         if len(nodes) == 1 and len(living) == len(copies) == len(batch):
             return {nodes[0]: Listed(ref, batch, None, alive)}
         return {node: Listed(ref, batch, _here(copies, node, len(batch)), alive) for node in nodes}
@@ -119,10 +119,7 @@ class Homes:
         if len(copies) == batch.num_rows:
             node = np.empty(batch.num_rows, np.int64)
             node[copies.row] = copies.node
-            return [
-                ((one,), taken_rows(batch, np.flatnonzero(node == one)))
-                for one in np.flatnonzero(np.bincount(node)).tolist()
-            ]
+            return [((one,), taken_rows(batch, np.flatnonzero(node == one))) for one in present(node).tolist()]
         sets, group = np.unique(_node_sets(copies, batch.num_rows), axis=0, return_inverse=True)
         rows = (taken_rows(batch, np.flatnonzero(group.ravel() == at)) for at in range(len(sets)))
         return [(tuple(one for one in nodes if one >= 0), own) for nodes, own in zip(sets.tolist(), rows, strict=True)]

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
-from midstream.language.expression import Column
 from midstream.model.counters import Counters
 from midstream.model.ids import StateId
 from midstream.model.manifest import ChunkRef, Manifest, StateListing
 from midstream.model.node_spread import NodeSpread
 from midstream.ring.columns import Copies, Words
 from midstream.ring.joined_rows import JoinedRows
-from midstream.ring.late_rows import Batches
+from midstream.ring.late_rows import NumberedBatches
 from midstream.ring.logical_slices import queries
 from midstream.ring.ring_node import NodeRows, RingNode
 from midstream.runtime.result_operator import Answer, ResultOperator, with_time
-from midstream.state.gather import taken
 from midstream.state.keys import Mask, stable_sort
 from midstream.state.store.base import ChunkStore
 from midstream.step.held import with_held
@@ -62,10 +60,16 @@ class Partition:
 
     def nodes(self) -> dict[int, RingNode]:
         """The nodes, ready to be visited."""
+        here = set(self.numbers)
         batches = {
-            label: Batches(found)
-            for label, chunks in self.old.items()
-            if (found := [*(batch for _, batch in chunks.values()), *(rows for _, rows in self.new.get(label, ()))])
+            label: NumberedBatches(found)
+            for label, chunks in self._at.items()
+            if (
+                found := [
+                    *(self._batch(at) for at in chunks if not here.isdisjoint(at)),
+                    *(rows for at, rows in self.new.get(label, ()) if not here.isdisjoint(at)),
+                ]
+            )
         }
         return {
             number: RingNode(
@@ -100,6 +104,10 @@ class Partition:
         living = {n: {state: found[n] for state, found in states.items()} for n in self.numbers}
         nodes = tuple(NodeDone(n, living=living[n]) for n in self.numbers)
         return NodesDone(nodes, tuple(kept), arrived=arrived, moved=moved)
+
+    @staticmethod
+    def _batch(at: AtNodes) -> pa.RecordBatch:
+        return next(iter(at.values())).batch
 
     @cached_property
     def _at(self) -> dict[str, list[AtNodes]]:
@@ -149,16 +157,12 @@ def _shown(result_operator: ResultOperator, results: JoinedRows, at: Words, newe
     """What a query shows of the results at these places, whose newest rows have these times; columns that it does not
     show are not copied.
     """
-    kept, dead = result_operator.judged(_reader(results, at, newest), newest)
+    shown = results.take(at)
+    kept, dead = result_operator.judged(with_time(shown.read, newest), newest)
     if kept is not None:
-        at, newest = at[kept], newest[kept]
-    columns = result_operator.values(_reader(results, at, newest), len(at))
+        shown, newest = shown.take(np.flatnonzero(kept)), newest[kept]
+    columns = result_operator.values(with_time(shown.read, newest), len(newest))
     return replace(result_operator.answer(columns, newest), dead=dead)
-
-
-def _reader(results: JoinedRows, at: Words, newest: Words) -> Callable[[Column], pa.Array]:
-    """What the results at these places have in a column."""
-    return with_time(lambda column: taken(results.read(column), at), newest)
 
 
 def _marked(copies: Copies, node: int, rows: int) -> Mask:
