@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +100,10 @@ def test_every_way_side_by_side(
     counted = {key: counters for key, counters in engine.manifest.operators.items()}
     assert place.manifest().operators == counted
     assert bool(removed) == (bodies == "in files")
+    if rows_come == 2:
+        files = [path.stem for path in Path(place.answers("hash_hops")).rglob("*.parquet")]
+        lanes = {found for name in files for found in re.findall(r"\.(\d+)-", name)}
+        assert lanes == ({"0", "1"} if "apart" in bodies else {"0"})
     assert not parcels_below(tmp_path)
 
 
