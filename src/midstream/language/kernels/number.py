@@ -32,8 +32,8 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     def kernel(type: pa.DataType, *data: Datum) -> Datum:
         if family(type) == "float":
             return _CHECKED[name](*data)
-        if family(type) == "decimal" and all(family(d.type) == "integer" for d in data):
-            return _of_integers(name, type, data)
+        if family(type) == "decimal" and not any(scale_of(d.type) for d in data):
+            return _of_whole_numbers(name, type, data)
         stored_as = type if family(type) == "decimal" else storage_type(type)
         stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
         try:
@@ -47,8 +47,8 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     return kernel
 
 
-def _of_integers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
-    """Arithmetic of integers whose result is a decimal, as which few results need be computed."""
+def _of_whole_numbers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
+    """Arithmetic of whole numbers whose result is a decimal, as which few results need be computed."""
     try:
         return pc.cast(_CHECKED[name](*(pc.cast(d, pa.int64()) for d in data)), type)
     except pa.ArrowInvalid:
@@ -58,10 +58,12 @@ def _of_integers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
 def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
     """Arithmetic after an overflow: in decimals of twice the width, so that only the rows that fail are NULL."""
     exact = [decimal_of(d.type) for d in data]
-    if name == "mul" and sum(e.precision for e in exact) >= 76:
-        # pyarrow has no type for a product of so many digits.
+    # pyarrow has no type for a product of 77 digits; few numbers have all the digits that their type would let them.
+    most = 37 if name == "mul" else 38
+    try:
+        wide = [d.cast(pa.decimal256(min(e.precision, most), e.scale)) for d, e in zip(data, exact, strict=True)]
+    except pa.ArrowInvalid:
         return _by_row(name, type, *data)
-    wide = [d.cast(pa.decimal256(e.precision, e.scale)) for d, e in zip(data, exact, strict=True)]
     return fitted(type, _CHECKED[name](*wide))
 
 
