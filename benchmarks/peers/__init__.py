@@ -27,6 +27,7 @@ PEERS: dict[str, tuple[str, str]] = {
     "duckdb_2": ("DuckDB, offline, 2 threads", "duckdb_offline:two_threads"),
     "midstream_spark": ("midstream on Spark, local[2]", "midstream_spark:run"),
     "midstream_s3": ("midstream on Spark, checkpoint on an S3 server here", "midstream_spark:on_an_object_store"),
+    "former_lane": ("midstream of 2026-11-22, before there were spreads (d4b7fae)", "former_lane:run"),
     "midstream_spark_unsynced": ("midstream on Spark, nothing synced to the disk", "midstream_spark:unsynced"),
     "spark_default": ("Spark's own join, default state store", "spark_native:default_store"),
     "spark_tuned": ("Spark's own join, default state store, tuned files", "spark_native:tuned_files"),
@@ -34,7 +35,7 @@ PEERS: dict[str, tuple[str, str]] = {
 }
 """Every peer: its title, and the function that runs it (loaded only in the process that runs it)."""
 
-BY_NAME = frozenset({"midstream_spark_unsynced"})
+BY_NAME = frozenset({"midstream_spark_unsynced", "former_lane"})
 """Peers that run only where somebody names them: variants of others."""
 
 

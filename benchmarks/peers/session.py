@@ -6,14 +6,16 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from benchmarks.measurement import Batch
 from benchmarks.peers import Task
-from midstream.model.step_time import StepTime
+
+if TYPE_CHECKING:  # `former_lane` runs by a midstream that has no such thing.
+    from midstream.model.step_time import StepTime
 
 ROCKSDB = {
     "spark.sql.streaming.stateStore.providerClass": (

@@ -12,14 +12,13 @@ from typing import Literal
 import midstream as ms
 from benchmarks.peers import PEERS
 from benchmarks.ring.load import Load
-from benchmarks.ring.scenarios import RingScenario
+from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, THEIRS, RingScenario
 from benchmarks.scenarios import Scenario
 from midstream.ring.discovery import spreadings
 
 QUERY = "answer"
-PLAIN, ALONE = "no spread", "one_lane"
-SPARK, DUCKDB = "spark_default", "duckdb_2"
-"""Peers of `benchmarks.run`."""
+DUCKDB = "duckdb_2"
+"""As `FORMER` and `THEIRS` a peer of `benchmarks.run`."""
 
 TOGETHER = 2
 """As many nodes as the machine has cores."""
@@ -41,7 +40,9 @@ class Contestant:
         return PEERS[self.name][0] if self.kind == "rival" else self.name
 
 
-NO_SPREAD, ON_SPARK, OFFLINE = Contestant(PLAIN, "plain"), Contestant(SPARK, "rival"), Contestant(DUCKDB, "rival")
+NO_SPREAD, ON_SPARK, OFFLINE = Contestant(PLAIN, "plain"), Contestant(THEIRS, "rival"), Contestant(DUCKDB, "rival")
+OTHERS = {PLAIN: NO_SPREAD, ALONE: Contestant(ALONE), FORMER: Contestant(FORMER, "rival"), THEIRS: ON_SPARK}
+"""Whom a spread is judged against, by name."""
 
 
 def every_spread(asked: RingScenario) -> list[str]:
@@ -65,7 +66,8 @@ def on_spark(asked: RingScenario, load: Load) -> Iterator[Contestant]:
     Rounds are in turns, each in the opposite order of the one before.
     """
     best = preferred(asked, load)
-    judged = [NO_SPREAD, Contestant(best, nodes=TOGETHER)]
+    ours = [OTHERS[name] for name in asked.required if name != THEIRS]
+    judged = list(dict.fromkeys([NO_SPREAD, Contestant(best, nodes=TOGETHER), *ours]))
     yield from judged
     if asked.rivals:
         yield ON_SPARK
@@ -73,7 +75,8 @@ def on_spark(asked: RingScenario, load: Load) -> Iterator[Contestant]:
     if load.quick:
         return
     if asked.in_full:
-        yield Contestant(ALONE)
+        if OTHERS[ALONE] not in judged:
+            yield OTHERS[ALONE]
         yield from (Contestant(best, nodes=nodes) for nodes in load.nodes if nodes != TOGETHER)
         others = [name for name in every_spread(asked) if name not in (best, ALONE)]
         yield from (Contestant(name, nodes=TOGETHER) for name in others)

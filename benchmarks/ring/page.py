@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.report import refusal
-from benchmarks.ring.contestants import ALONE, NO_SPREAD, Contestant
+from benchmarks.ring.contestants import NO_SPREAD, Contestant
 from benchmarks.ring.record import HopCost, Record, Report
+from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.ring.scenarios import ASKED_OF_HOPS as ASKED
 from benchmarks.ring.scenarios import ROWS_OF_HOPS as ROWS
-from benchmarks.ring.scenarios import SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from benchmarks.table import table
 from benchmarks.verdict import verdict_table

@@ -12,8 +12,9 @@ from typing import Any
 import matplotlib
 
 from benchmarks.both_formats import save
-from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
+from benchmarks.ring.contestants import NO_SPREAD, ON_SPARK, TOGETHER, Contestant
 from benchmarks.ring.record import Report
+from benchmarks.ring.scenarios import ALONE
 from benchmarks.ring.verdicts import EVEN
 from midstream.lab.drawing import INK
 from midstream.ring.discovery import spreadings

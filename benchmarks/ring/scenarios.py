@@ -28,8 +28,9 @@ class RingScenario:
     `options` are those of a scheme, by its name. `schemes` are the only ones to be measured, where some are named.
     `embedded_rows` is how many rows a stream brings in a batch to the embedded engine, which counts and gains nothing.
     `judged` is the spread that verdicts are about, where it is not the one that `auto` takes.
-    On Spark, `rounds` are those of the contestants that a verdict is about, `in_full` says whether every spread and
-    number of nodes is measured there too, and `rivals` whether Spark's own join is.
+    `required` is how many times a contestant's rows a second the judged spread must take on two nodes, on Spark. There
+    `rounds` are those of the contestants of ours that a verdict is about, `in_full` says whether every spread and
+    number of nodes is measured too, and `rivals` whether Spark's own join is.
     """
 
     scenario: Scenario
@@ -37,6 +38,7 @@ class RingScenario:
     schemes: tuple[str, ...] = ()
     embedded_rows: int = 0
     judged: str = ""
+    required: Mapping[str, float] = field(default_factory=dict)
     rounds: int = 1
     in_full: bool = False
     rivals: bool = True
@@ -91,15 +93,28 @@ GREAT_CIRCLE = Near(
 )
 """Five kilometres are 0.045 degrees of latitude, so that buckets of 0.05 degrees hold them."""
 
+PLAIN, ALONE, FORMER, THEIRS = "no spread", "one_lane", "former_lane", "spark_default"
+"""Contestants: today's one lane, one node with the probing orders of the spreads, one lane before there were spreads,
+and Spark's own join.
+"""
+
 XY = ("x", "y")
 AROUND_B = {"atr": {"master": "B"}}
 """W2 ties its streams to B: a scheme that begins with another joins what nothing ties."""
 
-W2 = RingScenario(replace(MEASURED["w2a"], name="two_keys"), AROUND_B, judged="hash_hops", rounds=5, in_full=True)
+W2 = RingScenario(
+    replace(MEASURED["w2a"], name="two_keys"),
+    AROUND_B,
+    judged="hash_hops",
+    required={PLAIN: 1.0, FORMER: 1.0},
+    rounds=5,
+    in_full=True,
+)
 W2_LARGE = RingScenario(
     replace(MEASURED["w2b"], name="two_keys_large"),
     schemes=("one_lane", "hash_hops"),
     judged="hash_hops",
+    required={FORMER: 1.4},
     rounds=2,
     rivals=False,
 )
@@ -107,7 +122,7 @@ FIVE = _star(
     "two_keys_5", "A.x = B.x AND A.y = C.y AND A.x = D.x AND A.y = E.y",
     {"A": XY, "B": ("x",), "C": ("y",), "D": ("x",), "E": ("y",)}, KEYS, 5_000, 20_000,
 )  # fmt: skip
-W3 = RingScenario(replace(MEASURED["w3"], name="band"), rounds=2)
+W3 = RingScenario(replace(MEASURED["w3"], name="band"), required={THEIRS: 3.0}, rounds=2)
 BAND_4 = _star("band_4", "B.v, C.v and D.v less than 0.0003 from A.v", dict.fromkeys("ABCD", ()), BAND, 2_000)
 THETA_3 = _star("theta_3", "A.v + B.v < 0.02 AND A.v + C.v < 0.02", dict.fromkeys("ABC", ()), THETA, 1_000)
 DISTANCE_3 = _star(
@@ -131,8 +146,8 @@ SCENARIOS: dict[str, RingScenario] = {
         RingScenario(BAND_4),
         RingScenario(THETA_3),
         RingScenario(DISTANCE_3, embedded_rows=500),
-        RingScenario(GREAT_CIRCLE_2, embedded_rows=1_000, rounds=2),
-        RingScenario(GREAT_CIRCLE_3, embedded_rows=500, rounds=2, in_full=True),
+        RingScenario(GREAT_CIRCLE_2, embedded_rows=1_000, required={PLAIN: 1.7}, rounds=3),
+        RingScenario(GREAT_CIRCLE_3, embedded_rows=500, required={ALONE: 1.7}, rounds=3, in_full=True),
     )
 }
 """Every scenario by name, in the order in which they run."""

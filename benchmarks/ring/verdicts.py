@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from benchmarks.ring.contestants import ALONE, NO_SPREAD, ON_SPARK, TOGETHER, Contestant
+from benchmarks.ring.contestants import OTHERS, TOGETHER, Contestant
 from benchmarks.ring.record import Record, Report
-from benchmarks.ring.scenarios import SCENARIOS
+from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.verdict import Verdict
 
 WITHOUT_COPIES = ("hash_hops", "psp", "psp_d")
 EVEN, MANY_KEYS = 1.1, "two_keys"
 """The busiest node against the mean; `hash_hops` is as even as the hash of the keys, of which there must be many."""
-
-AGAINST_ONE_LANE = {"two_keys": 1.0, "two_keys_large": 1.4, "great_circle": 1.7, "great_circle_3": 1.7}
-"""How many times one lane's rows a second, on two nodes and two cores."""
-
-AGAINST_SPARK = {"band": 3.0}
-"""How many times the rows a second of the rewrite that Spark's users fall back on."""
 
 HOP = 0.1
 """Seconds of a hop beyond its work."""
@@ -79,15 +73,15 @@ def _at_most_even(what: str, balance: float) -> Verdict:
 def _faster(report: Report) -> Iterator[Verdict]:
     if report.host != "spark":
         return
-    for required, rival in ((AGAINST_ONE_LANE, NO_SPREAD), (AGAINST_SPARK, ON_SPARK)):
-        for name in [name for name in SCENARIOS if name in required]:
-            own = next((one for one in report.contestants(name) if _is_judged(one)), None)
-            ours = report.rate(name, own) if own is not None else None
-            theirs = report.rate(name, rival)
+    for name, asked in SCENARIOS.items():
+        own = next((one for one in report.contestants(name) if _is_judged(one)), None)
+        ours = report.rate(name, own) if own is not None else None
+        for rival, least in asked.required.items():
+            theirs = report.rate(name, OTHERS[rival])
             if own is not None and ours is not None and theirs is not None:
-                what = f"spark, {name}: {own.name} on {own.nodes} nodes / {rival.title}, steady rows a second"
-                ratio, least = ours / theirs, required[name]
-                yield Verdict(what, f"{ratio:.2f}", f"at least {least:g}", ratio >= least)
+                who = OTHERS[rival].title
+                what = f"spark, {name}: {own.name} on {own.nodes} nodes / {who}, steady rows a second"
+                yield Verdict(what, f"{ours / theirs:.2f}", f"at least {least:g}", ours / theirs >= least)
 
 
 def _hops(report: Report) -> Iterator[Verdict]:

@@ -10,10 +10,10 @@ import pytest
 from benchmarks.measurement import Answer, Batch, Measurement
 from benchmarks.ring import embedded, rivals
 from benchmarks.ring.contestants import (
-    ALONE,
     NO_SPREAD,
     OFFLINE,
     ON_SPARK,
+    OTHERS,
     TOGETHER,
     Contestant,
     on_embedded,
@@ -22,7 +22,7 @@ from benchmarks.ring.contestants import (
 from benchmarks.ring.load import FULL, QUICK
 from benchmarks.ring.page import page
 from benchmarks.ring.record import Even, HopCost, Record, Report
-from benchmarks.ring.scenarios import SCENARIOS
+from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
 from midstream.ring.discovery import spreadings
@@ -71,9 +71,9 @@ def test_rounds_on_spark_are_in_turns() -> None:
     asked = SCENARIOS["two_keys"]
     order = list(on_spark(asked, FULL))
     judged = Contestant("hash_hops", nodes=TOGETHER)
-    pair = [NO_SPREAD, judged]
-    in_turns = [one for number in range(asked.rounds) for one in (pair[::-1] if number % 2 else pair)]
-    assert order[:2] == pair and order[2 - len(in_turns) :] == in_turns[2:]
+    three = [NO_SPREAD, judged, OTHERS[FORMER]]
+    in_turns = [one for number in range(asked.rounds) for one in (three[::-1] if number % 2 else three)]
+    assert order[:3] == three and order[3 - len(in_turns) :] == in_turns[3:]
     assert {one.name for one in order if one.kind == "spread"} == spreadings().keys()
 
 
@@ -100,12 +100,20 @@ def test_copies_are_seen() -> None:
     assert not missed(report("embedded", alone, replace(record(Contestant("atr", nodes=2)), state_rows=(9, 9))))
 
 
-@pytest.mark.parametrize(("name", "least"), [("two_keys", 1.0), ("two_keys_large", 1.4), ("great_circle_3", 1.7)])
-def test_one_lane_must_be_outrun(name: str, least: float) -> None:
-    own = Contestant("hash_hops", nodes=TOGETHER)
+LEAST = [
+    ("two_keys", PLAIN, 1.0),
+    ("two_keys_large", FORMER, 1.4),
+    ("great_circle", PLAIN, 1.7),
+    ("great_circle_3", ALONE, 1.7),
+]
+
+
+@pytest.mark.parametrize(("name", "rival", "least"), LEAST)
+def test_one_lane_must_be_outrun(name: str, rival: str, least: float) -> None:
+    own, other = Contestant("hash_hops", nodes=TOGETHER), OTHERS[rival]
     for factor, met in ((0.99, False), (1.01, True)):
-        judged = report("spark", record(NO_SPREAD, name, least * factor), record(own, name))
-        assert [one.met for one in verdicts(judged) if "/ no spread" in one.what] == [met]
+        judged = report("spark", record(other, name, least * factor), record(own, name))
+        assert [one.met for one in verdicts(judged) if f"/ {other.title}" in one.what] == [met]
 
 
 def test_spark_s_rewrite_must_be_outrun() -> None:

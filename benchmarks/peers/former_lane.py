@@ -1,0 +1,75 @@
+"""midstream as it was before joins could be spread over nodes: what spreads must be faster than.
+
+The sources of that commit are taken out of the repository's history, and run as a job of their own in another process,
+on the same Spark, numpy and Arrow, with the same settings of the process, as everyone else.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+from benchmarks.measurement import Measurement, answer_of_files
+from benchmarks.peers import Task
+from benchmarks.peers.session import batches_of, session, source
+from midstream.model.errors import MidstreamError
+
+COMMIT = "d4b7faed43e3"
+"""The last commit before the first of spreads, of 2026-11-22."""
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(task: Task) -> Measurement:
+    """Run the scenario by the sources of that commit; raises `MidstreamError` where they are not in the history."""
+    former, asked, told = (task.work / name for name in ("former", "task", "measured.json"))
+    _take_out(former)
+    asked.write_bytes(pickle.dumps(task))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(former / "src"), str(ROOT)])}
+    command = [sys.executable, "-m", "benchmarks.peers.former_lane", str(asked), str(told)]
+    done = subprocess.run(command, cwd=task.work, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"midstream of {COMMIT} ended with {done.returncode}: {done.stderr[-2000:]}")
+    return Measurement.from_json(json.loads(told.read_text()))
+
+
+def _take_out(folder: Path) -> None:
+    folder.mkdir()
+    archive = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, capture_output=True, check=False)
+    if archive.returncode:
+        what = f"commit {COMMIT} is not in the history"
+        raise MidstreamError(what, place=str(ROOT), remedy="clone the repository with its history")
+    subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
+
+
+def _job(task: Task) -> Measurement:
+    """Run the scenario by whatever midstream this process has, as its users did then."""
+    import midstream as ms
+
+    spark = session(task.work)
+    try:
+        job = ms.Job(spark, checkpoint=task.work / "checkpoint", lanes=2)
+        for stream in task.scenario.streams:
+            job.stream(stream, source(spark, task, stream), timestamp="ts")
+        job.query("answer", task.scenario.midstream, sink=ms.sinks.files(str(task.work / "answer")))
+        live = job.start(trigger={"availableNow": True})
+        live.await_termination()
+        batches = batches_of(live.query)
+    finally:
+        spark.stop()
+    answer = answer_of_files(task.work / "answer")
+    return Measurement("former_lane", task.scenario.name, batches[: task.scenario.batches], answer)
+
+
+def main() -> None:
+    """Run a task, as the process that `run` begins."""
+    asked, told = map(Path, sys.argv[1:])
+    told.write_text(json.dumps(_job(pickle.loads(asked.read_bytes())).to_json()))
+
+
+if __name__ == "__main__":
+    main()
