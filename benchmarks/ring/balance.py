@@ -74,6 +74,12 @@ def in_a_burst(conditions: str, nodes: int, rate: float, times: float, step: flo
     return compared(engine_for("psp_d", nodes, conditions, bound), rates, step)[before:]
 
 
+def bounds(rate: float, nodes: int) -> tuple[int | None, ...]:
+    """No bound, then as many rows as a node has in steady streams, and a half of that."""
+    fair = max(int(rate * WINDOW) // nodes, 2)
+    return None, fair, fair // 2
+
+
 def main() -> None:
     """Measure and print."""
     asked = argparse.ArgumentParser(description=__doc__)
@@ -87,8 +93,7 @@ def main() -> None:
     said = asked.parse_args()
     if said.burst is not None:
         for nodes in map(int, said.nodes.split(",")):
-            fair = max(int(said.rate * WINDOW) // nodes, 2)
-            for bound in (None, fair, fair // 2):
+            for bound in bounds(said.rate, nodes):
                 work = in_a_burst(CONDITIONS[said.conditions], nodes, said.rate, said.burst, said.step, bound)
                 whole, by_step = busiest(work)
                 print(f"{nodes:3} nodes, at most {bound or 'any':>3} rows: {whole:.3f} in all, {by_step:.3f} by step")

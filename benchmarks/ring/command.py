@@ -84,7 +84,7 @@ def _asked(host: str, load: Load) -> Sequence[str]:
 
 def _beside(report: Report, load: Load) -> Report:
     if report.host == "embedded":
-        return replace(report, evenness=tuple(embedded.evenness(load)))
+        return replace(report, evenness=tuple(embedded.evenness(load)), bursts=tuple(embedded.bursts(load)))
     from benchmarks.ring.hop_cost import hop_cost
 
     return replace(report, hop_costs=(hop_cost(load),))

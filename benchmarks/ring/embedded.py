@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.measurement import Batch, answer_of_tables
-from benchmarks.ring.balance import CONDITIONS, WINDOW, busiest, compared
+from benchmarks.ring.balance import CONDITIONS, WINDOW, bounds, busiest, compared, in_a_burst
 from benchmarks.ring.balance import engine_for as balanced_engine
 from benchmarks.ring.contestants import QUERY, Contestant, engine_for
 from benchmarks.ring.load import Load
-from benchmarks.ring.record import Even, Record, measured
+from benchmarks.ring.record import Burst, Even, Record, measured
 from benchmarks.ring.scenarios import RingScenario
 from benchmarks.scenarios.base import BATCH_SPAN
 from benchmarks.scenarios.base import WINDOW as SCENARIO_WINDOW
@@ -25,6 +25,8 @@ FILLING = SCENARIO_WINDOW // BATCH_SPAN
 """Batches until windows are full."""
 
 EVEN = ("psp", "psp_i", "psp_d")
+TIMES = 10
+"""So many times the rows come in a burst, for a quarter of a window."""
 RATE, STEP = 40.0, 0.5
 """Rows a second of a stream, and seconds of a step, where it is looked how even the nodes of rings are."""
 
@@ -66,6 +68,17 @@ def evenness(load: Load) -> list[Even]:
             work = compared(engine, [rate] * steps, STEP)[filling:]
             found.append(Even(scheme, nodes, busiest(np.asarray(work))[0]))
     return found
+
+
+def bursts(load: Load) -> list[Burst]:
+    """How even the nodes of a ring are in a burst, without a bound on its slices and with two."""
+    rate, condition = RATE / 4 if load.quick else RATE, next(iter(CONDITIONS.values()))
+    return [
+        Burst(nodes, bound, busiest(in_a_burst(condition, nodes, rate, TIMES, STEP, bound))[0])
+        for nodes in load.nodes
+        if nodes > 1
+        for bound in bounds(rate, nodes)
+    ]
 
 
 def _compared(spread: NodeSpread | None) -> list[int]:

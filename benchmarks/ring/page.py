@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.report import refusal
 from benchmarks.ring.contestants import NO_SPREAD, Contestant
-from benchmarks.ring.record import HopCost, Record, Report
+from benchmarks.ring.record import Burst, HopCost, Record, Report
 from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.ring.scenarios import ASKED_OF_HOPS as ASKED
 from benchmarks.ring.scenarios import ROWS_OF_HOPS as ROWS
@@ -31,6 +31,10 @@ The embedded engine has its nodes take turns in one process: it shows what they 
 On Spark they run on two cores (`local[2]`), so that more than two nodes gain nothing there. `one_lane` is one node with
 the probing orders of the spreads. A tree keeps intermediate results instead, and compares other pairs: where streams
 are three or more, a spread is faster than no spread only by what two cores gain beyond that.
+
+Where keys bind, a spread is judged beside the single lane of 2026-11-22, before there were spreads: its sources are
+taken from the repository's history and run in turn with the others. *No spread* is today's single lane, which has
+become several times as fast since; each row's ratio says how it compares with that.
 """
 
 QUICK = "**A quick run on small inputs: these times mean nothing.**\n"
@@ -49,6 +53,7 @@ def page(reports: Sequence[Report], remark: str = "") -> str:
     parts += ["## WRONG\n", "\n".join(f"- {line}" for line in failed) + "\n"] if failed else []
     parts += ["## What must hold\n", _verdicts(reports)]
     parts += [_evenness(report) for report in reports if report.evenness]
+    parts += [_bursts(report.bursts) for report in reports if report.bursts]
     parts += [_hop_cost(cost) for report in reports for cost in report.hop_costs]
     for report in reports:
         parts += [f"## On the host {report.host}\n", *(_scenario(report, name) for name in report.scenarios)]
@@ -70,6 +75,15 @@ work in any one step and all do over many windows: they are not held to it.
     rows = ((scheme, *(found.get((scheme, nodes), "") for nodes in counts)) for scheme in schemes)
     drawn = table(("", *(f"{nodes} nodes" for nodes in counts)), "l" + "r" * len(counts), rows)
     return f"## How even the nodes are\n\n{said}\n{drawn}"
+
+
+def _bursts(found: Sequence[Burst]) -> str:
+    said = """The same streams and `psp_d`, where ten times the rows come for a quarter of a window; counted is from the
+beginning of the burst until its rows are gone (`python -m benchmarks.ring.balance --burst 10`). A slice takes whatever
+comes in its time, or at most as many rows (`count_bound`) as a node has in steady streams, or half as many.
+"""
+    rows = ((f"{one.nodes}", "none" if one.bound is None else f"{one.bound}", f"{one.balance:.2f}") for one in found)
+    return f"## In a burst\n\n{said}\n{table(('nodes', 'bound', 'busiest / mean'), 'rrr', rows)}"
 
 
 def _hop_cost(cost: HopCost) -> str:

@@ -83,6 +83,14 @@ class Even(NamedTuple):
     balance: float
 
 
+class Burst(NamedTuple):
+    """How even the nodes of `psp_d` are in a burst, with at most `bound` rows in a slice, or as many as come."""
+
+    nodes: int
+    bound: int | None
+    balance: float
+
+
 class HopCost(NamedTuple):
     """Seconds of a step of hardly any rows, `spread` over nodes with so many hops and `without`, and those of a `bare`
     stage: a shuffle of nothing behind which Python hands on what it gets.
@@ -107,6 +115,7 @@ class Report:
     load: Load
     records: tuple[Record, ...] = ()
     evenness: tuple[Even, ...] = ()
+    bursts: tuple[Burst, ...] = ()
     hop_costs: tuple[HopCost, ...] = ()
     machine: Mapping[str, Any] = field(default_factory=machine)
 
@@ -147,8 +156,9 @@ class Report:
         found = host_report.load(path_of(folder, host), _load, Record.from_json)
         if found is None:
             return None
-        lists = {"evenness": tuple(Even(*one) for one in found["evenness"])}
-        return Report(**{**found, **lists, "hop_costs": tuple(HopCost(*one) for one in found["hop_costs"])})
+        kinds = {"evenness": Even, "bursts": Burst, "hop_costs": HopCost}
+        lists = {name: tuple(kind(*one) for one in found.get(name, ())) for name, kind in kinds.items()}
+        return Report(**{**found, **lists})
 
 
 def path_of(folder: Path, host: str) -> Path:

@@ -10,7 +10,7 @@ from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.verdict import Verdict
 
 WITHOUT_COPIES = ("hash_hops", "psp", "psp_d")
-EVEN, MANY_KEYS = 1.1, "two_keys"
+EVEN, EVEN_IN_A_BURST, MANY_KEYS = 1.1, 1.3, "two_keys"
 """The busiest node against the mean; `hash_hops` is as even as the hash of the keys, of which there must be many."""
 
 HOP = 0.1
@@ -64,10 +64,14 @@ def _even(report: Report) -> Iterator[Verdict]:
         for one in report.of(MANY_KEYS):
             if one.contestant.name == "hash_hops" and one.done and one.contestant.nodes > 1 and one.balance:
                 yield _at_most_even(f"{MANY_KEYS}, hash_hops, {one.contestant.nodes} nodes", one.balance)
+    for burst in report.bursts:
+        if burst.bound is not None:
+            what = f"a burst, psp_d, {burst.nodes} nodes, at most {burst.bound} rows in a slice"
+            yield _at_most_even(what, burst.balance, EVEN_IN_A_BURST)
 
 
-def _at_most_even(what: str, balance: float) -> Verdict:
-    return Verdict(f"{what}: busiest / mean", f"{balance:.3f}", f"at most {EVEN:g}", balance <= EVEN)
+def _at_most_even(what: str, balance: float, most: float = EVEN) -> Verdict:
+    return Verdict(f"{what}: busiest / mean", f"{balance:.3f}", f"at most {most:g}", balance <= most)
 
 
 def _faster(report: Report) -> Iterator[Verdict]:

@@ -21,7 +21,7 @@ from benchmarks.ring.contestants import (
 )  # fmt: skip
 from benchmarks.ring.load import FULL, QUICK
 from benchmarks.ring.page import page
-from benchmarks.ring.record import Even, HopCost, Record, Report
+from benchmarks.ring.record import Burst, Even, HopCost, Record, Report
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
@@ -101,7 +101,7 @@ def test_copies_are_seen() -> None:
 
 
 LEAST = [
-    ("two_keys", PLAIN, 1.0),
+    ("two_keys", FORMER, 1.0),
     ("two_keys_large", FORMER, 1.4),
     ("great_circle", PLAIN, 1.7),
     ("great_circle_3", ALONE, 1.7),
@@ -131,6 +131,10 @@ def test_hops_and_stages_are_counted() -> None:
     assert missed(report("spark", record(NO_SPREAD, stages=2))) and not missed(report("spark", record(NO_SPREAD)))
     uneven = replace(report("embedded"), evenness=(Even("psp", 2, 1.11),))
     assert missed(uneven)
+    bound, unbound = Burst(4, 160, 1.31), Burst(4, None, 2.7)
+    assert missed(replace(report("embedded"), bursts=(bound,))) and not missed(
+        replace(report("embedded"), bursts=(unbound, bound._replace(balance=1.29)))
+    )
 
 
 def test_a_report_on_disk_is_the_report(tmp_path: Path) -> None:
@@ -138,6 +142,7 @@ def test_a_report_on_disk_is_the_report(tmp_path: Path) -> None:
     whole = replace(
         report("spark", record(NO_SPREAD), record(Contestant("psp", nodes=2)), refused),
         evenness=(Even("psp", 2, 1.05),),
+        bursts=(Burst(2, None, 1.6), Burst(2, 320, 1.03)),
         hop_costs=(HopCost(4, 1.0, 1.2, 0.04),),
     )
     whole.save(tmp_path)
@@ -151,12 +156,15 @@ def test_the_page_shows_what_was_found() -> None:
     theirs = record(ON_SPARK, "band")
     theirs = replace(theirs, measurement=replace(theirs.measurement, notes={"refused": "without equality predicate"}))
     of = report("spark", record(NO_SPREAD, "band"), record(Contestant("psp_d", nodes=2), "band"), refused, theirs)
-    text = page([replace(of, hop_costs=(HopCost(4, 1.0, 1.2, 0.04),))], "Others were at work.")
+    beside = replace(of, hop_costs=(HopCost(4, 1.0, 1.2, 0.04),), bursts=(Burst(2, None, 1.6), Burst(2, 320, 1.03)))
+    text = page([beside], "Others were at work.")
     for words in (
         "Others were at work.",
         "refused: no key ties them",
         "without equality predicate",
         "| **a hop** | 50 ms",
+        "| 2 | none | 1.60 |",
+        "| 2 | 320 | 1.03 |",
     ):
         assert words in text
     assert "WRONG" not in text and "WRONG" in page([report("spark", record(NO_SPREAD), record(ON_SPARK, results=8))])
