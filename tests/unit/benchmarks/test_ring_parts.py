@@ -104,7 +104,6 @@ LEAST = [
     ("two_keys", FORMER, 1.0),
     ("two_keys_large", FORMER, 1.4),
     ("great_circle", PLAIN, 1.7),
-    ("great_circle_3", ALONE, 1.7),
 ]
 
 
