@@ -20,6 +20,7 @@ from midstream.language.kernels.datum import STORED_AS_NUMBERS, Datum, Mask, bui
 from midstream.language.kernels.failure import LAZY, either, is_null, known_as
 from midstream.language.kernels.logic import COMPARISONS, compare_numbers
 from midstream.language.types import BOOLEAN, family
+from midstream.language.whole_numbers import in_64_bits, is_whole, parts
 
 Columns = Callable[[Column], pa.Array]
 
@@ -108,6 +109,10 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
     """The value, and where it could not be evaluated; None for nowhere."""
     if not isinstance(expression, Call) or not can_fail(expression):
         return _datum(expression, column), None
+    if _fails_by_digits_only(expression):
+        known = in_64_bits(expression, lambda part: _datum(part, column))
+        if known is not None:
+            return known, None
     function = function_of(expression.function)
     found = [_checked(argument, column) for argument in expression.arguments]
     data = [datum for datum, _ in found]
@@ -119,6 +124,12 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
         given = valid(*data)
         failed = either(failed, nothing if given is None else nothing & given)
     return value, failed
+
+
+@lru_cache(maxsize=1 << 12)
+def _fails_by_digits_only(expression: Expression) -> bool:
+    """Whether this is a computation of whole numbers that fails only where a value in between is too great."""
+    return is_whole(expression) and not any(map(can_fail, parts(expression)))
 
 
 def _passes(expression: Call, column: Columns) -> Mask:
@@ -139,6 +150,10 @@ def _datum(expression: Expression, column: Columns) -> Datum:
     assert isinstance(expression, Call)
     if expression.function in (EVALUABLE, UNLESS_FALSE):
         return build(_passes(expression, column), None, BOOLEAN)
+    if is_whole(expression):
+        known = in_64_bits(expression, lambda part: _datum(part, column))
+        if known is not None:
+            return known
     return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
 
 

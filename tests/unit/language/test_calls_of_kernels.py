@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import cProfile
 from decimal import Decimal
+from operator import eq, ge, gt, le, lt, ne
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.language.evaluate import evaluate
+from midstream.language.evaluate import evaluate, evaluate_checked, holds
 from midstream.language.expression import Expression
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
@@ -57,13 +58,15 @@ def calls(text: str, table: pa.Table) -> int:
         "e * (a - b)",
         "e + a",
         "abs(a - b) * e",
+        f"{DISTANCE} < 100",
+        f"{DISTANCE} BETWEEN a AND 1000",
     ],
 )
 def test_arithmetic_makes_no_call_for_a_row(text: str) -> None:
     assert calls(text, rows(2_000)) < 1.5 * calls(text, rows(20))
 
 
-LARGE = st.integers(-(2**63), 2**63 - 1)
+LARGE, SMALL = st.integers(-(2**63), 2**63 - 1), st.integers(-100, 100)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -74,3 +77,28 @@ def test_products_are_exact_or_null(power: int, pairs: list[tuple[int, int]]) ->
     found = value(" * ".join(["(a - b)"] * power), table).to_pylist()
     exact = [(a - b) ** power for a, b in pairs]
     assert found == [number if abs(number) < 10**38 else None for number in exact]
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(pairs=st.lists(st.tuples(st.none() | LARGE | SMALL, LARGE | SMALL), min_size=1, max_size=4), edge=LARGE | SMALL)
+@pytest.mark.parametrize("operator", ["<", "<=", "=", "<>", ">", ">="])
+def test_what_is_reckoned_in_64_bits_is_exact(operator: str, pairs: list[tuple[int | None, int]], edge: int) -> None:
+    table = pa.table({"a": pa.array([a for a, _ in pairs], pa.int64()), "b": [b for _, b in pairs]})
+    compare = {"<": gt, "<=": ge, "=": eq, "<>": ne, ">": lt, ">=": le}[operator]
+    numbers = [None if a is None else abs(a - b) * (a + b) - b for a, b in pairs]
+    exact = [None if number is None else compare(edge, number) for number in numbers]
+    condition = f"abs(a - b) * (a + b) - b {operator} {edge}"
+    assert value(condition, table).to_pylist() == exact
+    assert holds(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs)).tolist() == [
+        bool(one) for one in exact
+    ]
+    checked, failed = evaluate_checked(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs))
+    assert checked.to_pylist() == exact and failed is None
+
+
+def test_a_value_that_fits_nowhere_fails_alone() -> None:
+    table = pa.table({"a": [2**62, 3, None], "b": [-(2**62), 1, 1]})
+    cube = bound(f"{DISTANCE} * {DISTANCE} < 100")
+    found, failed = evaluate_checked(cube, lambda column: table[column.name].combine_chunks(), 3)
+    assert failed is not None and failed.tolist() == [True, False, False]
+    assert found.to_pylist()[1:] == [True, None]

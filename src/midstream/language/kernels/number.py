@@ -14,7 +14,7 @@ from midstream.language.kernels.datum import Datum, Values, by_row, lift, restor
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
 from midstream.language.types import INT64, decimal_of, family
 
-_CHECKED: dict[str, Callable[..., Datum]] = {
+CHECKED: dict[str, Callable[..., Datum]] = {
     "add": pc.add_checked,
     "sub": pc.subtract_checked,
     "mul": pc.multiply_checked,
@@ -31,13 +31,13 @@ def arithmetic(name: str) -> Callable[..., Datum]:
 
     def kernel(type: pa.DataType, *data: Datum) -> Datum:
         if family(type) == "float":
-            return _CHECKED[name](*data)
+            return CHECKED[name](*data)
         if family(type) == "decimal" and not any(scale_of(d.type) for d in data):
             return _of_whole_numbers(name, type, data)
         stored_as = type if family(type) == "decimal" else storage_type(type)
         stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
         try:
-            found = _CHECKED[name](*stored)
+            found = CHECKED[name](*stored)
             if found.type == stored_as:
                 return restore(found, type)
         except pa.ArrowInvalid:
@@ -50,7 +50,7 @@ def arithmetic(name: str) -> Callable[..., Datum]:
 def _of_whole_numbers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
     """Arithmetic of whole numbers whose result is a decimal, as which few results need be computed."""
     try:
-        return pc.cast(_CHECKED[name](*(pc.cast(d, pa.int64()) for d in data)), type)
+        return pc.cast(CHECKED[name](*(pc.cast(d, pa.int64()) for d in data)), type)
     except pa.ArrowInvalid:
         return _widely(name, type, data)
 
@@ -64,7 +64,7 @@ def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
         wide = [d.cast(pa.decimal256(min(e.precision, most), e.scale)) for d, e in zip(data, exact, strict=True)]
     except pa.ArrowInvalid:
         return _by_row(name, type, *data)
-    return fitted(type, _CHECKED[name](*wide))
+    return fitted(type, CHECKED[name](*wide))
 
 
 def _by_row(name: str, type: pa.DataType, *data: Datum) -> Datum:
