@@ -109,7 +109,7 @@ class Samples:
         found = []
         for last in self._leaves(sources, conditions):
             left = sources - {last}
-            near = frozenset(one for one in left if self._are_tied(frozenset({one, last}), conditions))
+            near = self._tied_to(last, conditions) & left
             if near and near != left:
                 before = self._size(left, self._only(conditions, left)).value
                 both, alone = near | {last}, self._size(near, self._only(conditions, near)).value
@@ -124,10 +124,15 @@ class Samples:
             if len(self._pieces(left, self._only(conditions, left))) == 1:
                 yield alias
 
-    def _are_tied(self, sources: Sources, conditions: Places) -> bool:
-        return len(self._pieces(sources, self._only(conditions, sources))) == 1
+    def _tied_to(self, source: str, conditions: Places) -> Sources:
+        """The sources that a key or a condition of two ties to one."""
+        tied = [keys.sources for keys in self.strata.keys.values() if source in keys.sources]
+        tied += [both for at in conditions if len(both := self.query.predicates[at].aliases()) == 2 and source in both]
+        return frozenset[str]().union(*tied) - {source}
 
     def _pieces(self, sources: Sources, conditions: Places) -> list[Sources]:
+        if any(sources <= keys.sources for keys in self.strata.keys.values()):
+            return [sources]
         ties = [keys.sources & sources for keys in self.strata.keys.values()]
         ties += [self.query.predicates[at].aliases() for at in sorted(conditions)]
         pieces = [frozenset({alias}) for alias in sorted(sources)]
