@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -117,14 +117,23 @@ class SourceOperator(Operator):
 
 def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
     """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
-    words = np.zeros(arrived.num_rows, np.int64)
-    for one in lineage.filters:
-        words |= one.mask if not one.conjuncts else np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
-    steps = np.empty(arrived.num_rows, np.int64)
-    steps.fill(step)
-    columns = [*arrived.columns, column_of(words), column_of(steps)]
-    marked = pa.RecordBatch.from_arrays(columns, names=[*arrived.schema.names, LINEAGE, ARRIVED])
+    always = sum(one.mask for one in lineage.filters if not one.conjuncts)
+    tested = [one for one in lineage.filters if one.conjuncts]
+    names, steps = [*arrived.schema.names, LINEAGE, ARRIVED], _repeated(step, arrived.num_rows)
+    if not tested and always:
+        columns = [*arrived.columns, _repeated(always, arrived.num_rows), steps]
+        return pa.RecordBatch.from_arrays(columns, names=names)
+    words = np.full(arrived.num_rows, always, np.int64)
+    for one in tested:
+        words |= np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
+    marked = pa.RecordBatch.from_arrays([*arrived.columns, column_of(words), steps], names=names)
     return marked if np.logical_and.reduce(words) else marked.filter(pa.array(words != 0))
+
+
+@lru_cache(maxsize=64)
+def _repeated(word: int, rows: int) -> pa.Array:
+    """A column of one number; streams that bring as many rows share it."""
+    return column_of(np.full(rows, word, np.int64))
 
 
 def _shared_text(lineage: Lineage) -> str:

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from midstream.state.gather import is_word
+
 Codes = npt.NDArray[np.int64] | npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 Indices = npt.NDArray[np.int64]
@@ -31,7 +33,7 @@ def is_exact(types: Sequence[pa.DataType]) -> bool:
     >>> is_exact([pa.int32()]), is_exact([pa.string()]), is_exact([pa.int32(), pa.int32()])
     (True, False, False)
     """
-    return len(types) == 1 and _is_word(types[0])
+    return len(types) == 1 and _is_own_code(types[0])
 
 
 def key_codes(keys: Sequence[pa.Array]) -> tuple[npt.NDArray[np.int64], Mask | None]:
@@ -92,8 +94,8 @@ def stable_order(values: Codes, *, in_runs: bool = False) -> Indices:
     return stable_sort(values, in_runs=in_runs)[0]
 
 
-def _is_word(kind: pa.DataType) -> bool:
-    return bool(pt.is_integer(kind) or pt.is_floating(kind) or pt.is_boolean(kind) or pt.is_temporal(kind))
+def _is_own_code(kind: pa.DataType) -> bool:
+    return is_word(kind) or bool(pt.is_boolean(kind))
 
 
 def _valid(keys: Sequence[pa.Array]) -> Mask | None:
@@ -113,7 +115,7 @@ def _column_codes(key: pa.Array) -> npt.NDArray[np.int64]:
         values = _numbers(key if pt.is_float64(kind) else key.cast(pa.float64())) + 0.0
         values[np.isnan(values)] = np.nan
         return values.view(np.int64)
-    return _words(key) if _is_word(kind) else _bytes_codes(key)
+    return _words(key) if _is_own_code(kind) else _bytes_codes(key)
 
 
 def _integers(key: pa.Array) -> npt.NDArray[np.int64]:

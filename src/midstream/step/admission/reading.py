@@ -84,6 +84,8 @@ def can_be_time(kind: pa.DataType) -> bool:
 def _read(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
+    if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
+        return values.view(field.type)
     return pa.concat_arrays(_cast(values, field, 0, reasons) or [pa.array([], field.type)])
 
 
