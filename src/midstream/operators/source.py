@@ -117,16 +117,16 @@ class SourceOperator(Operator):
 
 def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
     """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
-    always = sum(one.mask for one in lineage.filters if not one.conjuncts)
+    always = sum([one.mask for one in lineage.filters if not one.conjuncts])
     tested = [one for one in lineage.filters if one.conjuncts]
-    names, steps = [*arrived.schema.names, LINEAGE, ARRIVED], _repeated(step, arrived.num_rows)
+    steps = _repeated(step, arrived.num_rows)
     if not tested and always:
-        columns = [*arrived.columns, _repeated(always, arrived.num_rows), steps]
-        return pa.RecordBatch.from_arrays(columns, names=names)
+        filtered = _repeated(always, arrived.num_rows)
+        return arrived.append_column(LINEAGE, filtered).append_column(ARRIVED, steps)
     words = np.full(arrived.num_rows, always, np.int64)
     for one in tested:
         words |= np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
-    marked = pa.RecordBatch.from_arrays([*arrived.columns, column_of(words), steps], names=names)
+    marked = arrived.append_column(LINEAGE, column_of(words)).append_column(ARRIVED, steps)
     return marked if np.logical_and.reduce(words) else marked.filter(pa.array(words != 0))
 
 

@@ -181,10 +181,9 @@ class BaseRows:
         total = int(self._sizes.sum())
         if count * 8 < total and total > FEW_ROWS:
             return False
-        columns = [self._column(run, name) for run in self._runs]
-        if is_word(columns[0].type):
+        if is_word(self._column(self._runs[0], name).type):
             return True
-        size = sum(column.nbytes for column in columns)
+        size = sum(self._column(run, name).nbytes for run in self._runs)
         return size <= FEW_BYTES or (count * 8 >= total and size <= MOST_BYTES)
 
     def _is_new(self, refs: Words) -> bool:
