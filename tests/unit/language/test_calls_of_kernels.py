@@ -8,7 +8,7 @@ from operator import eq, ge, gt, le, lt, ne
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from midstream.language.evaluate import evaluate, evaluate_checked, holds
@@ -58,6 +58,8 @@ def calls(text: str, table: pa.Table) -> int:
         "e * (a - b)",
         "e + a",
         "abs(a - b) * e",
+        "e % 7",
+        "a % (e + 1)",
         f"{DISTANCE} < 100",
         f"{DISTANCE} BETWEEN a AND 1000",
     ],
@@ -102,3 +104,20 @@ def test_a_value_that_fits_nowhere_fails_alone() -> None:
     found, failed = evaluate_checked(cube, lambda column: table[column.name].combine_chunks(), 3)
     assert failed is not None and failed.tolist() == [True, False, False]
     assert found.to_pylist()[1:] == [True, None]
+
+
+MONEY = st.decimals(-1000, 1000, places=2)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(pairs=st.lists(st.tuples(st.none() | MONEY, MONEY | st.none()), min_size=1, max_size=4), divisor=MONEY)
+def test_remainders_of_decimals_are_exact(pairs: list[tuple[Decimal | None, Decimal | None]], divisor: Decimal) -> None:
+    type = pa.decimal128(9, 2)
+    columns = {"e": pa.array([e for e, _ in pairs], type), "a": [n for n, _ in enumerate(pairs)]}
+    table = pa.table(columns)
+    assume(divisor)
+    exact = [None if e is None else e % divisor for e, _ in pairs]
+    assert value(f"e % {divisor}", table).to_pylist() == exact
+    assert value("a % (e * e)", table).to_pylist() == [
+        None if e is None or not e else Decimal(n) % (e * e) for n, (e, _) in enumerate(pairs)
+    ]

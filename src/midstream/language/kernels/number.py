@@ -10,7 +10,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage, storage_type, values
+from midstream.language.kernels.datum import (
+    Datum,
+    Values,
+    by_row,
+    is_scalar,
+    lift,
+    restore,
+    storage,
+    storage_type,
+    values,
+)
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
 from midstream.language.types import INT64, decimal_of, family
 
@@ -119,22 +129,41 @@ def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
     """The remainder, with the sign of the dividend; NULL where the divisor is zero."""
     if family(type) == "decimal":
-        narrow = _narrowed(left, right)
         # pyarrow divides decimals, but rounds the quotient, which no remainder survives.
-        return _by_row("mod", type, left, right) if narrow is None else remainder(INT64, *narrow).cast(type)
+        scale = max(scale_of(left.type), scale_of(right.type))
+        narrow = _narrowed(left, right, scale=scale)
+        if narrow is None:
+            return _by_row("mod", type, left, right)
+        return _with_point(remainder(INT64, *narrow), scale).cast(type)
     divisor = values(right)
     safe = np.where(divisor == 0, 1, divisor).astype(divisor.dtype)
     return lift(lambda a, _: np.fmod(a, safe), type, left, right, ok=np.asarray(divisor != 0))
 
 
-def _narrowed(*data: Datum) -> list[Datum] | None:
-    """Decimals without a point as BIGINT; None where one does not fit."""
-    if any(scale_of(d.type) for d in data):
+def _narrowed(*data: Datum, scale: int = 0) -> list[Datum] | None:
+    """Decimals with so many digits behind the point, then without it, as BIGINT; None where one does not fit."""
+    if any(scale_of(d.type) > scale for d in data):
         return None
     try:
-        return [pc.cast(d, INT64) for d in data]
+        return [pc.cast(_digits(pc.cast(d, pa.decimal128(38, scale))), INT64) for d in data]
     except pa.ArrowInvalid:
         return None
+
+
+def _digits(number: Datum) -> Datum:
+    """A decimal without its point: 1.25 as 125; on the same memory."""
+    whole = pa.decimal128(number.type.precision, 0)
+    if is_scalar(number):
+        return pa.scalar(number.as_py().scaleb(number.type.scale) if number.is_valid else None, whole)
+    return pa.Array.from_buffers(whole, len(number), number.buffers(), offset=number.offset)
+
+
+def _with_point(digits: Datum, scale: int) -> Datum:
+    """The inverse of `_digits` for BIGINTs."""
+    wide, type = pc.cast(digits, pa.decimal128(38, 0)), pa.decimal128(38, scale)
+    if is_scalar(wide):
+        return pa.scalar(wide.as_py().scaleb(-scale) if wide.is_valid else None, type)
+    return pa.Array.from_buffers(type, len(wide), wide.buffers(), offset=wide.offset)
 
 
 def real(
