@@ -60,6 +60,8 @@ def calls(text: str, table: pa.Table) -> int:
         "abs(a - b) * e",
         "e % 7",
         "a % (e + 1)",
+        "to_timestamp(a)",
+        "make_date(i, 1, 1)",
         f"{DISTANCE} < 100",
         f"{DISTANCE} BETWEEN a AND 1000",
     ],

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.types as is_
 
 from midstream.language.kernels.cast import cast, cut
-from midstream.language.kernels.datum import Datum, Values, by_row, lift, restore, storage
+from midstream.language.kernels.datum import Datum, Values, lift, restore, storage, values
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 """What DATE_TRUNC cuts to."""
@@ -99,7 +99,11 @@ def epoch_ms(type: pa.DataType, moment: Datum) -> Datum:
 
 def from_seconds(type: pa.DataType, seconds: Datum) -> Datum:
     """A moment so many seconds after 1970."""
-    return by_row(lambda s: round(s * _SECOND), pa.int64(), seconds).cast(pa.timestamp("us")).cast(type)
+    with np.errstate(all="ignore"):
+        exact = np.rint(values(seconds) * _SECOND)
+    inside = np.asarray(np.abs(exact) < 2.0**63)
+    microseconds = lift(lambda _: np.where(inside, exact, 0).astype(np.int64), pa.timestamp("us"), seconds, ok=inside)
+    return microseconds.cast(type)
 
 
 def from_ms(type: pa.DataType, milliseconds: Datum) -> Datum:
@@ -112,7 +116,13 @@ def from_ms(type: pa.DataType, milliseconds: Datum) -> Datum:
 
 def date_of(type: pa.DataType, year: Datum, month: Datum, day: Datum) -> Datum:
     """The date of a year, a month and a day; NULL where there is none."""
-    return by_row(datetime.date, type, year, month, day)
+    y, m, d = (values(number) for number in (year, month, day))
+    known = (y >= datetime.MINYEAR) & (y <= datetime.MAXYEAR) & (m >= 1) & (m <= 12) & (d >= 1)
+    months = np.where(known, 12 * (y - 1970) + m - 1, 0).astype("datetime64[M]")
+    first, last = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1
+    found = first + np.where(known, d - 1, 0)
+    days = (found - np.datetime64(0, "D")).astype(np.int32)
+    return lift(lambda *_: days, type, year, month, day, ok=np.asarray(known & (found <= last)))
 
 
 def last_day(type: pa.DataType, moment: Datum) -> Datum:
