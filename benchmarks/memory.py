@@ -1,4 +1,4 @@
-"""What memory a large join takes at most: `python -m benchmarks.memory [--quick] [--out DIR]`.
+"""What memory a large join takes at most: `python -m benchmarks.memory [--quick] [--peer P] [--out DIR]`.
 
 W1 (b) by each peer in a process of its own, and whatever it begins: the JVM of Spark and its Python workers. Ten times
 a second Linux is asked what each of them has, memory that several share being counted in parts (`Pss`). Not measured in
@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from rich.console import Console
@@ -45,13 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a small input: shows that it runs")
     parser.add_argument("--out", type=Path, help="folder for MEMORY.md")
+    parser.add_argument("--peer", action="append", choices=MEASURED, help="only this one (may be repeated)")
     options = parser.parse_args(arguments)
-    out = options.out or (HERE.parent / "build" / "benchmarks" if options.quick else HERE)
+    out = options.out or (HERE.parent / "build" / "benchmarks" if options.quick or options.peer else HERE)
     scenario, console = SCENARIOS[SCENARIO], Console(highlight=False)
     rows, failed = [], False
     with tempfile.TemporaryDirectory(prefix="midstream-benchmarks-") as folder:
         (scenario.quick() if options.quick else scenario).write(Path(folder) / "input")
-        for peer in MEASURED:
+        for peer in options.peer or MEASURED:
             peaks = _peaks(peer, Path(folder), quick=options.quick)
             failed = failed or peaks is None
             shown = [f"{(peaks or {}).get(role, 0.0):,.0f}" for role in (*ROLES, "all")]
@@ -73,35 +75,40 @@ def _peaks(peer: str, folder: Path, *, quick: bool) -> Mapping[str, float] | Non
         running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while running.poll() is None:
             now = dict.fromkeys(ROLES, 0.0)
-            for number in _tree(running.pid):
-                now[_role(number, running.pid)] += _megabytes(number)
+            for process, role in _roles(running.pid, "process"):
+                now[role] += _megabytes(process)
             now["all"] = sum(now.values())
             found = {role: max(most, found.get(role, 0.0)) for role, most in now.items()}
             time.sleep(EVERY)
     return found if running.returncode == 0 else None
 
 
-def _tree(root: int) -> Iterator[int]:
-    """A process and all that it has begun, so far as they are there."""
-    yield root
-    try:
-        begun = Path(f"/proc/{root}/task/{root}/children").read_text().split()
-        for thread in Path(f"/proc/{root}/task").iterdir():
-            if thread.name != str(root):
-                begun += (thread / "children").read_text().split()
-    except OSError:
-        return
-    for child in begun:
-        yield from _tree(int(child))
+def _roles(process: int, role: str) -> Iterator[tuple[int, str]]:
+    """A process and all that it has begun, each with its role, so far as they are there.
+
+    What a JVM has begun is itself once more, in the same memory, until it becomes another program: that is left out.
+    """
+    yield process, role
+    threads: list[Path] = []
+    with suppress(OSError):
+        threads += Path(f"/proc/{process}/task").iterdir()
+    begun = []
+    for thread in threads:
+        with suppress(OSError):  # It may have ended meanwhile.
+            begun += (thread / "children").read_text().split()
+    for child in map(int, begun):
+        is_java = _program(child) == "java"
+        if not is_java:
+            yield from _roles(child, "workers")
+        elif role != "jvm":
+            yield from _roles(child, "jvm")
 
 
-def _role(process: int, root: int) -> str:
-    if process == root:
-        return "process"
+def _program(process: int) -> str:
     try:
-        return "jvm" if Path(f"/proc/{process}/comm").read_text().strip() == "java" else "workers"
+        return Path(f"/proc/{process}/exe").readlink().name
     except OSError:
-        return "workers"
+        return ""
 
 
 def _megabytes(process: int) -> float:

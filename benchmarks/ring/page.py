@@ -34,7 +34,8 @@ are three or more, a spread is faster than no spread only by what two cores gain
 
 Where keys bind, a spread is judged beside the single lane of 2026-11-22, before there were spreads: its sources are
 taken from the repository's history and run in turn with the others. *No spread* is today's single lane, which has
-become several times as fast since; each row's ratio says how it compares with that.
+become several times as fast since; each row's ratio says how it compares with that. An expensive predicate is judged by
+two streams (`great_circle`): of three the tree compares fewer pairs than any probing orders do.
 """
 
 QUICK = "**A quick run on small inputs: these times mean nothing.**\n"
@@ -96,7 +97,7 @@ behind which a Python worker hands on what it gets: Spark's barrier, its tasks, 
         ("a step without a spread", cost.without),
         (f"a step over nodes, {cost.hops} hops", cost.spread),
         ("**a hop**", cost.each),
-        ("of which a bare stage", cost.bare),
+        ("a bare stage, by itself", cost.bare),
     )
     drawn = table(("", "time"), "lr", ((what, f"{1000 * seconds:.0f} ms") for what, seconds in rows))
     return f"## What a hop costs on Spark\n\n{said}\n{drawn}"

@@ -82,15 +82,18 @@ def _faster(report: Report) -> Iterator[Verdict]:
         ours = report.rate(name, own) if own is not None else None
         for rival, least in asked.required.items():
             theirs = report.rate(name, OTHERS[rival])
-            if own is not None and ours is not None and theirs is not None:
-                who = OTHERS[rival].title
-                what = f"spark, {name}: {own.name} on {own.nodes} nodes / {who}, steady rows a second"
+            if own is None or OTHERS[rival] not in report.contestants(name):
+                continue
+            what = f"spark, {name}: {own.name} on {own.nodes} nodes / {OTHERS[rival].title}, steady rows a second"
+            if ours is None or theirs is None:
+                yield Verdict(what, "not measured", f"at least {least:g}", False)
+            else:
                 yield Verdict(what, f"{ours / theirs:.2f}", f"at least {least:g}", ours / theirs >= least)
 
 
 def _hops(report: Report) -> Iterator[Verdict]:
     for cost in report.hop_costs:
-        found = f"{1000 * cost.each:.0f} ms, of which a bare stage {1000 * cost.bare:.0f} ms"
+        found = f"{1000 * cost.each:.0f} ms; a bare stage with Python {1000 * cost.bare:.0f} ms"
         yield Verdict("spark: a hop beyond its work", found, f"at most {1000 * HOP:.0f} ms", cost.each <= HOP)
     for who, most in STAGES.items() if report.host == "spark" else ():
         counts = {count for one in report.records if one.contestant.name == who and one.done for count in one.stages}

@@ -89,7 +89,7 @@ def inside(world: World) -> Iterator[None]:
 
 def forget() -> None:
     """What a process remembers of chunks is gone with it."""
-    files._OPENED = files._Opened(bytes_kept=1 << 30, chunks_kept=1 << 14, marks_kept=1 << 16)
+    files._OPENED = files._Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16)
 
 
 def rows(numbers: range) -> dict[str, pa.Table]:

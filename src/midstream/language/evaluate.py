@@ -6,7 +6,7 @@ is NULL; where that must be told apart, `evaluate_checked` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -110,11 +110,22 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
     if not isinstance(expression, Call) or not can_fail(expression):
         return _datum(expression, column), None
     if _fails_by_digits_only(expression):
-        known = in_64_bits(expression, lambda part: _datum(part, column))
-        if known is not None:
-            return known, None
+        part = _once(column)
+        known = in_64_bits(expression, part)
+        return (known, None) if known is not None else _by_types(expression, part)
+    return _applied(expression, [_checked(argument, column) for argument in expression.arguments])
+
+
+def _by_types(expression: Expression, part: Callable[[Expression], Datum]) -> tuple[Datum, Mask | None]:
+    """The same of an expression that `is_whole`, whose parts do not fail; nothing of it is tried in 64 bits."""
+    if not isinstance(expression, Call) or not is_whole(expression):
+        return part(expression), None
+    return _applied(expression, [_by_types(argument, part) for argument in expression.arguments])
+
+
+def _applied(expression: Call, found: Sequence[tuple[Datum, Mask | None]]) -> tuple[Datum, Mask | None]:
+    """A function of what its arguments are, and where they could not be evaluated."""
     function = function_of(expression.function)
-    found = [_checked(argument, column) for argument in expression.arguments]
     data = [datum for datum, _ in found]
     value = function.kernel(expression.type, *data)
     if expression.function in LAZY:
@@ -130,6 +141,18 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
 def _fails_by_digits_only(expression: Expression) -> bool:
     """Whether this is a computation of whole numbers that fails only where a value in between is too great."""
     return is_whole(expression) and not any(map(can_fail, parts(expression)))
+
+
+def _once(column: Columns) -> Callable[[Expression], Datum]:
+    """What gives the value of each expression, computed when it is asked for first."""
+    known: dict[Expression, Datum] = {}
+
+    def value(expression: Expression) -> Datum:
+        if expression not in known:
+            known[expression] = _datum(expression, column)
+        return known[expression]
+
+    return value
 
 
 def _passes(expression: Call, column: Columns) -> Mask:
@@ -151,9 +174,9 @@ def _datum(expression: Expression, column: Columns) -> Datum:
     if expression.function in (EVALUABLE, UNLESS_FALSE):
         return build(_passes(expression, column), None, BOOLEAN)
     if is_whole(expression):
-        known = in_64_bits(expression, lambda part: _datum(part, column))
-        if known is not None:
-            return known
+        part = _once(column)
+        known = in_64_bits(expression, part)
+        return known if known is not None else _by_types(expression, part)[0]
     return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
 
 

@@ -2,7 +2,8 @@
 
 The type of `a - b` of two BIGINTs has room for every difference, and is a decimal therefore: sixteen bytes a number,
 and a conversion at every operator. Few numbers need them. So such an expression is computed in 64 bits from its columns
-to its end; where a value in between does not fit, it is computed by its types, all of it. Either way gives the same.
+to its end; where a value in between does not fit, it is computed by its types, from its parts that are known by then.
+Either way gives the same.
 """
 
 from __future__ import annotations
@@ -18,15 +19,13 @@ from midstream.language.functions import function_of
 from midstream.language.kernels.datum import Datum
 from midstream.language.kernels.exact import scale_of
 from midstream.language.kernels.logic import COMPARISONS
-from midstream.language.kernels.number import CHECKED
+from midstream.language.kernels.number import CHECKED, DIGITS_OF_BIGINT
 from midstream.language.types import INT64, family
-
-DIGITS_OF_BIGINT = 19
 
 
 @lru_cache(maxsize=1 << 12)
 def is_whole(expression: Expression) -> bool:
-    """Whether this is arithmetic of whole numbers that has a wider type than BIGINT, or a comparison of such.
+    """Whether this is arithmetic of whole numbers as decimals that have room for every BIGINT, or a comparison of it.
 
     >>> from midstream.language.expression import Column
     >>> a, e = Column(INT64, "A", "a"), Column(pa.decimal128(9, 2), "A", "e")
@@ -85,6 +84,6 @@ def _has_no_point(expression: Expression) -> bool:
 
 def _narrow(expression: Expression, datum: Callable[[Expression], Datum]) -> Datum:
     """The value as BIGINT; raises Arrow's error where one does not fit."""
-    if isinstance(expression, Call) and is_whole(expression):
+    if isinstance(expression, Call) and _is_wide(expression):
         return CHECKED[expression.function](*(_narrow(argument, datum) for argument in expression.arguments))
     return pc.cast(datum(expression), INT64)

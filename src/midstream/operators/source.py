@@ -117,12 +117,14 @@ class SourceOperator(Operator):
 
 def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBatch:
     """The rows that pass some query's filter, with their lineage: each filter is evaluated once a row (Wang §7.4.1)."""
-    always = sum([one.mask for one in lineage.filters if not one.conjuncts])
+    always = 0
+    for one in lineage.filters:
+        always |= 0 if one.conjuncts else one.mask
     tested = [one for one in lineage.filters if one.conjuncts]
     steps = _repeated(step, arrived.num_rows)
     if not tested and always:
-        filtered = _repeated(always, arrived.num_rows)
-        return arrived.append_column(LINEAGE, filtered).append_column(ARRIVED, steps)
+        marks = _repeated(always, arrived.num_rows)
+        return arrived.append_column(LINEAGE, marks).append_column(ARRIVED, steps)
     words = np.full(arrived.num_rows, always, np.int64)
     for one in tested:
         words |= np.where(all_hold(lineage.conditions_of(one), arrived), one.mask, 0)
@@ -130,9 +132,17 @@ def _marked(arrived: pa.RecordBatch, lineage: Lineage, step: int) -> pa.RecordBa
     return marked if np.logical_and.reduce(words) else marked.filter(pa.array(words != 0))
 
 
-@lru_cache(maxsize=64)
+SHARED = 1 << 12
+"""Columns of so few rows are made once for all streams that bring as many."""
+
+
 def _repeated(word: int, rows: int) -> pa.Array:
-    """A column of one number; streams that bring as many rows share it."""
+    """A column of one number."""
+    return _shared(word, rows) if rows <= SHARED else column_of(np.full(rows, word, np.int64))
+
+
+@lru_cache(maxsize=16)
+def _shared(word: int, rows: int) -> pa.Array:
     return column_of(np.full(rows, word, np.int64))
 
 

@@ -86,7 +86,7 @@ def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Record
         kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
         schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
         batches = [_shaped(batch, schema) for batch in batches]
-    return pa.concat_batches(batches, memory_pool=POOL)
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches, memory_pool=POOL)
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

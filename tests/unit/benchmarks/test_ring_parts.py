@@ -113,6 +113,10 @@ def test_one_lane_must_be_outrun(name: str, rival: str, least: float) -> None:
     for factor, met in ((0.99, False), (1.01, True)):
         judged = report("spark", record(other, name, least * factor), record(own, name))
         assert [one.met for one in verdicts(judged) if f"/ {other.title}" in one.what] == [met]
+    refused = Record.nothing(other, name, refused="no history")
+    assert [one.found for one in verdicts(report("spark", refused, record(own, name))) if not one.met] == [
+        "not measured"
+    ]
 
 
 def test_spark_s_rewrite_must_be_outrun() -> None:

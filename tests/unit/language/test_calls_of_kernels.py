@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cProfile
+import decimal
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 
@@ -12,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from midstream.language.evaluate import evaluate, evaluate_checked, holds
-from midstream.language.expression import Expression
+from midstream.language.expression import Column, Expression
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
 
@@ -88,9 +89,9 @@ def test_products_are_exact_or_null(power: int, pairs: list[tuple[int, int]]) ->
 @pytest.mark.parametrize("operator", ["<", "<=", "=", "<>", ">", ">="])
 def test_what_is_reckoned_in_64_bits_is_exact(operator: str, pairs: list[tuple[int | None, int]], edge: int) -> None:
     table = pa.table({"a": pa.array([a for a, _ in pairs], pa.int64()), "b": [b for _, b in pairs]})
-    compare = {"<": gt, "<=": ge, "=": eq, "<>": ne, ">": lt, ">=": le}[operator]
+    compare = {"<": lt, "<=": le, "=": eq, "<>": ne, ">": gt, ">=": ge}[operator]
     numbers = [None if a is None else abs(a - b) * (a + b) - b for a, b in pairs]
-    exact = [None if number is None else compare(edge, number) for number in numbers]
+    exact = [None if number is None else compare(number, edge) for number in numbers]
     condition = f"abs(a - b) * (a + b) - b {operator} {edge}"
     assert value(condition, table).to_pylist() == exact
     assert holds(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs)).tolist() == [
@@ -123,3 +124,35 @@ def test_remainders_of_decimals_are_exact(pairs: list[tuple[Decimal | None, Deci
     assert value("a % (e * e)", table).to_pylist() == [
         None if e is None or not e else Decimal(n) % (e * e) for n, (e, _) in enumerate(pairs)
     ]
+
+
+def test_what_has_too_many_digits_is_read_once_for_each_time_it_is_written() -> None:
+    table, reads = pa.table({"a": [2**62, 5], "b": [2**61, 7]}), []
+
+    def column(asked: Column) -> pa.Array:
+        reads.append(asked)
+        return table[asked.name].combine_chunks()
+
+    text = "(a * b)"
+    for _ in range(8):
+        text = f"({text} % 2305843009213693951 * b)"
+    evaluate(bound(text), column, 2)
+    assert len(reads) <= 2 * 10
+
+
+def test_numbers_of_all_their_digits() -> None:
+    most, small = Decimal("9999999999999999999999999999.9999999999"), decimal.Context(prec=6)
+    table = pa.table(
+        {"f": pa.array([most, None], pa.decimal128(38, 10)), "w": pa.array([10**45, 3], pa.decimal256(50))}
+    )
+    streams = {"A": StreamSchema("A", pa.schema([*table.schema, pa.field("ts", pa.timestamp("us"))]), "ts")}
+
+    def found(text: str) -> list[object]:
+        expression = parse_query(f"SELECT {text} AS x FROM A", streams).outputs[0].expression
+        return list(evaluate(expression, lambda c: table[c.name].combine_chunks(), 2).to_pylist())
+
+    assert found("1 * f") == [most, None] and found("f * 1 < 5") == [False, None]
+    assert found("w + 1") == [None, 4] and found("-w") == [-(10**45), -3] and found("abs(w)") == [10**45, 3]
+    money = pa.table({"e": pa.array([Decimal("1234567.89")], pa.decimal128(9, 2))})
+    with decimal.localcontext(small):
+        assert value("e % 1234.5678", money).to_pylist() == [Decimal("0.0900")]

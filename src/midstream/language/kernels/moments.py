@@ -118,7 +118,7 @@ def date_of(type: pa.DataType, year: Datum, month: Datum, day: Datum) -> Datum:
     """The date of a year, a month and a day; NULL where there is none."""
     y, m, d = (values(number) for number in (year, month, day))
     known = (y >= datetime.MINYEAR) & (y <= datetime.MAXYEAR) & (m >= 1) & (m <= 12) & (d >= 1)
-    months = np.where(known, 12 * (y - 1970) + m - 1, 0).astype("datetime64[M]")
+    months = (12 * (np.where(known, y, 1970) - 1970) + np.where(known, m, 1) - 1).astype("datetime64[M]")
     first, last = months.astype("datetime64[D]"), (months + 1).astype("datetime64[D]") - 1
     found = first + np.where(known, d - 1, 0)
     days = (found - np.datetime64(0, "D")).astype(np.int32)

@@ -24,6 +24,7 @@ from midstream.language.kernels.datum import (
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
 from midstream.language.types import INT64, decimal_of, family
 
+DIGITS_OF_BIGINT = 19
 CHECKED: dict[str, Callable[..., Datum]] = {
     "add": pc.add_checked,
     "sub": pc.subtract_checked,
@@ -42,7 +43,7 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     def kernel(type: pa.DataType, *data: Datum) -> Datum:
         if family(type) == "float":
             return CHECKED[name](*data)
-        if family(type) == "decimal" and not any(scale_of(d.type) for d in data):
+        if family(type) == "decimal" and _are_whole(type, data):
             return _of_whole_numbers(name, type, data)
         stored_as = type if family(type) == "decimal" else storage_type(type)
         stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
@@ -57,6 +58,13 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     return kernel
 
 
+def _are_whole(type: pa.DataType, data: Sequence[Datum]) -> bool:
+    """Whether these are integers, or decimals without a point whose type has room for every BIGINT."""
+    if all(family(d.type) == "integer" for d in data):
+        return True
+    return type.precision >= DIGITS_OF_BIGINT and not any(scale_of(d.type) for d in data)
+
+
 def _of_whole_numbers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
     """Arithmetic of whole numbers whose result is a decimal, as which few results need be computed."""
     try:
@@ -68,11 +76,15 @@ def _of_whole_numbers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Da
 def _widely(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
     """Arithmetic after an overflow: in decimals of twice the width, so that only the rows that fail are NULL."""
     exact = [decimal_of(d.type) for d in data]
-    # pyarrow has no type for a product of 77 digits; few numbers have all the digits that their type would let them.
-    most = 37 if name == "mul" else 38
+    most = 76
+    if name == "mul" and sum(e.precision for e in exact) >= most:
+        # pyarrow has no type for a product of so many digits, and few numbers have all that their type would let them.
+        most = 37
     try:
         wide = [d.cast(pa.decimal256(min(e.precision, most), e.scale)) for d, e in zip(data, exact, strict=True)]
     except pa.ArrowInvalid:
+        if most == 76:
+            raise
         return _by_row(name, type, *data)
     return fitted(type, CHECKED[name](*wide))
 
@@ -84,7 +96,7 @@ def _by_row(name: str, type: pa.DataType, *data: Datum) -> Datum:
 
     def one(*row: decimal.Decimal) -> decimal.Decimal | None:
         number = EXACT.quantize(_BY_ROW[name](*row), exponent)
-        return number if abs(number) < limit else None
+        return number if number.copy_abs() < limit else None
 
     return by_row(one, type, *data)
 
@@ -141,7 +153,7 @@ def remainder(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 
 
 def _narrowed(*data: Datum, scale: int = 0) -> list[Datum] | None:
-    """Decimals with so many digits behind the point, then without it, as BIGINT; None where one does not fit."""
+    """Decimals times ten to the power of the scale, as BIGINT; None where one is no whole number or does not fit."""
     if any(scale_of(d.type) > scale for d in data):
         return None
     try:
@@ -154,7 +166,7 @@ def _digits(number: Datum) -> Datum:
     """A decimal without its point: 1.25 as 125; on the same memory."""
     whole = pa.decimal128(number.type.precision, 0)
     if is_scalar(number):
-        return pa.scalar(number.as_py().scaleb(number.type.scale) if number.is_valid else None, whole)
+        return pa.scalar(EXACT.scaleb(number.as_py(), number.type.scale) if number.is_valid else None, whole)
     return pa.Array.from_buffers(whole, len(number), number.buffers(), offset=number.offset)
 
 
@@ -162,7 +174,7 @@ def _with_point(digits: Datum, scale: int) -> Datum:
     """The inverse of `_digits` for BIGINTs."""
     wide, type = pc.cast(digits, pa.decimal128(38, 0)), pa.decimal128(38, scale)
     if is_scalar(wide):
-        return pa.scalar(wide.as_py().scaleb(-scale) if wide.is_valid else None, type)
+        return pa.scalar(EXACT.scaleb(wide.as_py(), -scale) if wide.is_valid else None, type)
     return pa.Array.from_buffers(type, len(wide), wide.buffers(), offset=wide.offset)
 
 

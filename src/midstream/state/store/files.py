@@ -250,8 +250,9 @@ class _Opened:
             self.bytes -= entry[1]
 
 
-# A mapping costs address space, not memory, but it keeps the blocks of a removed file from being freed.
-_OPENED = _Opened(bytes_kept=1 << 30, chunks_kept=1 << 14, marks_kept=1 << 16)
+# A mapping costs address space, not memory, but it keeps the blocks of a removed file from being freed. What a worker of
+# Spark has written itself is memory, and stays until others have put it out: only the driver knows what is listed no more.
+_OPENED = _Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16)
 
 
 def forget_opened(places: Iterable[str]) -> None:
