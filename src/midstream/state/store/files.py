@@ -251,8 +251,7 @@ class _Opened:
 
 
 # A mapping costs address space, not memory, but it keeps the blocks of a removed file from being freed. What a worker
-# of Spark has written itself is memory, and stays until other chunks put it out: only the driver knows what is no longer
-# listed.
+# of Spark has written itself is memory, and stays until other chunks put it out: only the driver knows what is listed.
 _OPENED = _Opened(bytes_kept=1 << 28, chunks_kept=1 << 14, marks_kept=1 << 16)
 
 
