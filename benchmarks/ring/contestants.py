@@ -18,7 +18,7 @@ from midstream.ring.discovery import spreadings
 
 QUERY = "answer"
 DUCKDB = "duckdb_2"
-"""As `FORMER` and `THEIRS` a peer of `benchmarks.run`."""
+"""A peer of `benchmarks.run`, as `FORMER` and `THEIRS` are."""
 
 TOGETHER = 2
 """As many nodes as the machine has cores."""

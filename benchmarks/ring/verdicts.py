@@ -103,5 +103,5 @@ def _hops(report: Report) -> Iterator[Verdict]:
 
 
 def _is_judged(contestant: Contestant) -> bool:
-    """The first spread that runs on Spark is the one that `auto` takes."""
+    """The first spread of two nodes that runs on Spark is the one that is judged."""
     return contestant.kind == "spread" and contestant.nodes == TOGETHER
