@@ -110,14 +110,19 @@ def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | Non
     if not isinstance(expression, Call) or not can_fail(expression):
         return _datum(expression, column), None
     if _fails_by_digits_only(expression):
-        part = _once(column)
-        known = in_64_bits(expression, part)
-        return (known, None) if known is not None else _by_types(expression, part)
+        return _whole(expression, column)
     return _applied(expression, [_checked(argument, column) for argument in expression.arguments])
 
 
+def _whole(expression: Call, column: Columns) -> tuple[Datum, Mask | None]:
+    """The same of an expression that `is_whole`; where its parts could not be evaluated is not told."""
+    part = _once(column)
+    known = in_64_bits(expression, part)
+    return (known, None) if known is not None else _by_types(expression, part)
+
+
 def _by_types(expression: Expression, part: Callable[[Expression], Datum]) -> tuple[Datum, Mask | None]:
-    """The same of an expression that `is_whole`, whose parts do not fail; nothing of it is tried in 64 bits."""
+    """The same, and nothing of it is tried in 64 bits."""
     if not isinstance(expression, Call) or not is_whole(expression):
         return part(expression), None
     return _applied(expression, [_by_types(argument, part) for argument in expression.arguments])
@@ -174,9 +179,7 @@ def _datum(expression: Expression, column: Columns) -> Datum:
     if expression.function in (EVALUABLE, UNLESS_FALSE):
         return build(_passes(expression, column), None, BOOLEAN)
     if is_whole(expression):
-        part = _once(column)
-        known = in_64_bits(expression, part)
-        return known if known is not None else _by_types(expression, part)[0]
+        return _whole(expression, column)[0]
     return function_of(expression.function).kernel(expression.type, *(_datum(a, column) for a in expression.arguments))
 
 

@@ -19,8 +19,10 @@ from midstream.language.functions import function_of
 from midstream.language.kernels.datum import Datum
 from midstream.language.kernels.exact import scale_of
 from midstream.language.kernels.logic import COMPARISONS
-from midstream.language.kernels.number import CHECKED, DIGITS_OF_BIGINT
+from midstream.language.kernels.number import CHECKED
 from midstream.language.types import INT64, family
+
+DIGITS_OF_BIGINT = 19
 
 
 @lru_cache(maxsize=1 << 12)

@@ -24,7 +24,6 @@ from midstream.language.kernels.datum import (
 from midstream.language.kernels.exact import EXACT, HALF_AWAY, fitted, rounded, scale_of, widened
 from midstream.language.types import INT64, decimal_of, family
 
-DIGITS_OF_BIGINT = 19
 CHECKED: dict[str, Callable[..., Datum]] = {
     "add": pc.add_checked,
     "sub": pc.subtract_checked,
@@ -43,8 +42,8 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     def kernel(type: pa.DataType, *data: Datum) -> Datum:
         if family(type) == "float":
             return CHECKED[name](*data)
-        if family(type) == "decimal" and _are_whole(type, data):
-            return _of_whole_numbers(name, type, data)
+        if family(type) == "decimal" and all(family(d.type) == "integer" for d in data):
+            return _of_integers(name, type, data)
         stored_as = type if family(type) == "decimal" else storage_type(type)
         stored = data if family(type) == "decimal" else [storage(d).cast(stored_as) for d in data]
         try:
@@ -58,15 +57,8 @@ def arithmetic(name: str) -> Callable[..., Datum]:
     return kernel
 
 
-def _are_whole(type: pa.DataType, data: Sequence[Datum]) -> bool:
-    """Whether these are integers, or decimals without a point whose type has room for every BIGINT."""
-    if all(family(d.type) == "integer" for d in data):
-        return True
-    return type.precision >= DIGITS_OF_BIGINT and not any(scale_of(d.type) for d in data)
-
-
-def _of_whole_numbers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
-    """Arithmetic of whole numbers whose result is a decimal, as which few results need be computed."""
+def _of_integers(name: str, type: pa.DataType, data: Sequence[Datum]) -> Datum:
+    """Arithmetic of integers whose result is a decimal, as which few results need be computed."""
     try:
         return pc.cast(CHECKED[name](*(pc.cast(d, pa.int64()) for d in data)), type)
     except pa.ArrowInvalid:
