@@ -32,10 +32,9 @@ On Spark they run on two cores (`local[2]`), so that more than two nodes gain no
 the probing orders of the spreads. A tree keeps intermediate results instead, and compares other pairs: where streams
 are three or more, a spread is faster than no spread only by what two cores gain beyond that.
 
-Where keys bind, a spread is judged beside the single lane of 2026-11-22, before there were spreads: its sources are
-taken from the repository's history and run in turn with the others. *No spread* is today's single lane, which has
-become several times as fast since; each row's ratio says how it compares with that. An expensive predicate is judged by
-two streams (`great_circle`): of three the tree compares fewer pairs than any probing orders do.
+Where keys bind, a spread is judged beside *no spread*, and beside the single lane of 2026-11-22, before there were
+spreads, which was several times as slow: its sources are taken from the repository's history and run in turn with the
+others.
 """
 
 QUICK = "**A quick run on small inputs: these times mean nothing.**\n"

@@ -101,9 +101,12 @@ def test_copies_are_seen() -> None:
 
 
 LEAST = [
+    ("two_keys", PLAIN, 1.0),
     ("two_keys", FORMER, 1.0),
+    ("two_keys_large", PLAIN, 1.4),
     ("two_keys_large", FORMER, 1.4),
     ("great_circle", PLAIN, 1.7),
+    ("great_circle_3", PLAIN, 1.7),
 ]
 
 
