@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 from rich.console import Console
@@ -21,6 +22,7 @@ from benchmarks.ring.contestants import NO_SPREAD, Contestant, on_embedded, on_s
 from benchmarks.ring.load import FULL, QUICK, Load
 from benchmarks.ring.page import page
 from benchmarks.ring.record import Record, Report
+from benchmarks.ring.relocation import pauses
 from benchmarks.ring.scenarios import SCENARIOS, RingScenario
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
@@ -28,8 +30,11 @@ from midstream.model.errors import MidstreamError
 HERE = Path(__file__).resolve().parent.parent
 HOSTS = ("embedded", "spark")
 QUICK_ON_SPARK = ("two_keys", "band")
-BESIDE = {"embedded": "evenness", "spark": "hop_cost"}
+BESIDE = {"embedded": ("evenness", "relocation"), "spark": ("hop_cost",)}
 """What is measured beside the scenarios."""
+
+RELOCATIONS = 9
+"""Rounds in which a node joins."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -39,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     root = options.out or (HERE.parent / "build" / "benchmarks" if options.quick else HERE)
     load = QUICK if options.quick else FULL
     for host in options.host or HOSTS:
-        asked = [name for name in options.only or _asked(host, load) if name in SCENARIOS or name == BESIDE[host]]
+        asked = [name for name in options.only or _asked(host, load) if name in SCENARIOS or name in BESIDE[host]]
         if not asked:
             continue
         before = Report.load_from(root / "results", host) if options.only else None
@@ -51,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 report = report.with_records(name, list(_scenario(SCENARIOS[name], host, load, console)), SCENARIOS)
             else:
                 console.rule(f"{host}, {name}")
-                report = _beside(report, load)
+                report = _beside(report, name, load)
             report.save(root / "results")
     reports = [found for host in HOSTS if (found := Report.load_from(root / "results", host)) is not None]
     (root / "RING.md").write_text(page(reports, options.remark))
@@ -70,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="small inputs, no verdicts on times")
     parser.add_argument(
-        "--only", action="append", choices=[*SCENARIOS, *BESIDE.values()], help="only this (may be repeated)"
+        "--only", action="append", choices=[*SCENARIOS, *chain(*BESIDE.values())], help="only this (may be repeated)"
     )
     parser.add_argument("--host", action="append", choices=HOSTS, help="this host (may be repeated)")
     parser.add_argument("--out", type=Path, help="folder for RING.md, ring.png and results/")
@@ -79,11 +84,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _asked(host: str, load: Load) -> Sequence[str]:
-    return (*(QUICK_ON_SPARK if host == "spark" and load.quick else SCENARIOS), BESIDE[host])
+    return (*(QUICK_ON_SPARK if host == "spark" and load.quick else SCENARIOS), *BESIDE[host])
 
 
-def _beside(report: Report, load: Load) -> Report:
-    if report.host == "embedded":
+def _beside(report: Report, what: str, load: Load) -> Report:
+    if what == "relocation":
+        return replace(report, pauses=tuple(pauses(1 if load.quick else RELOCATIONS)))
+    if what == "evenness":
         return replace(report, evenness=tuple(embedded.evenness(load)), bursts=tuple(embedded.bursts(load)))
     from benchmarks.ring.hop_cost import hop_cost
 

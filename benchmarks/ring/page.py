@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.report import refusal
 from benchmarks.ring.contestants import NO_SPREAD, Contestant
-from benchmarks.ring.record import Burst, HopCost, Record, Report
+from benchmarks.ring.record import Burst, HopCost, Pause, Record, Report
 from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.ring.scenarios import ASKED_OF_HOPS as ASKED
 from benchmarks.ring.scenarios import ROWS_OF_HOPS as ROWS
@@ -54,6 +54,7 @@ def page(reports: Sequence[Report], remark: str = "") -> str:
     parts += ["## What must hold\n", _verdicts(reports)]
     parts += [_evenness(report) for report in reports if report.evenness]
     parts += [_bursts(report.bursts) for report in reports if report.bursts]
+    parts += [_relocation(report.pauses) for report in reports if report.pauses]
     parts += [_hop_cost(cost) for report in reports for cost in report.hop_costs]
     for report in reports:
         parts += [f"## On the host {report.host}\n", *(_scenario(report, name) for name in report.scenarios)]
@@ -84,6 +85,24 @@ comes in its time, or at most as many rows (`count_bound`) as a node has in stea
 """
     rows = ((f"{one.nodes}", "none" if one.bound is None else f"{one.bound}", f"{one.balance:.2f}") for one in found)
     return f"## In a burst\n\n{said}\n{table(('nodes', 'bound', 'busiest / mean'), 'rrr', rows)}"
+
+
+def _relocation(found: Sequence[Pause]) -> str:
+    said = """A node joins a ring of four on three steady streams (`python -m benchmarks.ring.relocation --cpu`): the
+longest gap between one step's output and the next one's, in processor time, from the step of the change on and over
+more than a window. The three runs of a round take their steps in turn; a step's gap is the median over rounds. *By
+round* is how many times the longest gap of each round's plain run it is, the median: the machine's own pauses included.
+"""
+    rows = (
+        (
+            one.scheme, one.way, f"{1000 * one.longest:.0f} ms", f"{one.against:.2f}", f"{one.each:.2f}",
+            f"{1000 * one.first:.0f} ms",
+        )
+        for one in found
+    )  # fmt: skip
+    names = ("", "a node joins", "longest gap", "against none", "by round", "the step of the change")
+    drawn = table(names, "llrrrr", rows)
+    return f"## Where a node joins\n\n{said}\n{drawn}"
 
 
 def _hop_cost(cost: HopCost) -> str:

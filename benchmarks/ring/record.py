@@ -91,6 +91,20 @@ class Burst(NamedTuple):
     balance: float
 
 
+class Pause(NamedTuple):
+    """The longest gap between outputs from the step on at which a node joins a ring, by this way (`none`: none joins):
+    seconds, a step's the median over rounds; `against` the run in which none joins, and in `each` round as it is, the
+    median. `first` is the gap of the very step.
+    """
+
+    scheme: str
+    way: str
+    longest: float
+    against: float
+    each: float
+    first: float
+
+
 class HopCost(NamedTuple):
     """Seconds of a step of hardly any rows, `spread` over nodes with so many hops and `without`, and those of a `bare`
     stage: a shuffle of nothing behind which Python hands on what it gets.
@@ -116,6 +130,7 @@ class Report:
     records: tuple[Record, ...] = ()
     evenness: tuple[Even, ...] = ()
     bursts: tuple[Burst, ...] = ()
+    pauses: tuple[Pause, ...] = ()
     hop_costs: tuple[HopCost, ...] = ()
     machine: Mapping[str, Any] = field(default_factory=machine)
 
@@ -156,7 +171,7 @@ class Report:
         found = host_report.load(path_of(folder, host), _load, Record.from_json)
         if found is None:
             return None
-        kinds = {"evenness": Even, "bursts": Burst, "hop_costs": HopCost}
+        kinds = {"evenness": Even, "bursts": Burst, "pauses": Pause, "hop_costs": HopCost}
         lists = {name: tuple(kind(*one) for one in found.get(name, ())) for name, kind in kinds.items()}
         return Report(**{**found, **lists})
 

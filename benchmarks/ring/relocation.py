@@ -1,10 +1,15 @@
 """How long output pauses where a node joins a running ring: `python -m benchmarks.ring.relocation`.
 
-Steady streams, embedded. A gap is the time from one step's output to the next one's. A round has a run in which nothing
-is done, one in which a node joins passively and one in which it joins aggressively, in turn; the longest gap of each is
-taken from the step of the change on, over more than a window. Prints the median over rounds for each, and against the
-run without it; then the gap of the very step that has the change. With `--cpu` the time is that of the process, which
-other processes on the machine do not lengthen.
+Steady streams, embedded. A gap is the time from one output to the next, from the step at which a node joins
+on and over more than a window. A round has a run in which none joins, one in which a node joins passively and one in
+which it joins aggressively, step by step in turn on the same rows, so that whatever else the machine does lengthens all
+three; each step begins with Python's garbage collected, which would else fall to one of them.
+
+A step's gap is the median over rounds, and the longest is that of the steps': what a change costs, it costs in the same
+step of every round, and what comes in one round alone is the machine's. Prints it in seconds and against that of the
+run in which none joins; then the longest gap of a round as it is, the median over rounds of how many times that of the
+same round's plain run it is; and the gap of the very step that has the change. With `--cpu` the time is that of the
+process, which others on the machine do not lengthen.
 """
 
 from __future__ import annotations
@@ -12,36 +17,46 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import median
 
 import numpy as np
 
 import midstream as ms
 from benchmarks.ring.balance import CONDITIONS, SECOND, STREAMS, WINDOW, engine_for, rows
+from benchmarks.ring.record import Pause
 
 Clock = Callable[[], float]
 
-WAYS = ("none", "passive", "aggressive")
+PLAIN, *CHANGES = WAYS = ("none", "passive", "aggressive")
+
+SCHEMES = ("psp", "psp_i", "psp_d")
+
+NODES, RATE, STEP = 4, 1_000.0, 1.0
+"""Nodes before one joins, rows a second of a stream, and seconds of a step."""
 
 
 def gaps(
-    scheme: str, nodes: int, way: str, rate: float, step: float, conditions: str, seed: int, now: Clock
-) -> list[float]:
-    """Seconds between outputs, from the step at which a node joins on."""
-    engine, random, found = engine_for(scheme, nodes, conditions), np.random.default_rng(seed), list[float]()
+    scheme: str, nodes: int, rate: float, step: float, conditions: str, seed: int, now: Clock
+) -> dict[str, list[float]]:
+    """Seconds between outputs by each way, from the step at which a node joins on."""
+    engines = {way: engine_for(scheme, nodes, conditions) for way in WAYS}
+    random, found = np.random.default_rng(seed), {way: list[float]() for way in WAYS}
     change, steps = int(1.25 * WINDOW / step), int(2.5 * WINDOW / step)
-    gc.collect()
     for number in range(steps):
         begin, end = int(number * step * SECOND), int((number + 1) * step * SECOND)
         arrived = {name: rows(random, int(rate * step), begin, end) for name in STREAMS}
-        started = now()
-        if number == change and way != "none":
-            engine.spread("q", scheme, nodes + 1, relocation=way)
-        engine.push(arrived)
-        found.append(now() - started)
-    checked(engine, nodes + (way != "none"))
-    return found[change:]
+        first = number % len(WAYS)
+        for way in (*WAYS[first:], *WAYS[:first]):
+            gc.collect()
+            started = now()
+            if number == change and way != PLAIN:
+                engines[way].spread("q", scheme, nodes + 1, relocation=way)
+            engines[way].push(arrived)
+            found[way].append(now() - started)
+    for way, engine in engines.items():
+        checked(engine, nodes + (way != PLAIN))
+    return {way: every[change:] for way, every in found.items()}
 
 
 def checked(engine: ms.Engine, nodes: int) -> None:
@@ -52,33 +67,45 @@ def checked(engine: ms.Engine, nodes: int) -> None:
     assert all(node.rows for node in spread.work)
 
 
+def pauses(
+    rounds: int,
+    schemes: tuple[str, ...] = SCHEMES,
+    nodes: int = NODES,
+    rate: float = RATE,
+    step: float = STEP,
+    conditions: str = "two keys",
+    now: Clock = time.process_time,
+) -> Iterator[Pause]:
+    """The longest gap of each scheme by each way."""
+    for scheme in schemes:
+        every = [gaps(scheme, nodes, rate, step, CONDITIONS[conditions], seed, now) for seed in range(rounds)]
+        typical = {way: [median(step) for step in zip(*(found[way] for found in every), strict=True)] for way in WAYS}
+        for way in WAYS:
+            longest = max(typical[way])
+            each = median(max(found[way]) / max(found[PLAIN]) for found in every)
+            yield Pause(scheme, way, longest, longest / max(typical[PLAIN]), each, typical[way][0])
+
+
 def main() -> None:
     """Measure and print."""
     asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--schemes", default="psp,psp_i,psp_d")
-    asked.add_argument("--nodes", type=int, default=4, help="before one joins")
+    asked.add_argument("--schemes", default=",".join(SCHEMES))
+    asked.add_argument("--nodes", type=int, default=NODES, help="before one joins")
     asked.add_argument("--conditions", default="two keys", choices=CONDITIONS)
-    asked.add_argument("--rate", type=float, default=1_000)
-    asked.add_argument("--step", type=float, default=1.0)
+    asked.add_argument("--rate", type=float, default=RATE)
+    asked.add_argument("--step", type=float, default=STEP)
     asked.add_argument("--rounds", type=int, default=5)
     asked.add_argument("--cpu", action="store_true")
     said = asked.parse_args()
     now = time.process_time if said.cpu else time.perf_counter
-    for scheme in said.schemes.split(","):
-        longest: dict[str, list[float]] = {way: [] for way in WAYS}
-        first: dict[str, list[float]] = {way: [] for way in WAYS}
-        for seed in range(said.rounds):
-            for way in WAYS:
-                found = gaps(scheme, said.nodes, way, said.rate, said.step, CONDITIONS[said.conditions], seed, now)
-                longest[way].append(max(found))
-                first[way].append(found[0])
-        plain = median(longest["none"])
-        for way in WAYS:
-            gap, own = median(longest[way]), median(first[way])
-            print(
-                f"{scheme:6} {way:10} longest gap {gap:.3f} s, {gap / plain:.2f} times; of that step {own:.3f} s",
-                flush=True,
-            )
+    for one in pauses(
+        said.rounds, tuple(said.schemes.split(",")), said.nodes, said.rate, said.step, said.conditions, now
+    ):
+        print(
+            f"{one.scheme:6} {one.way:10} longest gap {one.longest:.3f} s, {one.against:.2f} times "
+            f"(by round {one.each:.2f}); of that step {one.first:.3f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

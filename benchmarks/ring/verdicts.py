@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from benchmarks.ring.contestants import OTHERS, TOGETHER, Contestant
 from benchmarks.ring.record import Record, Report
+from benchmarks.ring.relocation import PLAIN
 from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.verdict import Verdict
 
@@ -15,6 +16,9 @@ EVEN, EVEN_IN_A_BURST, MANY_KEYS = 1.1, 1.3, "two_keys"
 
 HOP = 0.1
 """Seconds of a hop beyond its work."""
+
+PAUSE = 1.2
+"""The longest gap between outputs where a node joins a ring, against a run in which none does."""
 
 STAGES = {"no spread": 1, "one_lane": 2}
 """Stages of a step that needs no hop: lanes read the files and work; with nodes, rows are sent home in between."""
@@ -37,7 +41,8 @@ def wrong(report: Report) -> Iterator[str]:
 
 def verdicts(report: Report) -> list[Verdict]:
     """Every requirement that the report has figures for."""
-    return [*_copies(report), *([] if report.load.quick else [*_even(report), *_faster(report), *_hops(report)])]
+    timed = (_even, _pauses, _faster, _hops)
+    return [*_copies(report), *(one for of in timed if not report.load.quick for one in of(report))]
 
 
 def has_no_copies(record: Record, alone: Record) -> bool:
@@ -68,6 +73,13 @@ def _even(report: Report) -> Iterator[Verdict]:
         if burst.bound is not None:
             what = f"a burst, psp_d, {burst.nodes} nodes, at most {burst.bound} rows in a slice"
             yield _at_most_even(what, burst.balance, EVEN_IN_A_BURST)
+
+
+def _pauses(report: Report) -> Iterator[Verdict]:
+    for pause in report.pauses:
+        if pause.way != PLAIN:
+            what = f"a node joins a ring of {pause.scheme}, {pause.way}: longest gap / that of a run without it"
+            yield Verdict(what, f"{pause.against:.2f}", f"at most {PAUSE:g}", pause.against <= PAUSE)
 
 
 def _at_most_even(what: str, balance: float, most: float = EVEN) -> Verdict:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -96,8 +96,22 @@ class Visits:
         ([3, 1], [5, 10], [9, 15])
         """
         low, high = np.maximum(bounds[0], joinable[0][partial]), np.minimum(bounds[1], joinable[1][partial])
-        met = low <= high
-        return Visits(partial[met], node[met], low[met], high[met])
+        return Visits(partial, node, low, high).not_in_vain()
+
+    @staticmethod
+    def together(many: Sequence[Visits]) -> Visits:
+        """All of these visits, one behind the other; there is one at least."""
+        columns = ([getattr(one, each.name) for one in many] for each in fields(Visits))
+        return Visits(*(np.concatenate(column) for column in columns))
+
+    def not_in_vain(self) -> Visits:
+        """Those whose bounds have a time between them."""
+        met = self.low <= self.high
+        return self if met.all() else self.where(met)
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> Visits:
+        """Those that are marked."""
+        return Visits(self.partial[kept], self.node[kept], self.low[kept], self.high[kept])
 
     def __len__(self) -> int:
         return len(self.partial)
@@ -113,13 +127,13 @@ def present(nodes: Words) -> Words:
 
 
 def expanded(first: Words, last: Words) -> tuple[Words, Words]:
-    """The whole numbers from `first[i]` to `last[i]` for every i: the i of each, and the number.
+    """The whole numbers from `first[i]` to `last[i]` for every i, if any: the i of each, and the number.
 
     >>> import numpy as np
-    >>> [found.tolist() for found in expanded(np.array([3, 7]), np.array([4, 7]))]
-    [[0, 0, 1], [3, 4, 7]]
+    >>> [found.tolist() for found in expanded(np.array([3, 9, 7]), np.array([4, 5, 7]))]
+    [[0, 0, 2], [3, 4, 7]]
     """
-    counts = last - first + 1
+    counts = np.maximum(last - first + 1, 0)
     origin = np.repeat(np.arange(len(counts)), counts)
     begin = np.cumsum(counts) - counts
     return origin, np.arange(len(origin)) + np.repeat(first - begin, counts)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from midstream.model.errors import PlanError
-from midstream.ring.columns import Partials, Words
+from midstream.ring.columns import EARLIEST, LATEST, Partials, Words
 from midstream.ring.slice_table import SliceTable
 
 MOST_NODES = 1024
@@ -24,7 +24,8 @@ class Deployment:
     of equal length, the ages at which each node's slice ends, but for the last. `rings` are the nodes of a source's
     ring from the head on, where they do not follow one another by number. `tables` are the state slice tables of
     sources whose rows stay where they came. `master`, `segment` and `copies` are those of the replicating spreadings:
-    the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row.
+    the source whose rows are kept once, the length of a segment in microseconds, and the copies of a row. Rows from
+    before `since` and from after `until`, event times, lie elsewhere: none of them is looked for here.
 
     >>> Deployment({"A": 100, "B": 50}, nodes=4).slice_ends("A").tolist()
     [25, 50, 75]
@@ -41,6 +42,8 @@ class Deployment:
     segment: int = 0
     copies: int = 2
     seed: int = 0
+    since: int = EARLIEST
+    until: int = LATEST
 
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
@@ -73,8 +76,12 @@ class Deployment:
         """Between which event times, both inclusive, a row of the source must lie for each partial result to meet it.
 
         A result of time T has every component within its window: T - ts <= W. A row that is older than the partial
-        result must not have left its own window yet; one that is newer must find all components in theirs.
+        result must not have left its own window yet; one that is newer must find all components in theirs. Where the
+        first is later than the second, no row may.
         """
         newest = np.maximum.reduce([*partials.ts.values()])
         valid_to = np.minimum.reduce([ts + self.windows[other] for other, ts in partials.ts.items()])
-        return newest - self.windows[label], valid_to
+        low = newest - self.windows[label]
+        if self.since == EARLIEST and self.until == LATEST:
+            return low, valid_to
+        return np.maximum(low, self.since), np.minimum(valid_to, self.until)

@@ -29,29 +29,26 @@ class Passive(Spreading):
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
-        older, newer = np.flatnonzero(rows.ts < self.begins), np.flatnonzero(rows.ts >= self.begins)
-        before = self.former.home(self._formerly(deployment), label, _taken(rows, older))
-        after = self.now.home(deployment, label, _taken(rows, newer))
-        return Copies(
-            np.concatenate([older[before.row], newer[after.row]]),
-            np.concatenate([before.node, after.node]),
-        )
+        older = rows.ts < self.begins
+        if not older.any():
+            return self.now.home(deployment, label, rows)
+        if older.all():
+            return self.former.home(self._formerly(deployment), label, rows)
+        before, after = np.flatnonzero(older), np.flatnonzero(~older)
+        left = self.former.home(self._formerly(deployment), label, _taken(rows, before))
+        come = self.now.home(deployment, label, _taken(rows, after))
+        return Copies(np.concatenate([before[left.row], after[come.row]]), np.concatenate([left.node, come.node]))
 
     @override
     def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
-        before = self.former.visit(self._formerly(deployment), partials, label)
-        after = self.now.visit(deployment, partials, label)
-        older, newer = before.low < self.begins, after.high >= self.begins
-        return Visits(
-            np.concatenate([before.partial[older], after.partial[newer]]),
-            np.concatenate([before.node[older], after.node[newer]]),
-            np.concatenate([before.low[older], np.maximum(after.low[newer], self.begins)]),
-            np.concatenate([np.minimum(before.high[older], self.begins - 1), after.high[newer]]),
-        )
+        formerly = self._formerly(deployment)
+        before = self.former.visit(replace(formerly, until=min(formerly.until, self.begins - 1)), partials, label)
+        after = self.now.visit(replace(deployment, since=max(deployment.since, self.begins)), partials, label)
+        return Visits.together([before.not_in_vain(), after.not_in_vain()])
 
     def _formerly(self, deployment: Deployment) -> Deployment:
-        """The former nodes at the moments of the present ones."""
-        return replace(self.formerly, moments=deployment.moments)
+        """The former nodes at the moments of the present ones, for rows of the same times."""
+        return replace(self.formerly, moments=deployment.moments, since=deployment.since, until=deployment.until)
 
 
 def _taken(rows: StreamRows, at: Words) -> StreamRows:

@@ -55,13 +55,12 @@ class RingNode:
         A row is met if its time is within the bounds of the visit, which windows are part of.
         """
         self.visits += len(visits)
-        codes, valid = codes_of(on, on.left_key, joined.read, len(joined))
         at = visits.partial
+        codes, valid = codes_of(on, on.left_key, lambda column: taken(joined.read(column), at), len(at))
         if valid is not None:
-            kept = np.flatnonzero(valid[at])
-            visits = Visits(at[kept], visits.node[kept], visits.low[kept], visits.high[kept])
+            visits, codes = visits.where(valid), codes[valid]
         for rows in (*self._old.get(label, ()), *(self._new.get(label, ()) if new else ())):
-            yield from self._matches(joined, visits, codes[visits.partial], label, on, rows)
+            yield from self._matches(joined, visits, codes, label, on, rows)
 
     def _matches(
         self, joined: JoinedRows, visits: Visits, codes: Codes, label: str, on: JoinCondition, rows: NodeRows

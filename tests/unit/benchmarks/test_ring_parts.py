@@ -21,7 +21,8 @@ from benchmarks.ring.contestants import (
 )  # fmt: skip
 from benchmarks.ring.load import FULL, QUICK
 from benchmarks.ring.page import page
-from benchmarks.ring.record import Burst, Even, HopCost, Record, Report
+from benchmarks.ring.record import Burst, Even, HopCost, Pause, Record, Report
+from benchmarks.ring.relocation import pauses
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
@@ -143,6 +144,21 @@ def test_hops_and_stages_are_counted() -> None:
     )
 
 
+def test_a_node_that_joins_must_not_hold_output_up() -> None:
+    long, short = Pause("psp", "passive", 0.1, 1.21, 1.3, 0.1), Pause("psp", "passive", 0.1, 1.19, 1.3, 0.1)
+    none = Pause("psp", "none", 0.1, 1.0, 1.0, 0.1)
+    assert len(missed(replace(report("embedded"), pauses=(none, long)))) == 1
+    assert not missed(replace(report("embedded"), pauses=(none, short)))
+
+
+def test_gaps_are_those_from_the_step_of_the_change_on() -> None:
+    ticks = iter(range(1_000))
+    found = list(pauses(1, ("psp_d",), rate=20.0, step=4.0, now=lambda: float(next(ticks))))
+    assert [(one.way, one.longest, one.against) for one in found] == [
+        ("none", 1.0, 1.0), ("passive", 1.0, 1.0), ("aggressive", 1.0, 1.0)
+    ]  # fmt: skip
+
+
 def test_a_report_on_disk_is_the_report(tmp_path: Path) -> None:
     refused = Record.nothing(Contestant("lanes"), "two_keys", refused="no key")
     whole = replace(
@@ -150,6 +166,7 @@ def test_a_report_on_disk_is_the_report(tmp_path: Path) -> None:
         evenness=(Even("psp", 2, 1.05),),
         bursts=(Burst(2, None, 1.6), Burst(2, 320, 1.03)),
         hop_costs=(HopCost(4, 1.0, 1.2, 0.04),),
+        pauses=(Pause("psp", "passive", 0.1, 1.1, 1.2, 0.09),),
     )
     whole.save(tmp_path)
     assert Report.load_from(tmp_path, "spark") == whole
@@ -162,7 +179,10 @@ def test_the_page_shows_what_was_found() -> None:
     theirs = record(ON_SPARK, "band")
     theirs = replace(theirs, measurement=replace(theirs.measurement, notes={"refused": "without equality predicate"}))
     of = report("spark", record(NO_SPREAD, "band"), record(Contestant("psp_d", nodes=2), "band"), refused, theirs)
-    beside = replace(of, hop_costs=(HopCost(4, 1.0, 1.2, 0.04),), bursts=(Burst(2, None, 1.6), Burst(2, 320, 1.03)))
+    beside = replace(
+        of, hop_costs=(HopCost(4, 1.0, 1.2, 0.04),), bursts=(Burst(2, None, 1.6), Burst(2, 320, 1.03)),
+        pauses=(Pause("psp", "passive", 0.1, 1.1, 1.2, 0.09),),
+    )  # fmt: skip
     text = page([beside], "Others were at work.")
     for words in (
         "Others were at work.",
@@ -171,6 +191,7 @@ def test_the_page_shows_what_was_found() -> None:
         "| **a hop** | 50 ms",
         "| 2 | none | 1.60 |",
         "| 2 | 320 | 1.03 |",
+        "| psp | passive | 100 ms | 1.10 | 1.20 | 90 ms |",
     ):
         assert words in text
     assert "WRONG" not in text and "WRONG" in page([report("spark", record(NO_SPREAD), record(ON_SPARK, results=8))])

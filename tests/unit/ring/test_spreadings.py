@@ -63,7 +63,7 @@ def test_ctr_visits_as_few_nodes_as_hold_what_it_needs() -> None:
 def test_psp_i_keeps_what_has_moved_on_for_the_probe_that_still_looks_for_it() -> None:
     deployment = replace(THREE, moments=(1000, 1010))
     home = spreadings()["psp_i"].home(deployment, "B", rows(980, 970))
-    assert list(zip(home.row.tolist(), home.node.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
+    assert sorted(zip(home.row.tolist(), home.node.tolist(), strict=True)) == [(0, 0), (0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize(("moment", "first"), [(1000, (976, 1100)), (1010, (986, 1100))])

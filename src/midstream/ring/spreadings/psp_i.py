@@ -6,6 +6,8 @@ between its own start and end marks: the bounds of its visit.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from typing_extensions import override
 
@@ -24,9 +26,13 @@ class PspI(Spreading):
 
     @override
     def home(self, deployment: Deployment, label: str, rows: StreamRows) -> Copies:
-        moments = deployment.moments
-        nodes = [node_of(deployment, label, moment - rows.ts) for moment in moments]
-        return Copies.distinct(np.tile(np.arange(len(rows)), len(moments)), np.concatenate(nodes), deployment.nodes)
+        nodes = [node_of(deployment, label, moment - rows.ts) for moment in deployment.moments]
+        # A row goes from slice to slice: where it is no more at the node of the moment before, it was never there.
+        moved = [np.flatnonzero(now != before) for before, now in pairwise(nodes)]
+        return Copies(
+            np.concatenate([np.arange(len(rows)), *moved]),
+            np.concatenate([nodes[0], *(node[at] for node, at in zip(nodes[1:], moved, strict=True))]),
+        )
 
     @override
     def visit(self, deployment: Deployment, partials: Partials, label: str) -> Visits:
