@@ -91,7 +91,8 @@ def _relocation(found: Sequence[Pause]) -> str:
     said = """A node joins a ring of four on three steady streams (`python -m benchmarks.ring.relocation --cpu`): the
 longest gap between one step's output and the next one's, in processor time, from the step of the change on and over
 more than a window. The three runs of a round take their steps in turn; a step's gap is the median over rounds. *By
-round* is how many times the longest gap of each round's plain run it is, the median: the machine's own pauses included.
+round* is how many times the longest gap of each round's plain run it is, the median, with what the machine adds to
+single steps: page faults of a process that grows, in runs with and without a change.
 """
     rows = (
         (

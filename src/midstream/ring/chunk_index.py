@@ -60,10 +60,20 @@ class ChunkIndex:
             return
         first, last = self._span
         timely = np.flatnonzero((low <= last) & (first <= high))
-        if len(timely) < len(codes):
-            for left, right in self.candidates(on, codes[timely], low[timely], high[timely]):
+        if len(timely) == len(codes):
+            yield from self._candidates(on, codes, low, high)
+        elif len(timely) and timely[-1] - timely[0] == len(timely) - 1:
+            # Visits in a row, such as those of one of two rings that a node is of: they need not be copied.
+            here = slice(timely[0], timely[-1] + 1)
+            for left, right in self._candidates(on, codes[here], low[here], high[here]):
+                yield left + here.start, right
+        elif len(timely):
+            for left, right in self._candidates(on, codes[timely], low[timely], high[timely]):
                 yield timely[left], right
-            return
+
+    def _candidates(self, on: JoinCondition, codes: Codes, low: Words, high: Words) -> Iterator[tuple[Words, Words]]:
+        """The pairs of visits each of which may meet a row of the chunk by its times."""
+        first, last = self._span
         if on.index == "scan":
             found = Ranges(self.ts.searchsorted(low, "left"), self.ts.searchsorted(high, "right"))
         elif on.index == "hash":
