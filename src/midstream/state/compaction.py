@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+
 MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
 
+MOST_BYTES = 1 << 30
+"""A merge never makes a chunk of more bytes: Arrow counts the bytes of a column of texts in 31 bits."""
 
 SMALL, MOST_SMALL = 2_048, 3
 """Up to so many rows a chunk is small, and of more small neighbours than that one chunk is made: it costs less to write
@@ -31,17 +35,29 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
     return choose_neighbours(sizes, most)
 
 
-def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] | None:
+def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
+    """The half-open range of neighbours to merge into one chunk of at most `MOST_BYTES`, by their numbers of rows."""
+    if len(batches) <= MOST_CHUNKS:
+        return None
+    return choose_neighbours([batch.num_rows for batch in batches], sizes_in_bytes=[batch.nbytes for batch in batches])
+
+
+def choose_neighbours(
+    sizes: Sequence[int], most: int = MOST_CHUNKS, sizes_in_bytes: Sequence[int] = ()
+) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk, or None while there are few enough.
 
     Takes the balanced run with the fewest rows. In a balanced run no chunk has more than half of the rows, so each
     row's chunk at least doubles and a row is rewritten at most log2(n) times; where no run is balanced, sizes grow
-    geometrically and there are at most about log2(n) chunks too many.
+    geometrically and there are at most about log2(n) chunks too many. Where `sizes_in_bytes` are known, a run has at
+    most `MOST_BYTES`: of so many bytes there may be any number of chunks.
 
     >>> choose_neighbours([40, 10, 10, 10, 10, 10, 10, 10, 90])
     (1, 3)
     >>> choose_neighbours([1, 2, 3]) is None
     True
+    >>> choose_neighbours([9] * 9, sizes_in_bytes=[1 << 29, 1 << 30, *[1 << 29] * 7])
+    (2, 4)
     """
     if len(sizes) <= most:
         return None
@@ -53,7 +69,7 @@ def choose_neighbours(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[in
             rows += sizes[end - 1]
             if sizes[end - 1] > greatest:
                 greatest = sizes[end - 1]
-            if best is not None and rows > best[0]:
+            if (best is not None and rows > best[0]) or sum(sizes_in_bytes[start:end]) > MOST_BYTES:
                 break
             if 2 * greatest <= rows and (best is None or (rows, start, end) < best):
                 best = rows, start, end

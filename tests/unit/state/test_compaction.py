@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from midstream.state.compaction import MOST_SMALL, SMALL, choose_neighbours, is_sparse, to_merge
+import midstream as ms
+from midstream.state import compaction
+from midstream.state.compaction import MOST_SMALL, SMALL, choose_neighbours, is_sparse, rows_to_merge, to_merge
 
 sizes = st.lists(st.integers(0, 1000), max_size=60)
 
@@ -78,3 +82,32 @@ def test_there_are_never_many_small_neighbours() -> None:
             sizes[start:end] = [sum(sizes[start:end])]
         assert sum(size <= SMALL for size in sizes) <= MOST_SMALL
     assert written < (SMALL + 200) * 3_000 / MOST_SMALL
+
+
+def test_chunks_are_merged_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [pa.record_batch({"t": ["x" * 96]})] * 12
+    one = batches[0].nbytes
+    assert rows_to_merge(batches) == (0, 2)
+    monkeypatch.setattr(compaction, "MOST_BYTES", 2 * one - 1)
+    assert rows_to_merge(batches) is None
+
+
+@pytest.mark.parametrize("spread", [None, "psp_d"])
+def test_a_join_of_long_texts_keeps_chunks_that_can_be_written(
+    spread: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compaction, "MOST_BYTES", 7_000)
+    engine = ms.Engine(seed=1)
+    for name in "AB":
+        engine.create_stream(name, "k BIGINT, t VARCHAR, ts TIMESTAMP", timestamp="ts")
+    sql = "SELECT A.t AS a, B.t AS b FROM A, B WHERE A.k = B.k WINDOW 1000 SECONDS"
+    engine.add_query("q", sql, spread=spread, nodes=spread and 2)
+    found = 0
+    for step in range(30):
+        times = pa.array([1_000_000 * step, 1_000_000 * step + 1], pa.timestamp("us"))
+        rows = pa.table({"k": [step % 3] * 2, "t": [f"{step:03} " * 250] * 2, "ts": times})
+        found += engine.push({"A": rows, "B": rows})["q"].num_rows
+    assert found == 3 * 20 * 20
+    listed = [state for lane in engine.manifest.lane_states.values() for state in lane.states.values()]
+    rows_of_a = [ref.rows for ref in listed[0].chunks]
+    assert max(rows_of_a) < 7 and sum(rows_of_a) >= 30

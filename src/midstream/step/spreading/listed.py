@@ -18,7 +18,7 @@ from midstream.ring.joined_rows import Keys, stream_rows, times
 from midstream.ring.ring_node import NodeRows
 from midstream.ring.shared_queries import SharedQueries, unmarked
 from midstream.ring.spreading import Spreading
-from midstream.state.compaction import choose_neighbours, is_sparse
+from midstream.state.compaction import is_sparse, rows_to_merge
 from midstream.state.keys import Mask
 from midstream.state.lineage import later
 from midstream.state.rows import taken_rows, united
@@ -170,7 +170,7 @@ class Keeping:
         return [*found, *((nodes, tuple(chunks)) for nodes, chunks in merged)]
 
     def _merged(self, nodes: str, runs: list[tuple[pa.RecordBatch, ChunkRef | None]]) -> list[ChunkRef]:
-        while found := choose_neighbours([batch.num_rows for batch, _ in runs]):
+        while found := rows_to_merge([batch for batch, _ in runs]):
             merged = [batch for batch, _ in runs[found[0] : found[1]]]
             runs[found[0] : found[1]] = [(united(merged, merged[0].schema.names), None)]
         return [ref or self._stored(f"{self.name}-{nodes}-{at}", batch) for at, (batch, ref) in enumerate(runs)]
