@@ -24,6 +24,8 @@ from midstream.language.types import INT64, family
 
 DIGITS_OF_BIGINT = 19
 
+_COMPARING = COMPARISONS | {"between", "in"}
+
 
 @lru_cache(maxsize=1 << 12)
 def is_whole(expression: Expression) -> bool:
@@ -34,12 +36,14 @@ def is_whole(expression: Expression) -> bool:
     >>> difference = Call(pa.decimal128(38, 0), "sub", (a, a))
     >>> is_whole(difference), is_whole(Call(pa.bool_(), "lt", (difference, difference)))
     (True, True)
+    >>> is_whole(Call(pa.bool_(), "between", (difference, a, a)))
+    True
     >>> is_whole(a), is_whole(Call(pa.decimal128(38, 2), "sub", (a, e)))
     (False, False)
     """
     if not isinstance(expression, Call):
         return False
-    if expression.function in COMPARISONS:
+    if expression.function in _COMPARING:
         return any(map(_is_wide, expression.arguments)) and all(map(_has_no_point, expression.arguments))
     return _is_wide(expression)
 
@@ -59,7 +63,7 @@ def in_64_bits(expression: Call, datum: Callable[[Expression], Datum]) -> Datum 
     `datum` gives the values of its `parts`.
     """
     try:
-        if expression.function in COMPARISONS:
+        if expression.function in _COMPARING:
             narrow = [_narrow(argument, datum) for argument in expression.arguments]
             return function_of(expression.function).kernel(expression.type, *narrow)
         return pc.cast(_narrow(expression, datum), expression.type)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from midstream.language.evaluate import evaluate, evaluate_checked, holds
 from midstream.language.expression import Column, Expression
 from midstream.language.parse import parse_query
+from midstream.language.whole_numbers import is_whole
 from midstream.model.schema import StreamSchema
 
 SCHEMA = pa.schema({"a": pa.int64(), "b": pa.int64(), "i": pa.int32(), "e": pa.decimal128(9, 2)})
@@ -99,6 +100,27 @@ def test_what_is_reckoned_in_64_bits_is_exact(operator: str, pairs: list[tuple[i
     ]
     checked, failed = evaluate_checked(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs))
     assert checked.to_pylist() == exact and failed is None
+
+
+AMONG = {"BETWEEN {} AND {}": lambda n, one, other: one <= n <= other, "IN ({}, {})": lambda n, *among: n in among}
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(
+    pairs=st.lists(st.tuples(st.none() | LARGE | SMALL, LARGE | SMALL), min_size=1, max_size=4),
+    one=LARGE | SMALL,
+    other=LARGE | SMALL,
+)
+@pytest.mark.parametrize("text", AMONG)
+def test_what_lies_among_others_in_64_bits_is_exact(
+    text: str, pairs: list[tuple[int | None, int]], one: int, other: int
+) -> None:
+    table = pa.table({"a": pa.array([a for a, _ in pairs], pa.int64()), "b": [b for _, b in pairs]})
+    numbers = [None if a is None else (a - b) * (a + b) - b for a, b in pairs]
+    exact = [None if number is None else AMONG[text](number, one, other) for number in numbers]
+    condition = bound(f"(a - b) * (a + b) - b {text.format(one, other)}")
+    assert is_whole(condition)
+    assert evaluate(condition, lambda column: table[column.name].combine_chunks(), len(pairs)).to_pylist() == exact
 
 
 def test_a_value_that_fits_nowhere_fails_alone() -> None:
