@@ -127,7 +127,8 @@ class EngineCheckpoint:
         def opened(manifest: Manifest) -> StagedResults:
             if self._staged is not None and self._staged.files:
                 self._tried += 1  # The step failed before it was to be committed: what it left is to be cleared away.
-            self._staged = StagedResults(self.outputs, before, manifest, f"attempt{next(self._attempts)}")
+            attempt = f"attempt{next(self._attempts)}"
+            self._staged = StagedResults(self.outputs, before, manifest, attempt, self.reach)
             return self._staged
 
         return opened

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import pyarrow as pa
 
+from midstream.job.crash_points import AMID_PIECES
 from midstream.job.outputs import RESULTS, JobOutput, OutputFile, Outputs
 from midstream.model.manifest import Manifest
 from midstream.sinks import Staging
@@ -18,13 +19,15 @@ from midstream.step.answers import unread
 class StagedResults:
     """Writes each piece of an answer to a file of its own, as a `PieceWriter`, named in the order of the pieces.
 
-    `manifest` is the one that the step runs by, `before` the last step's.
+    `manifest` is the one that the step runs by, `before` the last step's. `reach` is told of a named point of a step,
+    at which a test may have the process killed.
     """
 
     outputs: Outputs
     before: Manifest
     manifest: Manifest
     attempt: str
+    reach: Callable[[str, int], None]
     files: list[OutputFile] = field(default_factory=list)
 
     @cached_property
@@ -47,3 +50,5 @@ class StagedResults:
             staging = staging.synced_with(unsynced)
         file = staging.write(f"rows-{self.attempt}-{len(self.files):05d}", rows)
         self.files.append(OutputFile(RESULTS, query, file, rows.num_rows))
+        if len(self.files) > 1:
+            self.reach(AMID_PIECES, self.manifest.step)
