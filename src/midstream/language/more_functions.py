@@ -39,7 +39,7 @@ _TEXTS: dict[str, Function] = {
     "repeat": fixed(2, shaped(TEXT, "text", "whole"), letters.repeat),
     "lpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=True)),
     "rpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=False)),
-    "split_part": fixed(3, shaped(TEXT, "text", "text", "whole"), letters.rows_of(letters.split_part)),
+    "split_part": fixed(3, shaped(TEXT, "text", "text", "whole"), letters.split_part),
     "translate": fixed(3, shaped(TEXT, "text", "text", "text"), letters.rows_of(letters.translate)),
     "concat_ws": Function(counted(2, MANY, separated), letters.concat_ws),
     "reverse": fixed(1, shaped(TEXT, "text"), letters.reverse),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from midstream.language.evaluate import evaluate, evaluate_checked, holds
 from midstream.language.expression import Column, Expression
+from midstream.language.kernels import letters
 from midstream.language.parse import parse_query
 from midstream.language.whole_numbers import is_whole
 from midstream.model.schema import StreamSchema
@@ -64,6 +65,8 @@ def calls(text: str, table: pa.Table) -> int:
         "a % (e + 1)",
         "to_timestamp(a)",
         "make_date(i, 1, 1)",
+        "lpad(CAST(a AS VARCHAR), 7, 'xy')",
+        "split_part(CAST(a AS VARCHAR), '1', 2)",
         f"{DISTANCE} < 100",
         f"{DISTANCE} BETWEEN a AND 1000",
     ],
@@ -129,6 +132,33 @@ def test_a_value_that_fits_nowhere_fails_alone() -> None:
     found, failed = evaluate_checked(cube, lambda column: table[column.name].combine_chunks(), 3)
     assert failed is not None and failed.tolist() == [True, False, False]
     assert found.to_pylist()[1:] == [True, None]
+
+
+TEXT = st.none() | st.text("aäb😀,", max_size=6)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(texts=st.lists(TEXT, min_size=1, max_size=5), width=st.integers(-2, 8), fill=st.text("äx", max_size=3))
+@pytest.mark.parametrize("at_front", [True, False])
+def test_texts_are_padded_at_once_as_one_by_one(at_front: bool, texts: list[str], width: int, fill: str) -> None:
+    kernel = letters.padded(at_front=at_front)
+    whole = pa.array([None, *texts], pa.string()).slice(1)
+    together = kernel(pa.string(), whole, pa.scalar(width), pa.scalar(fill))
+    one_by_one = kernel(pa.string(), whole, pa.array([width] * len(texts)), pa.array([fill] * len(texts)))
+    assert together.to_pylist() == one_by_one.to_pylist()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    texts=st.lists(TEXT, min_size=1, max_size=5),
+    separator=st.sampled_from(["", ",", "a", "aa", "ä", "b,"]),
+    number=st.integers(-4, 4),
+)
+def test_texts_are_split_at_once_as_one_by_one(texts: list[str], separator: str, number: int) -> None:
+    whole = pa.array([None, *texts], pa.string()).slice(1)
+    together = letters.split_part(pa.string(), whole, pa.scalar(separator), pa.scalar(number))
+    apart = pa.array([separator] * len(texts)), pa.array([number] * len(texts))
+    assert together.to_pylist() == letters.split_part(pa.string(), whole, *apart).to_pylist()
 
 
 MONEY = st.decimals(-1000, 1000, places=2)

@@ -76,6 +76,10 @@ right = by_arrow(lambda text, count: pc.utf8_slice_codeunits(text, -count, None)
 repeat = by_arrow(lambda text, count: pc.binary_repeat(text, max(count, 0)), lambda text, count: text * max(count, 0))
 
 
+WIDEST = 1_000
+"""Texts that are padded to more characters are so row by row."""
+
+
 def padded(at_front: bool) -> Kernel:
     """The kernel of LPAD or RPAD: texts that are longer are cut off at their end."""
 
@@ -88,19 +92,38 @@ def padded(at_front: bool) -> Kernel:
         filling = (fill * missing)[:missing]
         return filling + text if at_front else text + filling
 
-    return rows_of(one)
+    def all_at_once(text: Datum, width: int, fill: str) -> Datum | None:
+        if is_scalar(text) or not fill or not 0 <= width <= WIDEST:
+            return None
+        fillings = pa.array([(fill * missing)[:missing] for missing in range(width + 1)], text.type)
+        filling = fillings.take(pc.max_element_wise(pc.subtract(width, pc.utf8_length(text)), 0, skip_nulls=False))
+        both = (filling, text) if at_front else (text, filling)
+        return pc.utf8_slice_codeunits(pc.binary_join_element_wise(*both, ""), 0, width)
+
+    return by_arrow(all_at_once, one)
 
 
-def split_part(text: str, separator: str, number: int) -> str:
-    """A part of a text between separators, from 1 on; from the end where the number is negative.
-
-    >>> split_part("a,b,c", ",", 2), split_part("a,b,c", ",", -1), split_part("a,b,c", ",", 9)
-    ('b', 'c', '')
-    """
+def _part(text: str, separator: str, number: int) -> str:
     parts = text.split(separator) if separator else list(text)
     at = number - 1 if number > 0 else len(parts) + number
     return parts[at] if number and 0 <= at < len(parts) else ""
 
+
+def _parts(text: Datum, separator: str, number: int) -> Datum | None:
+    """The same of all texts; None where there is no separator, or no such part of any."""
+    if is_scalar(text) or not separator or not number:
+        return None
+    # What is behind the part need not be divided.
+    lists = pc.split_pattern(text, separator, max_splits=number if number > 0 else None)
+    offsets = lists.offsets.to_numpy()
+    begin, end = offsets[:-1], offsets[1:]
+    at = begin + number - 1 if number > 0 else end + number
+    found = pc.fill_null(lists.values.take(pa.array(at, mask=(at < begin) | (at >= end))), "")
+    return pc.if_else(pc.is_null(text), pa.scalar(None, text.type), found)
+
+
+split_part = by_arrow(_parts, _part)
+"""A part of a text between separators, from 1 on; from the end where the number is negative."""
 
 split = by_arrow(
     lambda text, separator: pc.split_pattern(text, separator) if separator else None,
