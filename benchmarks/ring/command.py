@@ -17,12 +17,13 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.report import machine
 from benchmarks.ring import embedded, rivals
 from benchmarks.ring.contestants import NO_SPREAD, Contestant, on_embedded, on_spark
 from benchmarks.ring.load import FULL, QUICK, Load
 from benchmarks.ring.page import page
 from benchmarks.ring.record import Record, Report
-from benchmarks.ring.relocation import pauses
+from benchmarks.ring.relocation import RATE, ROUNDS, pauses
 from benchmarks.ring.scenarios import SCENARIOS, RingScenario
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
@@ -32,9 +33,6 @@ HOSTS = ("embedded", "spark")
 QUICK_ON_SPARK = ("two_keys", "band")
 BESIDE = {"embedded": ("evenness", "relocation"), "spark": ("hop_cost",)}
 """What is measured beside the scenarios."""
-
-RELOCATIONS = 9
-"""Rounds in which a node joins."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -89,12 +87,14 @@ def _asked(host: str, load: Load) -> Sequence[str]:
 
 def _beside(report: Report, what: str, load: Load) -> Report:
     if what == "relocation":
-        return replace(report, pauses=tuple(pauses(1 if load.quick else RELOCATIONS)))
+        found = pauses(1, rate=RATE / 4) if load.quick else pauses(ROUNDS)
+        return replace(report, pauses=tuple(found), machine=machine())
     if what == "evenness":
-        return replace(report, evenness=tuple(embedded.evenness(load)), bursts=tuple(embedded.bursts(load)))
+        even, bursts = tuple(embedded.evenness(load)), tuple(embedded.bursts(load))
+        return replace(report, evenness=even, bursts=bursts, machine=machine())
     from benchmarks.ring.hop_cost import hop_cost
 
-    return replace(report, hop_costs=(hop_cost(load),))
+    return replace(report, hop_costs=(hop_cost(load),), machine=machine())
 
 
 def _scenario(asked: RingScenario, host: str, load: Load, console: Console) -> Iterator[Record]:

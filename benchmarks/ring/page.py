@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from benchmarks.report import refusal
 from benchmarks.ring.contestants import NO_SPREAD, Contestant
 from benchmarks.ring.record import Burst, HopCost, Pause, Record, Report
+from benchmarks.ring.relocation import NODES, ROUNDS
 from benchmarks.ring.scenarios import ALONE, SCENARIOS
 from benchmarks.ring.scenarios import ASKED_OF_HOPS as ASKED
 from benchmarks.ring.scenarios import ROWS_OF_HOPS as ROWS
@@ -88,11 +89,11 @@ comes in its time, or at most as many rows (`count_bound`) as a node has in stea
 
 
 def _relocation(found: Sequence[Pause]) -> str:
-    said = """A node joins a ring of four on three steady streams (`python -m benchmarks.ring.relocation --cpu`): the
-longest gap between one step's output and the next one's, in processor time, from the step of the change on and over
-more than a window. The three runs of a round take their steps in turn; a step's gap is the median over rounds. *By
-round* is how many times the longest gap of each round's plain run it is, the median, with what the machine adds to
-single steps: page faults of a process that grows, in runs with and without a change.
+    said = f"""A node joins a ring of {NODES} on three steady streams (`python -m benchmarks.ring.relocation --cpu`):
+the longest gap between one step's output and the next one's, in processor time, from the step of the change on and
+over more than a window. The three runs of a round take their steps in turn; a step's gap is the median over {ROUNDS}
+rounds. *By round* is how many times the longest gap of each round's plain run it is, the median, with what the machine
+adds to single steps: page faults of a process that grows, in runs with and without a change.
 """
     rows = (
         (

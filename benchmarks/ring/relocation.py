@@ -28,12 +28,13 @@ from benchmarks.ring.record import Pause
 
 Clock = Callable[[], float]
 
-PLAIN, *CHANGES = WAYS = ("none", "passive", "aggressive")
+PLAIN, CHANGES = "none", ("passive", "aggressive")
+WAYS = (PLAIN, *CHANGES)
 
 SCHEMES = ("psp", "psp_i", "psp_d")
 
-NODES, RATE, STEP = 4, 1_000.0, 1.0
-"""Nodes before one joins, rows a second of a stream, and seconds of a step."""
+NODES, RATE, STEP, ROUNDS = 4, 1_000.0, 1.0, 9
+"""Nodes before one joins, rows a second of a stream, seconds of a step, and rounds."""
 
 
 def gaps(
@@ -46,7 +47,7 @@ def gaps(
     for number in range(steps):
         begin, end = int(number * step * SECOND), int((number + 1) * step * SECOND)
         arrived = {name: rows(random, int(rate * step), begin, end) for name in STREAMS}
-        first = number % len(WAYS)
+        first = (number + seed) % len(WAYS)
         for way in (*WAYS[first:], *WAYS[:first]):
             gc.collect()
             started = now()
@@ -79,7 +80,7 @@ def pauses(
     """The longest gap of each scheme by each way."""
     for scheme in schemes:
         every = [gaps(scheme, nodes, rate, step, CONDITIONS[conditions], seed, now) for seed in range(rounds)]
-        typical = {way: [median(step) for step in zip(*(found[way] for found in every), strict=True)] for way in WAYS}
+        typical = {way: [median(gap) for gap in zip(*(found[way] for found in every), strict=True)] for way in WAYS}
         for way in WAYS:
             longest = max(typical[way])
             each = median(max(found[way]) / max(found[PLAIN]) for found in every)
@@ -94,7 +95,7 @@ def main() -> None:
     asked.add_argument("--conditions", default="two keys", choices=CONDITIONS)
     asked.add_argument("--rate", type=float, default=RATE)
     asked.add_argument("--step", type=float, default=STEP)
-    asked.add_argument("--rounds", type=int, default=5)
+    asked.add_argument("--rounds", type=int, default=ROUNDS)
     asked.add_argument("--cpu", action="store_true")
     said = asked.parse_args()
     now = time.process_time if said.cpu else time.perf_counter

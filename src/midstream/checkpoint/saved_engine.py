@@ -16,6 +16,7 @@ from midstream.model.codec import decode, encode
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.events import Event
 from midstream.model.manifest import ChunkRef, LaneState, Manifest
+from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
 from midstream.step.commands.set_table import SetTable
@@ -123,8 +124,10 @@ def _moved_lane(lane: LaneState, source: ChunkStore, target: ChunkStore) -> Lane
 
 
 def _put_table(store: ChunkStore, name: str, table: pa.Table) -> dict[str, Any] | None:
-    batches = table.combine_chunks().to_batches()
-    return encode(store_chunk(store, f"{name}/0-rows", batches[0])) if batches else None
+    if not table.num_rows:
+        return None
+    written: dict[str, Any] = encode(store_chunk(store, f"{name}/0-rows", one_batch(table, name)))
+    return written
 
 
 def _get_table(store: ChunkStore, value: dict[str, Any]) -> pa.Table:

@@ -13,6 +13,7 @@ from midstream.job.frames import Rows, tables_of
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.schema import TableSchema
+from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES
 from midstream.step.commands.set_table import SetTable
@@ -73,14 +74,14 @@ def set_table(
 def _batch(name: str, table: pa.Table, schema: TableSchema) -> pa.RecordBatch:
     """The rows as one batch of the declared types."""
     try:
-        whole = table.cast(schema.columns).combine_chunks()
+        whole = table.cast(schema.columns)
     except (pa.ArrowException, ValueError) as error:
         raise InputError(
             f"the rows of table {name!r} are none of its columns: {error}",
             place=f"table {name}",
             remedy=f"give columns {', '.join(f'{f.name} {f.type}' for f in schema.columns)}",
         ) from error
-    return (whole.to_batches() or [pa.RecordBatch.from_pylist([], schema=schema.columns)])[0]
+    return one_batch(whole, f"table {name!r}")
 
 
 def _digest(batch: pa.RecordBatch) -> str:

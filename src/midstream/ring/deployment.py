@@ -48,6 +48,10 @@ class Deployment:
     def __post_init__(self) -> None:
         if not 1 <= self.nodes <= MOST_NODES:
             raise PlanError(f"{self.nodes} nodes", place="nodes", remedy=f"name 1 to {MOST_NODES}")
+        if list(self.moments) != sorted(self.moments):
+            raise PlanError(
+                f"moments {self.moments}", place="moments", remedy="name those of steps in flight in ascending order"
+            )
         for label, ends in self.ages.items():
             if len(ends) != self.nodes - 1 or list(ends) != sorted(ends):
                 raise PlanError(

@@ -29,7 +29,7 @@ from midstream.state.base_state import BaseState
 from midstream.state.combinations import Combinations
 from midstream.state.join_state import JoinState
 from midstream.state.lineage import LINEAGE, Lineage
-from midstream.state.rows import BaseRows, RowRun
+from midstream.state.rows import BaseRows, RowRun, one_batch
 from midstream.state.sorted_run import SortedRun, before_relived, purge_run
 from midstream.state.specs import RowsSpec, StateSpec
 from midstream.state.store.base import ChunkStore, store_chunk
@@ -98,8 +98,7 @@ class Lane:
         """The rows that wait in a queue, with those that arrived behind them; in phase *open*."""
         chunks = self._before.states.get(id, StateListing()).chunks
         batches = [self._store.get(ref).select(arrived.schema.names) for ref in chunks]
-        whole = pa.Table.from_batches([*batches, arrived], schema=arrived.schema).combine_chunks()
-        return (whole.to_batches() or [arrived])[0]
+        return one_batch(pa.Table.from_batches([*batches, arrived], schema=arrived.schema), f"lane {self.name}")
 
     def taken_from(self, id: StateId) -> int:
         """How many rows had left a queue before this step; in phase *open*."""

@@ -17,6 +17,7 @@ from midstream.runtime.lane_key import SLOTS
 from midstream.spark.layout import ARRIVALS, StepLayout, arrivals_columns
 from midstream.spark.tag import TAG, TagFormat, Words
 from midstream.state.base_state import SLOT, TIME, count_column
+from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
 from midstream.step.admission.outputs import dead_letters, late_rows
 from midstream.step.admission.reading import null_time
@@ -97,7 +98,7 @@ def shares(
     table = pa.Table.from_batches(arrived) if (arrived := list(batches)) else None
     if table is None or not table.num_rows:
         return {}
-    whole = table.combine_chunks().to_batches()[0]
+    whole = one_batch(table, "rows of a task")
     words = whole.column(TAG).to_numpy()
     tags = format.decode(words)
     counts = np.array([lanes.get(g, 1) for g in range(int(tags.group.max()) + 1)], np.int32)

@@ -10,7 +10,7 @@ MOST_CHUNKS = 8
 """A state of more chunks than this is compacted; each probe searches every chunk once."""
 
 MOST_BYTES = 1 << 30
-"""A merge never makes a chunk of more bytes: Arrow counts the bytes of a column of texts in 31 bits."""
+"""Compaction makes no chunk of more bytes: Arrow counts the bytes of a column of texts in 31 bits."""
 
 SMALL, MOST_SMALL = 2_048, 3
 """Up to so many rows a chunk is small, and of more small neighbours than that one chunk is made: it costs less to write
@@ -37,9 +37,11 @@ def to_merge(sizes: Sequence[int], most: int = MOST_CHUNKS) -> tuple[int, int] |
 
 def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk of at most `MOST_BYTES`, by their numbers of rows."""
-    if len(batches) <= MOST_CHUNKS:
-        return None
-    return choose_neighbours([batch.num_rows for batch in batches], sizes_in_bytes=[batch.nbytes for batch in batches])
+    rows = [batch.num_rows for batch in batches]
+    found = choose_neighbours(rows)
+    if found is None or sum(batch.nbytes for batch in batches[slice(*found)]) <= MOST_BYTES:
+        return found
+    return choose_neighbours(rows, sizes_in_bytes=[batch.nbytes for batch in batches])
 
 
 def choose_neighbours(

@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef
 from midstream.model.window import Clock
 from midstream.state.combinations import Combinations, Words
+from midstream.state.compaction import MOST_BYTES
 from midstream.state.gather import POOL, is_word, taken
 
 NUMBER = "_number"
@@ -75,8 +77,11 @@ FEW_ROWS = 1 << 14
 """A column of so few rows is put together as a whole: taking from run after run costs more."""
 
 
-FEW_BYTES, MOST_BYTES = 1 << 20, 1 << 30
-"""Of texts and lists a column of so few bytes is put together, and none of more than the most: offsets end at 2 GB."""
+FEW_BYTES = 1 << 20
+"""Of texts and lists a column of so few bytes is put together, and none of more than `MOST_BYTES`."""
+
+TOO_LARGE = "a column has more than 2 GB of texts or lists at a time, which Arrow has no room for"
+FEWER = "give fewer rows in a step, or spread the query over more lanes"
 
 
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
@@ -86,7 +91,20 @@ def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.Record
         kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
         schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
         batches = [_shaped(batch, schema) for batch in batches]
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches, memory_pool=POOL)
+    if len(batches) == 1:
+        return batches[0]
+    try:
+        return pa.concat_batches(batches, memory_pool=POOL)
+    except pa.ArrowInvalid as error:
+        raise InputError(TOO_LARGE, place="rows of a lane", remedy=FEWER) from error
+
+
+def one_batch(table: pa.Table, place: str) -> pa.RecordBatch:
+    """The rows of a table as one batch; an `InputError` of this place where Arrow would make several of them."""
+    batches = table.combine_chunks().to_batches()
+    if len(batches) > 1:
+        raise InputError(TOO_LARGE, place=place, remedy=FEWER)
+    return batches[0] if batches else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -148,7 +166,7 @@ class BaseRows:
             return self._column(self.new, name)
         if self._numbers is None and len(self._runs) == 1:
             return taken(self._column(self._runs[0], name), refs - self._starts[0])
-        if name in self._whole or self._numbers is not None or self._is_read_whole(name, len(refs)):
+        if name in self._whole or self._is_read_whole(name, len(refs)):
             if name not in self._whole:
                 columns = [self._column(s, name) for s in self._runs]
                 self._whole[name] = pa.concat_arrays(columns, memory_pool=POOL)
@@ -178,13 +196,14 @@ class BaseRows:
 
     def _is_read_whole(self, name: str, count: int) -> bool:
         """Whether a column is put together to read so many of its values: it must not be large beside them."""
-        total = int(self._sizes.sum())
-        if count * 8 < total and total > FEW_ROWS:
+        total, numbered = int(self._sizes.sum()), self._numbers is not None
+        many = numbered or count * 8 >= total
+        if not many and total > FEW_ROWS:
             return False
         if is_word(self._column(self._runs[0], name).type):
             return True
         size = sum(self._column(run, name).nbytes for run in self._runs)
-        return size <= FEW_BYTES or (count * 8 >= total and size <= MOST_BYTES)
+        return size <= FEW_BYTES or (many and size <= MOST_BYTES)
 
     def _is_new(self, refs: Words) -> bool:
         new = self.new
@@ -207,13 +226,14 @@ class BaseRows:
         return np.asarray(refs - shifts[run], np.int64)
 
     def _fetch_by_run(self, name: str, refs: Words) -> pa.Array:
-        run = np.searchsorted(self._starts, refs, "right") - 1
+        places = self._position(refs)
+        run = np.searchsorted(self._places, places, "right") - 1
         order = np.argsort(run, kind="stable")
         pieces, counts = [], np.bincount(run, minlength=len(self._runs))
         start = 0
         for at, count in enumerate(counts.tolist()):
             if count:
-                inside = refs[order[start : start + count]] - self._starts[at]
+                inside = places[order[start : start + count]] - self._places[at]
                 pieces.append(self._column(self._runs[at], name).take(pa.array(inside)))
                 start += count
         if not pieces:

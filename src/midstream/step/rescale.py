@@ -12,7 +12,7 @@ from midstream.model.ids import StateId, StateKind
 from midstream.model.manifest import ChunkRef, LaneState, StateListing
 from midstream.model.window import Clock
 from midstream.state.base_state import SLOT, TIME
-from midstream.state.rows import NUMBER, united
+from midstream.state.rows import NUMBER, one_batch, united
 from midstream.state.store.base import ChunkStore, store_chunk
 
 
@@ -44,10 +44,9 @@ def _adopt_held(
             batches = [_own(batch, lane, lanes) for batch in batches]
         elif lane:
             continue
-        table = pa.Table.from_batches(batches).combine_chunks()
-        if table.num_rows:
-            chunk = store_chunk(store, f"{name}-{table_id}", table.to_batches()[0])
-            found[table_id] = StateListing((chunk,), table.num_rows)
+        rows = one_batch(pa.Table.from_batches(batches), str(table_id))
+        if rows.num_rows:
+            found[table_id] = StateListing((store_chunk(store, f"{name}-{table_id}", rows),), rows.num_rows)
     return found
 
 

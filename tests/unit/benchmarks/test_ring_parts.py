@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import midstream as ms
 from benchmarks.measurement import Answer, Batch, Measurement
 from benchmarks.ring import embedded, rivals
+from benchmarks.ring.balance import CONDITIONS
 from benchmarks.ring.contestants import (
     NO_SPREAD,
     OFFLINE,
@@ -22,7 +24,7 @@ from benchmarks.ring.contestants import (
 from benchmarks.ring.load import FULL, QUICK
 from benchmarks.ring.page import page
 from benchmarks.ring.record import Burst, Even, HopCost, Pause, Record, Report
-from benchmarks.ring.relocation import pauses
+from benchmarks.ring.relocation import CHANGES, SCHEMES, WAYS, gaps
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
 from midstream.model.errors import MidstreamError
@@ -39,8 +41,11 @@ def record(
     return Record(contestant, measurement, (5, 6), (3, 4), (4, 7), (9,), (stages,) * 4)
 
 
+PAUSES = tuple(Pause(scheme, way, 0.1, 1.19, 1.3, 0.1) for scheme in SCHEMES for way in CHANGES)
+
+
 def report(host: str, *records: Record) -> Report:
-    return Report(host, FULL, records)
+    return Report(host, FULL, records, pauses=PAUSES if host == "embedded" else ())
 
 
 def missed(of: Report) -> list[str]:
@@ -145,18 +150,29 @@ def test_hops_and_stages_are_counted() -> None:
 
 
 def test_a_node_that_joins_must_not_hold_output_up() -> None:
-    long, short = Pause("psp", "passive", 0.1, 1.21, 1.3, 0.1), Pause("psp", "passive", 0.1, 1.19, 1.3, 0.1)
-    none = Pause("psp", "none", 0.1, 1.0, 1.0, 0.1)
-    assert len(missed(replace(report("embedded"), pauses=(none, long)))) == 1
-    assert not missed(replace(report("embedded"), pauses=(none, short)))
+    none, long = Pause("psp", "none", 0.1, 1.0, 1.0, 0.1), Pause("psp", "passive", 0.1, 1.21, 1.3, 0.1)
+    assert not missed(replace(report("embedded"), pauses=(none, *PAUSES)))
+    assert len(missed(replace(report("embedded"), pauses=(*PAUSES, long)))) == 1
+    assert len(missed(replace(report("embedded"), pauses=()))) == len(PAUSES)
 
 
-def test_gaps_are_those_from_the_step_of_the_change_on() -> None:
-    ticks = iter(range(1_000))
-    found = list(pauses(1, ("psp_d",), rate=20.0, step=4.0, now=lambda: float(next(ticks))))
-    assert [(one.way, one.longest, one.against) for one in found] == [
-        ("none", 1.0, 1.0), ("passive", 1.0, 1.0), ("aggressive", 1.0, 1.0)
-    ]  # fmt: skip
+def test_gaps_are_those_from_the_step_of_the_change_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call of the clock is later than the one before by one more: of two calls a step, a gap grows by two."""
+    calls, changed = iter(range(1_000)), list[int]()
+    spread = ms.Engine.spread
+
+    def watched(self: ms.Engine, *given: object, **more: object) -> None:
+        changed.append(self.manifest.step + 1)
+        spread(self, *given, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ms.Engine, "spread", watched)
+    found = gaps("psp_d", 2, 20.0, 4.0, CONDITIONS["two keys"], 0, lambda: float(next(calls) ** 2))
+    change, steps = 5, 10
+    assert changed == [change] * len(CHANGES)
+    every = [sorted(gap) for gap in found.values()]
+    assert [len(gap) for gap in every] == [steps - change] * len(WAYS)
+    firsts = sorted(gap[0] for gap in every)
+    assert firsts == [4.0 * (len(WAYS) * change + place) + 1 for place in range(len(WAYS))]
 
 
 def test_a_report_on_disk_is_the_report(tmp_path: Path) -> None:

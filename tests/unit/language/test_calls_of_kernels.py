@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cProfile
 import decimal
+from collections.abc import Callable
 from decimal import Decimal
 from operator import eq, ge, gt, le, lt, ne
 
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from midstream.language.evaluate import evaluate, evaluate_checked, holds
+from midstream.language.evaluate import Columns, evaluate, evaluate_checked, holds
 from midstream.language.expression import Column, Expression
 from midstream.language.kernels import letters
 from midstream.language.parse import parse_query
@@ -105,7 +106,14 @@ def test_what_is_reckoned_in_64_bits_is_exact(operator: str, pairs: list[tuple[i
     assert checked.to_pylist() == exact and failed is None
 
 
-AMONG = {"BETWEEN {} AND {}": lambda n, one, other: one <= n <= other, "IN ({}, {})": lambda n, *among: n in among}
+AMONG: dict[str, Callable[[int, int, int], bool | None]] = {
+    "BETWEEN {} AND {}": lambda n, one, other: one <= n <= other,
+    "NOT BETWEEN {} AND {}": lambda n, one, other: not one <= n <= other,
+    "BETWEEN {} AND NULL": lambda n, one, other: None if one <= n else False,
+    "IN ({}, {})": lambda n, one, other: n in (one, other),
+    "IN ({}, 1, 2, 3, 4, {})": lambda n, one, other: n in (one, 1, 2, 3, 4, other),
+    "IN ({}, {}, 5, 6, 7, NULL)": lambda n, one, other: n in (one, other, 5, 6, 7) or None,
+}
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -122,8 +130,12 @@ def test_what_lies_among_others_in_64_bits_is_exact(
     numbers = [None if a is None else (a - b) * (a + b) - b for a, b in pairs]
     exact = [None if number is None else AMONG[text](number, one, other) for number in numbers]
     condition = bound(f"(a - b) * (a + b) - b {text.format(one, other)}")
-    assert is_whole(condition)
-    assert evaluate(condition, lambda column: table[column.name].combine_chunks(), len(pairs)).to_pylist() == exact
+    read: Columns = lambda column: table[column.name].combine_chunks()  # noqa: E731
+    assert any(map(is_whole, condition.walk()))
+    assert evaluate(condition, read, len(pairs)).to_pylist() == exact
+    assert holds(condition, read, len(pairs)).tolist() == [bool(one) for one in exact]
+    checked, failed = evaluate_checked(condition, read, len(pairs))
+    assert checked.to_pylist() == exact and failed is None
 
 
 def test_a_value_that_fits_nowhere_fails_alone() -> None:
@@ -152,7 +164,7 @@ def test_texts_are_padded_at_once_as_one_by_one(at_front: bool, texts: list[str]
 @given(
     texts=st.lists(TEXT, min_size=1, max_size=5),
     separator=st.sampled_from(["", ",", "a", "aa", "ä", "b,"]),
-    number=st.integers(-4, 4),
+    number=st.integers(-4, 4) | st.sampled_from([2**31 - 1, 2**31, -(2**31), 2**63 - 1, -(2**63)]),
 )
 def test_texts_are_split_at_once_as_one_by_one(texts: list[str], separator: str, number: int) -> None:
     whole = pa.array([None, *texts], pa.string()).slice(1)

@@ -23,6 +23,12 @@ PROBES = Partials({"A": np.array([1_000, 900, 800])}, {}, np.array([1_000] * 3))
 
 
 @pytest.mark.parametrize("name", spreadings())
+@pytest.mark.parametrize("edge", [{"since": 5_000}, {"until": -5_000}])
+def test_where_all_rows_lie_elsewhere_nobody_looks(edge: dict[str, int], name: str) -> None:
+    assert not len(spreadings()[name].visit(replace(BARE, **edge), PROBES, "B").not_in_vain())
+
+
+@pytest.mark.parametrize("name", spreadings())
 def test_what_lies_elsewhere_is_not_looked_for(name: str) -> None:
     since = 950
     newer = replace(BARE, since=since)

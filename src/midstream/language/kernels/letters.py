@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -103,6 +104,10 @@ def padded(at_front: bool) -> Kernel:
     return by_arrow(all_at_once, one)
 
 
+MOST_PARTS = (1 << 31) - 1
+"""So many parts a text may have at most."""
+
+
 def _part(text: str, separator: str, number: int) -> str:
     parts = text.split(separator) if separator else list(text)
     at = number - 1 if number > 0 else len(parts) + number
@@ -110,12 +115,12 @@ def _part(text: str, separator: str, number: int) -> str:
 
 
 def _parts(text: Datum, separator: str, number: int) -> Datum | None:
-    """The same of all texts; None where there is no separator, or no such part of any."""
-    if is_scalar(text) or not separator or not number:
+    """The same of all texts; None where there is no separator, or a number that no part has."""
+    if is_scalar(text) or not separator or not 0 < abs(number) <= MOST_PARTS:
         return None
     # What is behind the part need not be divided.
     lists = pc.split_pattern(text, separator, max_splits=number if number > 0 else None)
-    offsets = lists.offsets.to_numpy()
+    offsets = lists.offsets.to_numpy().astype(np.int64)
     begin, end = offsets[:-1], offsets[1:]
     at = begin + number - 1 if number > 0 else end + number
     found = pc.fill_null(lists.values.take(pa.array(at, mask=(at < begin) | (at >= end))), "")

@@ -16,6 +16,7 @@ from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema, plain_type
 from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import SLOT, TIME
+from midstream.state.rows import one_batch
 from midstream.step.admission.outputs import dead_letters, late_rows
 from midstream.step.admission.reading import read_rows
 
@@ -79,7 +80,8 @@ def admit(
     if not table.num_rows:
         return _nothing(schema, rules)
     names = schema.columns.names
-    reading = read_rows(schema, _one_batch(table if table.column_names == names else table.select(names)))
+    given = table if table.column_names == names else table.select(names)
+    reading = read_rows(schema, one_batch(given, f"stream {schema.name}"))
     judged = judge(reading.times, watermark)
     read = pa.RecordBatch.from_arrays([*reading.columns.values(), reading.times], names=[*names, TIME])
     nothing = _nothing(schema, rules)
@@ -112,7 +114,7 @@ _REMEMBERED = 64
 @lru_cache(maxsize=1 << 12)
 def _nothing(schema: StreamSchema, rules: LanguageRules) -> Admitted:
     columns = schema.columns.empty_table()
-    rows = _one_batch(columns).append_column(TIME, pa.array([], pa.int64()))
+    rows = one_batch(columns, f"stream {schema.name}").append_column(TIME, pa.array([], pa.int64()))
     slotted = rows.append_column(SLOT, pa.array([], pa.int16()))
     late = late_rows(rows, 0, time_in([schema], rules))
     return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
@@ -140,11 +142,6 @@ def check_columns(schema: StreamSchema, given: list[str]) -> None:
             place=f"stream {schema.name}",
             remedy="rename one of the columns",
         )
-
-
-def _one_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.combine_chunks().to_batches()
-    return batches[0] if batches else pa.RecordBatch.from_pylist([], table.schema)
 
 
 def _in_plain_types(table: pa.Table) -> pa.Table:
