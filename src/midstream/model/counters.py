@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from itertools import repeat
 from operator import attrgetter
 
 
@@ -31,7 +32,8 @@ class Counters:
     @staticmethod
     def sum(many: Iterable[Counters]) -> Counters:
         """All together."""
-        return Counters(*map(sum, zip(*map(_VALUES, many), strict=True)))
+        counters = list(many)
+        return Counters(*map(sum, map(map, _VALUES, repeat(counters))))
 
     def __add__(self, other: Counters) -> Counters:
         return Counters(
@@ -49,4 +51,4 @@ class Counters:
 NOTHING = Counters()
 """What is counted where nothing is done."""
 
-_VALUES = attrgetter(*(field.name for field in fields(Counters)))
+_VALUES = [attrgetter(field.name) for field in fields(Counters)]

@@ -334,12 +334,14 @@ class Lane:
         Of what is `resting` the states to which nothing was done are listed as before.
         """
         self._check(not self._finished, "a lane is finished once")
-        states: dict[StateId, StateListing] = {k: v for k, v in self._queues.items() if k in needed}
+        states = {k: v for k, v in self._queues.items() if k in needed} if self._queues else {}
         for name in needed & (self._tables.keys() | {k for k in self._before.states if k.is_table}):
             states[name] = self._finish_table(name, self._chunk_name(name))
+        changed, nothing = self._changed() if resting else set(), dict[OperatorId, Counters]()
         for part in resting:
-            states.update(self._as_before(part))
-            self._counters = {**part.nothing, **self._counters}
+            states.update(self._as_before(part, changed))
+            nothing.update(part.nothing)
+        self._counters = {**nothing, **self._counters}
         for name, base in self._bases.items():
             if name in needed and name not in states:
                 states[name] = self._finish_base(base, self._chunk_name(name))
@@ -350,16 +352,17 @@ class Lane:
         in_order = {name: states[name] for name in self._before.states if name in states} if resting else {}
         return LaneState({**in_order, **states}, dict(boxes))
 
-    def _as_before(self, part: RestingStates) -> dict[StateId, StateListing]:
+    def _changed(self) -> set[StateId]:
+        """The states that have got rows in this step."""
+        bases = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}
+        joins = {id for id, one in self._joins.items() if one.delta is not None and one.delta.combinations.count}
+        return bases | joins
+
+    def _as_before(self, part: RestingStates, changed: Set[StateId]) -> dict[StateId, StateListing]:
         """The listings of states to which nothing was done, and of which no row has died; others are read."""
-        changed = {id for id, base in self._bases.items() if base.rows is not None and base.rows.new.batch.num_rows}
-        changed |= {id for id, one in self._joins.items() if one.delta is not None and one.delta.combinations.count}
         found = part.as_before(self._before.states, self._bounds or {}, changed)
         for spec in [spec for id, spec in part.specs.items() if id not in found and id not in changed]:
-            if isinstance(spec, RowsSpec):
-                self.base(spec)
-            else:
-                self.join(spec)
+            _ = self.base(spec) if isinstance(spec, RowsSpec) else self.join(spec)
         return found
 
     def _chunk_name(self, id: StateId) -> str:

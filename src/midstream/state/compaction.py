@@ -39,7 +39,7 @@ def rows_to_merge(batches: Sequence[pa.RecordBatch]) -> tuple[int, int] | None:
     """The half-open range of neighbours to merge into one chunk of at most `MOST_BYTES`, by their numbers of rows."""
     rows = [batch.num_rows for batch in batches]
     found = choose_neighbours(rows)
-    if found is None or sum(batch.nbytes for batch in batches[slice(*found)]) <= MOST_BYTES:
+    if found is None or sum([batch.nbytes for batch in batches[slice(*found)]]) <= MOST_BYTES:
         return found
     return choose_neighbours(rows, sizes_in_bytes=[batch.nbytes for batch in batches])
 

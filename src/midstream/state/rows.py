@@ -87,7 +87,7 @@ FEWER = "give fewer rows in a step, or spread the query over more lanes"
 def united(batches: Sequence[pa.RecordBatch], names: Sequence[str]) -> pa.RecordBatch:
     """The rows of all batches with the columns of these names, in order; NULL where a batch is older than a column."""
     schema = batches[0].schema
-    if schema.names != names or any(batch.schema != schema for batch in batches):
+    if schema.names != names or any([batch.schema != schema for batch in batches]):
         kinds = {f.name: f.type for batch in batches for f in batch.schema if f.name in names}
         schema = pa.schema([(name, kinds[name]) for name in names if name in kinds])
         batches = [_shaped(batch, schema) for batch in batches]
