@@ -9,7 +9,7 @@ import pytest
 
 import midstream as ms
 from benchmarks.measurement import Answer, Batch, Measurement
-from benchmarks.ring import embedded, rivals
+from benchmarks.ring import embedded, relocation, rivals
 from benchmarks.ring.balance import CONDITIONS
 from benchmarks.ring.contestants import (
     NO_SPREAD,
@@ -166,6 +166,7 @@ def test_gaps_are_those_from_the_step_of_the_change_on(monkeypatch: pytest.Monke
         spread(self, *given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ms.Engine, "spread", watched)
+    monkeypatch.setattr(relocation.gc, "collect", lambda: 0)  # Of a process that has run many tests it takes a second.
     found = gaps("psp_d", 2, 20.0, 4.0, CONDITIONS["two keys"], 0, lambda: float(next(calls) ** 2))
     change, steps = 5, 10
     assert changed == [change] * len(CHANGES)
