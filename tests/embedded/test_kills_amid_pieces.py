@@ -16,6 +16,16 @@ from tests.oracle.compare import assert_each_step_same
 PROGRAM = "tests.embedded.pieces_engine"
 
 
+FOLDERS = [f"step={number:08d}" for number in range(len(CASE.steps))]
+
+
+def check(sink: Path) -> None:
+    """Fail unless the sink has the oracle's answer of each step."""
+    found = [pq.read_table(sink / one) if (sink / one).is_dir() else None for one in FOLDERS]
+    (answer,) = CASE.expected().values()
+    assert_each_step_same(found, answer, "chain")
+
+
 @pytest.mark.timeout(300)
 def test_it_is_killed_between_two_pieces(tmp_path: Path) -> None:
     for step in (1, 2, 4):
@@ -23,11 +33,9 @@ def test_it_is_killed_between_two_pieces(tmp_path: Path) -> None:
         assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     done = run(PROGRAM, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    folders = [tmp_path / "answers" / "chain" / f"step={number:08d}" for number in range(len(CASE.steps))]
-    found = [pq.read_table(folder) if folder.is_dir() else None for folder in folders]
-    (answer,) = CASE.expected().values()
-    assert_each_step_same(found, answer, "chain")
-    sizes = [[pq.read_metadata(file).num_rows for file in folder.glob("*.parquet")] for folder in folders]
+    sink = tmp_path / "answers" / "chain"
+    check(sink)
+    sizes = [[pq.read_metadata(file).num_rows for file in (sink / one).glob("*.parquet")] for one in FOLDERS]
     assert max(map(len, sizes)) > 3 and max(max(each, default=0) for each in sizes) <= PART
     assert not list(tmp_path.glob("answers/*/_staging/**/*.parquet")), "staging was left behind"
 
@@ -35,7 +43,4 @@ def test_it_is_killed_between_two_pieces(tmp_path: Path) -> None:
 def test_an_undisturbed_run_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("midstream.runtime.piece_writer.PART", PART)
     main(tmp_path)
-    folders = [tmp_path / "answers" / "chain" / f"step={number:08d}" for number in range(len(CASE.steps))]
-    found = [pq.read_table(folder) if folder.is_dir() else None for folder in folders]
-    (answer,) = CASE.expected().values()
-    assert_each_step_same(found, answer, "chain")
+    check(tmp_path / "answers" / "chain")

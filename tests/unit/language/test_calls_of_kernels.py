@@ -35,8 +35,12 @@ def bound(text: str) -> Expression:
     return parse_query(f"SELECT {text} AS x FROM A", {"A": A}).outputs[0].expression
 
 
+def reader(table: pa.Table) -> Columns:
+    return lambda column: table[column.name].combine_chunks()
+
+
 def value(text: str, table: pa.Table) -> pa.Array:
-    return evaluate(bound(text), lambda column: table[column.name].combine_chunks(), table.num_rows)
+    return evaluate(bound(text), reader(table), table.num_rows)
 
 
 def calls(text: str, table: pa.Table) -> int:
@@ -99,10 +103,8 @@ def test_what_is_reckoned_in_64_bits_is_exact(operator: str, pairs: list[tuple[i
     exact = [None if number is None else compare(number, edge) for number in numbers]
     condition = f"abs(a - b) * (a + b) - b {operator} {edge}"
     assert value(condition, table).to_pylist() == exact
-    assert holds(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs)).tolist() == [
-        bool(one) for one in exact
-    ]
-    checked, failed = evaluate_checked(bound(condition), lambda column: table[column.name].combine_chunks(), len(pairs))
+    assert holds(bound(condition), reader(table), len(pairs)).tolist() == [bool(one) for one in exact]
+    checked, failed = evaluate_checked(bound(condition), reader(table), len(pairs))
     assert checked.to_pylist() == exact and failed is None
 
 
@@ -130,7 +132,7 @@ def test_what_lies_among_others_in_64_bits_is_exact(
     numbers = [None if a is None else (a - b) * (a + b) - b for a, b in pairs]
     exact = [None if number is None else AMONG[text](number, one, other) for number in numbers]
     condition = bound(f"(a - b) * (a + b) - b {text.format(one, other)}")
-    read: Columns = lambda column: table[column.name].combine_chunks()  # noqa: E731
+    read = reader(table)
     assert any(map(is_whole, condition.walk()))
     assert evaluate(condition, read, len(pairs)).to_pylist() == exact
     assert holds(condition, read, len(pairs)).tolist() == [bool(one) for one in exact]
@@ -141,7 +143,7 @@ def test_what_lies_among_others_in_64_bits_is_exact(
 def test_a_value_that_fits_nowhere_fails_alone() -> None:
     table = pa.table({"a": [2**62, 3, None], "b": [-(2**62), 1, 1]})
     cube = bound(f"{DISTANCE} * {DISTANCE} < 100")
-    found, failed = evaluate_checked(cube, lambda column: table[column.name].combine_chunks(), 3)
+    found, failed = evaluate_checked(cube, reader(table), 3)
     assert failed is not None and failed.tolist() == [True, False, False]
     assert found.to_pylist()[1:] == [True, None]
 

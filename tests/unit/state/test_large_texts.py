@@ -15,7 +15,7 @@ SIZE = 1_200_000_000
 
 
 def huge() -> pa.RecordBatch:
-    """A row with a text of more than half of what a column has room for, in memory that is never touched."""
+    """A row with a text of more than half of what a column has room for, of memory that nobody has written."""
     zeros = np.zeros(SIZE, np.uint8)
     offsets = np.array([0, SIZE], np.int32)
     text = pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(zeros)])
