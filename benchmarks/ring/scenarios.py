@@ -155,7 +155,7 @@ SCENARIOS: dict[str, RingScenario] = {
             {"psp_d": {"count_bound": 300}},
             embedded_rows=500,
             required={ALONE: 1.7},
-            beside={PLAIN: "required is 1.7 of one lane with the same probing orders; this one is a tree, which keeps results in between"},
+            beside={PLAIN: "required is 1.7 of one lane with the same probing orders; a tree keeps more"},
             rounds=3,
             in_full=True,
         ),
