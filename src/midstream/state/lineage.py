@@ -75,6 +75,10 @@ class Lineage:
         """The place of a filter's bit in the rows' lineage."""
         return self._bits[text]
 
+    def marks(self, text: str) -> bool:
+        """Whether a filter has a bit: none has where all rows are kept."""
+        return text in self._bits
+
     @cached_property
     def _bits(self) -> Mapping[str, int]:
         return {one.text: one.bit for one in self.filters}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from midstream.language.evaluate import all_hold
 from midstream.model.ids import LaneId, StateId
 from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
 from midstream.model.window import EVENT_TIME, Clock
@@ -16,6 +17,7 @@ from midstream.ring.joined_rows import times
 from midstream.ring.logical_slices import queries
 from midstream.ring.shared_queries import bits_of
 from midstream.runtime.lane_key import slots
+from midstream.sharing.shape import shape_in
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.keys import Mask, stable_order
 from midstream.state.lineage import ARRIVED, LINEAGE, later
@@ -103,6 +105,7 @@ class _Reader:
         self._lineage = old.binding.lineages.get(label) if isinstance(old, ChainUnit) else None
         self._ring, self._query = old if isinstance(old, RingUnit) else None, name
         self._spec, self._types = spec, before.streams[spec.stream].columns
+        self._filter = shape_in(before, self._entry.sql).filters.get(label, ())
 
     def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
         """A chunk as it is listed from now on; None where none of its rows is the query's."""
@@ -129,7 +132,10 @@ class _Reader:
             return queries(bits_of(as_searched(self._ring, self._label, searched)), len(self._ring.queries))[:, place]
         assert self._lineage is not None
         demand, words = self._entry.demands[self._label], np.asarray(rows.column(LINEAGE).to_numpy())
-        mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
+        if self._lineage.marks(demand.filter):
+            mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
+        else:  # Selections are pulled up: rows are kept whether they pass them or not.
+            mine = all_hold(self._filter, rows)
         if self._entry.sees == "new":
             mine &= np.asarray(rows.column(ARRIVED).to_numpy()) >= self._entry.entered
         elif isinstance(self._entry.sees, int):
