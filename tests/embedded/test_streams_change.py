@@ -46,6 +46,59 @@ def test_a_stream_leaves_an_engine_and_comes_back(tmp_path: Path) -> None:
         assert engine.push({"C": rows(7)})["c"].to_pylist() == [{"k": 7}]
 
 
+WAS = "k BIGINT, v BIGINT, ts TIMESTAMP"
+READ = {
+    "a union": ["SELECT * FROM B UNION ALL SELECT * FROM C"],
+    "a subquery": [
+        "SELECT s.k, s.v FROM (SELECT * FROM B [RANGE 10 SECONDS] "
+        "QUALIFY ROW_NUMBER() OVER (ORDER BY v DESC) <= 2 EVERY 5 SECONDS) AS s"
+    ],
+    "answers": ["SELECT * FROM B", "SELECT k, v FROM q0"],
+}
+
+
+def answers_as_declared(checkpoint: Path, queries: list[str], later: str) -> list[object]:
+    """What the last query answers where an engine is opened again with streams of these columns."""
+    found: list[object] = []
+    for schema, seconds in ((WAS, (3,)), (later, (6, 12, 25))):
+        with ms.Engine(checkpoint=checkpoint) as engine:
+            for stream in "BC":
+                engine.create_stream(stream, schema, timestamp="ts")
+            for number, sql in enumerate(queries):
+                engine.add_query(f"q{number}", sql)
+            for second in seconds:
+                row = {"k": 1, "v": 10 * second, "z": "z", "ts": f"2020-01-01 00:00:{second:02d}"}
+                got = engine.push({stream: [row] for stream in "BC"})[f"q{len(queries) - 1}"]
+                found += [(one["k"], one["v"]) for one in got.to_pylist()]
+    return found
+
+
+@pytest.mark.parametrize("queries", READ.values(), ids=READ)
+@pytest.mark.parametrize("later", ["v BIGINT, k BIGINT, ts TIMESTAMP", f"z VARCHAR, {WAS}", f"{WAS}, z VARCHAR"])
+def test_star_goes_by_the_columns_that_a_stream_has_now(tmp_path: Path, queries: list[str], later: str) -> None:
+    assert answers_as_declared(tmp_path / "now", queries, later) == answers_as_declared(tmp_path / "as", queries, WAS)
+
+
+@pytest.mark.parametrize("later", ["v BIGINT, k BIGINT, ts TIMESTAMP", f"{WAS}, z VARCHAR"])
+def test_groups_that_star_stands_for_stay_as_they_are(tmp_path: Path, later: str) -> None:
+    with pytest.raises(ms.CheckpointError, match="its groups go by them"):
+        answers_as_declared(tmp_path, ["SELECT * FROM B UNION SELECT * FROM C"], later)
+
+
+def test_a_union_waits_until_all_its_streams_have_equal_columns(tmp_path: Path) -> None:
+    wider, row = f"{WAS}, z VARCHAR", {"k": 1, "v": 2, "z": "z", "ts": "2020-01-02"}
+    for ends, columns in enumerate([(WAS, WAS), (wider, WAS), (wider, wider)]):
+        with ms.Engine(checkpoint=tmp_path) as engine:
+            for stream, schema in zip("BC", columns, strict=True):
+                engine.create_stream(stream, schema, timestamp="ts")
+            if ends == 1:
+                with pytest.raises(ms.QueryError, match="have 4 columns and 3"):
+                    engine.push({"B": [row]})
+                continue
+            engine.add_query("q", READ["a union"][0])
+            assert [one["k"] for one in engine.push({"B": [row]})["q"].to_pylist()] == [1]
+
+
 JOB = """checkpoint = "ckpt"
 {streams}
 [queries.counts]

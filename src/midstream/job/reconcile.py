@@ -23,6 +23,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
+from midstream.step.answers import with_answers_widened
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
@@ -240,7 +241,22 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
     for name in streams.keys() - manifest.streams.keys():
         refuse_taken_name(manifest, name, "stream")
     now = {name: streams.get(name, old) for name, old in manifest.streams.items()}
-    return replace(manifest, streams={**now, **streams}, progress=progress)
+    found = with_answers_widened(replace(manifest, streams={**now, **streams}, progress=progress))
+    _check_groups(manifest, found, place)
+    return found
+
+
+def _check_groups(before: Manifest, now: Manifest, place: str) -> None:
+    """Raise where `SELECT *` or `SELECT DISTINCT *` stands for other groups than those that a query keeps."""
+    for name, entry in before.queries.items() if now.streams != before.streams else ():
+        if "*" not in entry.sql:
+            continue
+        kept, meant = (_taken_up(one, name, entry.sql).aggregate for one in (before, now))
+        if kept is not None and meant is not None and kept.groups != meant.groups:
+            raise CheckpointError(
+                f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
+                place=place, remedy="declare the stream as it was, its columns in their order, or drop the query first",
+            )  # fmt: skip
 
 
 def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:

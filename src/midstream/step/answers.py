@@ -21,7 +21,7 @@ from midstream.language.parse import parsed
 from midstream.language.parts import errors_placed, parts_of
 from midstream.language.query import Query
 from midstream.language.scope import find_name
-from midstream.model.errors import InternalError, QueryError, fault_located
+from midstream.model.errors import InternalError, LanguageError, QueryError, fault_located
 from midstream.model.ids import LaneId, StateKind
 from midstream.model.manifest import Manifest, StreamProgress
 from midstream.model.schema import StreamSchema
@@ -57,6 +57,24 @@ def with_answers_of(
             named = name if len(queries) > 1 else queries[0]
             stream = answers_as_stream(named, answering, manifest.streams, manifest.rules)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
+    return manifest
+
+
+def with_answers_widened(manifest: Manifest) -> Manifest:
+    """The manifest with the columns that streams of answers have once `SELECT *` stands for other columns than before.
+
+    A query that reads them goes by the names of the columns, as it does where a pushed stream gets another one. The
+    SELECTs of a UNION over several streams agree again once all of these are declared.
+    """
+    for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
+        former = manifest.streams[name]
+        answering = [_answering(manifest, query) for query in former.answers_of]
+        try:
+            now = answers_as_stream(name, answering, manifest.streams, manifest.rules)
+        except LanguageError:
+            continue
+        if now.columns.names != former.columns.names:
+            manifest = replace(manifest, streams={**manifest.streams, name: replace(former, columns=now.columns)})
     return manifest
 
 
@@ -169,6 +187,11 @@ def _rows(stream: StreamSchema, answer: Answer) -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in answer.table.columns]
     if len(columns) < len(stream.columns):
         columns.append(times.cast(stream.columns.field(stream.timestamp).type))
+    if len(columns) != len(stream.columns):
+        raise QueryError(
+            f"the SELECTs that {stream.name!r} is made of have {len(columns)} columns and {len(stream.columns)}",
+            place=f"stream {stream.name}", remedy="declare all their streams with equal columns, or name the columns",
+        )  # fmt: skip
     fitted = [column.cast(field.type) for column, field in zip(columns, stream.columns, strict=True)]
     if stream.lateness:  # Its time is that of a source's rows, which came before.
         times = fitted[stream.columns.get_field_index(stream.timestamp)].cast(pa.int64())

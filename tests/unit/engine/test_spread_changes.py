@@ -124,6 +124,36 @@ def test_a_late_query_sees_at_the_nodes_what_it_saw_in_its_chain() -> None:
     assert found + answers(made, range(5, 8)) == expected
 
 
+@pytest.mark.parametrize("mode", ["auto", "mem_opt", "cpu_opt", "pull_up", "push_down"])
+@pytest.mark.parametrize("before", [None, "pull_up"])
+def test_of_a_chain_s_rows_it_takes_those_that_pass_its_filter(mode: str, before: str | None) -> None:
+    """Under `pull_up` a chain keeps rows that do not pass, and no bit of theirs tells them."""
+    made = engine()
+    made.reshare(before or mode)
+    made.add_query("q", FILTERED, plan=PLAN)
+    made.add_query("narrower", NARROWER, plan=PLAN)
+    found = answers(made, range(3))
+    made.reshare(mode)
+    made.spread("q", "hash_hops", nodes=3)
+    found += answers(made, range(3, 6))
+    assert found == still(FILTERED, range(6))
+
+
+def test_to_nodes_and_back_within_one_step_is_refused_and_nothing_is_lost() -> None:
+    made = engine()
+    made.add_query("q", ONE_KEY)
+    found = answers(made, range(2))
+    made.spread("q", "psp_d", nodes=3)
+    with pytest.raises(ms.QueryError, match="goes over to nodes in this very step"):
+        made.spread("q", "off")
+    made.spread("q", "atr", nodes=2)
+    found += answers(made, range(2, 4))
+    made.spread("q", "off")
+    made.spread("q", "psp", nodes=2)
+    found += answers(made, range(4, 6))
+    assert found == still(ONE_KEY, range(6))
+
+
 @pytest.mark.parametrize("options", [{"strategy": "hybmig"}, {"strategy": "parallel_track", "hold_new": True}])
 def test_amid_a_migration_nothing_is_lost_and_the_migration_is_over(options: dict[str, Any]) -> None:
     made = engine()

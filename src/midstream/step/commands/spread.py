@@ -103,7 +103,7 @@ class Spread(StepCommand):
                 f"query {self.query!r} is not spread over nodes", place=f"query {self.query}",
                 remedy=f"name a spread: {AUTO}, or one of those in docs/spreading.md",
             )  # fmt: skip
-        if any(_left_lanes(event, self.query) for event in draft.events):
+        if entry.nodes.began == draft.manifest.step:  # Its rows lie in lanes until the step is done.
             raise QueryError(
                 f"query {self.query!r} goes over to nodes in this very step", place=f"query {self.query}",
                 remedy="bring it back with the next one",
@@ -121,11 +121,6 @@ class Spread(StepCommand):
         if not isinstance(event, QuerySpread) or event.query != self.query:
             return False
         return self.scheme in (AUTO, event.new) and self.nodes in (None, AUTO_NODES, event.nodes)
-
-
-def _left_lanes(event: Event, query: str) -> bool:
-    """Whether a query goes over from lanes to nodes, where its rows are listed once the step is done."""
-    return isinstance(event, QuerySpread) and event.query == query and event.old == OFF
 
 
 def _keeps_others(manifest: Manifest, name: str) -> bool:
