@@ -103,6 +103,9 @@ def test_the_command_line_refreshes_a_table(tmp_path: Path) -> None:
         assert "static tables" in shown.output and "rates" in shown.output
         assert "left join with table rates on r.k = A.k" in engine.explain("q")
         assert engine.report().tables["rates"].version == 2
+        declared = ["--schema", "k BIGINT, w BIGINT"]
+        with_names = [str(tmp_path / "c"), "rates", str(tmp_path / "rates.csv"), *declared]
+        assert CliRunner().invoke(app, ["table", *with_names]).exit_code == 0
         again = CliRunner().invoke(app, ["table", str(tmp_path / "c"), "rates", str(tmp_path / "rates.csv")])
         assert again.exit_code == 0, again.output
         assert answered(engine.push(rows(1))) == [(1, 20, 2)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +11,7 @@ from typing import Annotated
 import typer
 
 from midstream.cli.arguments import AsJson
+from midstream.cli.errors import WrongUse, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 
 IN_WORDS = {
@@ -35,7 +37,12 @@ def calibrate(
     """
     from midstream.lab.calibration import RUNS, timed_runs
     from midstream.optimizer.cost.calibration import fitted, units_to_json
+    from midstream.state.store.disk import write_whole
 
+    if out is not None:
+        folder_made(out.parent)
+        if out.is_dir():
+            raise WrongUse(f"{out} is a folder", place="--out", remedy="name a file")
     with progress_bar(as_json) as progress:
         task = progress.add_task("measuring joins", total=len(RUNS))
         timings = []
@@ -44,8 +51,7 @@ def calibrate(
             progress.advance(task)
     units = units_to_json(fitted(timings))
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps(units, indent=2) + "\n", encoding="utf-8")
+        write_whole(os.path.abspath(out), (json.dumps(units, indent=2) + "\n").encode())
     if as_json:
         print_json(units)
     else:

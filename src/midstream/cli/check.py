@@ -67,11 +67,15 @@ def looked_at(
 def refuse(found: CheckedJob, quiet: bool = False) -> None:
     """Raise what is wrong with a job, if anything; one fault as it is, several as one error."""
     from midstream.language.job_file import JobFileError
+    from midstream.model.errors import SinkError, WriteError
 
     if quiet and found.faults:
         raise typer.Exit(2)
     if len(found.faults) == 1:
-        raise found.faults[0]
+        (fault,) = found.faults
+        if isinstance(fault, SinkError) and not isinstance(fault, WriteError):  # It is the file's fault, no disk's.
+            raise JobFileError(fault.message, place=fault.place, remedy=fault.remedy) from fault
+        raise fault
     if found.faults:
         raise JobFileError.of(found.faults)
 

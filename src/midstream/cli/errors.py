@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from midstream.model.errors import (
     InputError,
     LanguageError,
@@ -16,6 +18,17 @@ from midstream.model.spark_cause import spark_cause
 
 class WrongUse(MidstreamError):
     """The command, or an argument of it, makes no sense here: exit code 2."""
+
+
+def folder_made(path: Path) -> Path:
+    """A folder that is there now; raises `WriteError` where it cannot be made, before anything is done for it."""
+    from midstream.state.store.disk import cannot_write
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise cannot_write(error, str(path)) from error
+    return path
 
 
 class Failed(MidstreamError):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from midstream.cli.arguments import AsJson
-from midstream.cli.errors import Failed
+from midstream.cli.errors import Failed, folder_made
 from midstream.cli.output import print_json, print_table, progress_bar, say
 from midstream.model.errors import MidstreamError
 
@@ -77,6 +77,7 @@ def _run(
     from midstream.lab.run import need_matplotlib
 
     need_matplotlib()
+    folder_made(out)
     drawn: list[tuple[Figure, FigureOutcome | MidstreamError]] = []
     with progress_bar(quiet) as progress:
         task = progress.add_task("drawing the papers' figures", total=len(chosen))

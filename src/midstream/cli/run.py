@@ -58,7 +58,8 @@ def run(
     _check_cores(cores, master, engine)
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
-    pause = None if once else parse_duration(interval) / 1e6
+    every = parse_duration(interval, what="--interval") / 1e6
+    pause = None if once else every
     if engine is Host.EMBEDDED:
         report = _run_embedded(job, pause, _threads(cores), take_over, as_json)
     else:

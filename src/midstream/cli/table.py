@@ -20,14 +20,15 @@ def table(
         typer.Option("--format", metavar="F", help="parquet, orc, csv or json. Default: by the file's name."),
     ] = None,
     schema: Annotated[
-        str | None, typer.Option("--schema", metavar="DDL", help="Its columns; those it has, unless it is new.")
+        str | None, typer.Option("--schema", metavar="DDL", help="Its columns, in the order that the file has them.")
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
     """Give a static table its rows, the first time or anew: rows that come in from the next step on meet these.
 
-    Rows that it has already are no new version. Its columns stay as they are while a query reads them.
+    The first line of a CSV file has the names of its columns. Rows that it has already are no new version. Its columns
+    stay as they are while a query reads them.
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming
     from midstream.cli.send import send
@@ -46,5 +47,6 @@ def table(
     checkpoint = Checkpoint.open(path)
     manifest = checkpoint.manifest()
     known = upcoming(manifest, checkpoint.folders).tables
-    rows = table_rows(name, TableSpec(kind, located(file), schema))
+    options = {"header": "true"} if kind == "csv" else {}
+    rows = table_rows(name, TableSpec(kind, located(file), schema, options))
     send(path, set_table(name, rows, known, FileStore(checkpoint.folders.chunks), manifest.step), wait, as_json)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from itertools import count
 
 import pyarrow as pa
-import pyarrow.parquet
 
 from midstream.checkpoint.event_log import JsonObject
 from midstream.checkpoint.folders import Folders
@@ -28,6 +27,7 @@ from midstream.model.errors import InputError, LostCheckpointError, MidstreamErr
 from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
 from midstream.sinks import Sink
+from midstream.sinks.parquet_file import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
@@ -230,8 +230,8 @@ class EngineCheckpoint:
             storage = storage_at(self.folders.rejected(folder_kind, name))
             for folder in sorted(one for one in storage.names() if one.startswith("step=")):
                 for file in sorted(storage.names(folder)):
-                    rows = pyarrow.parquet.read_table(pa.BufferReader(storage.read(f"{folder}/{file}")))
-                    found = appended(found, {name: rows})
+                    path = f"{folder}/{file}"
+                    found = appended(found, {name: parquet_rows(storage.read(path), storage.place(path))})
         return found
 
     def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:

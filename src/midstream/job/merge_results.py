@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 
 import pyarrow as pa
-import pyarrow.parquet as parquet
 
 from midstream.checkpoint.reader import Checkpoint
 from midstream.job.delivered import DeliveredResults
@@ -17,6 +16,7 @@ from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
 from midstream.sinks.formats import written
 from midstream.sinks.merged import MergedPart, MergedResults, kept
+from midstream.sinks.parquet_file import parquet_rows
 from midstream.state.store.places import storage_at
 
 FULL = 128 << 20
@@ -77,7 +77,7 @@ class _Piece:
 
 
 def _of_part(merged: MergedResults, part: MergedPart) -> _Piece:
-    table = parquet.read_table(pa.BufferReader(merged.storage.read(part.file)))
+    table = parquet_rows(merged.storage.read(part.file), merged.storage.place(part.file))
     return _Piece(part.first, part.through, table, part.bytes)
 
 
@@ -93,7 +93,9 @@ def _of_steps(sink: FileSink, files: Iterable[tuple[int, str]]) -> Iterator[_Pie
                 place=storage.place(names[0]),
                 remedy="if the job has gone back, merge again; a step's folder may be deleted once it is merged",
             ) from error
-        table = pa.concat_tables([parquet.read_table(pa.BufferReader(one)) for one in data])
+        table = pa.concat_tables(
+            [parquet_rows(one, storage.place(name)) for one, name in zip(data, names, strict=True)]
+        )
         yield _Piece(step, sink.stamp_of(names[0]), table, sum(one.size for one in data))
 
 

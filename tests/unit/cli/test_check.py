@@ -25,6 +25,7 @@ FAULTS = {
     "SELECT A.k, A.v": ("SELECT A.nothing, A.v", "unknown column 'A.nothing'", "[queries.triples], line 1, column 8"),
     'plan = "((A B) C)"': ('plan = "((A B) D)"', "'D'", "[queries.triples]"),
     'format = "parquet", path = "out"': ('format = "cvs", path = "out"', "did you mean 'csv'?", "[queries.triples]"),
+    'format = "parquet", path = "out" }': ('type = "files" }', "path", "[queries.triples]"),
     'path = "out" }': ('path = "ckpt/manifests" }', "is in the folder of the checkpoint", "[queries.triples]"),
     "lanes = 2": ("lanes = 5000", "5000 lanes are not possible", "lanes"),
     'checkpoint = "ckpt"': ('checkpoint = "dbfs:/x"', "nothing can be kept on dbfs:/", "checkpoint"),
@@ -76,7 +77,8 @@ def test_what_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], old: st
     new, message, place = FAULTS[old]
     write(folder, JOB.replace(old, new))
     code, told = found(capsys=capsys)
-    assert code == 2
+    assert code == main(["check", "job.toml"]) == 2
+    capsys.readouterr()
     (fault,) = told["faults"]
     assert message in f"{fault['message']} {fault['remedy']}" and place in fault["place"] and fault["remedy"]
     assert "line " in fault["place"] and fault["place"].startswith("job.toml")

@@ -274,8 +274,8 @@ def test_a_saved_engine_is_examined_too(tmp_path: Path) -> None:
 
 def test_every_check_says_what_it_holds() -> None:
     assert [check.__name__ for check in CHECKS] == [
-        "manifests", "chunks", "orphans", "commands", "events", "sources", "claims", "sinks", "staged", "spark",
-        "tidying",
+        "manifests", "chunks", "orphans", "commands", "events", "sources", "claims", "sinks", "rejected", "staged",
+        "spark", "tidying",
     ]  # fmt: skip
     assert all(check.__doc__ for check in CHECKS)
 
@@ -316,3 +316,20 @@ def test_what_is_in_the_way_of_tidying_is_said(ckpt: Path, monkeypatch: pytest.M
     (late,) = [one for one in examine(ckpt).findings if one.check == "tidying"]
     assert "events of steps of long ago are there still" in late.problem
     assert late.problem.endswith("000001-000000000000.jsonl (1 in all)"), "the next file has those of step 8 too"
+
+
+@pytest.mark.parametrize("data", [b"", b"half", b"PAR1 and what is no file of its kind PAR1"])
+def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: bytes) -> None:
+    with ms.Engine(checkpoint=tmp_path) as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.add_query("q", "SELECT A.k FROM A")
+        for time in ("2020-01-01", "2010-01-01", "never"):
+            engine.push({"A": [{"k": 1, "ts": time}]})
+        assert (engine.late["A"].num_rows, engine.dead_letters["A"].num_rows) == (1, 1)
+        assert examine(tmp_path).is_well
+        for kind in ("late", "dead_letters"):
+            next((tmp_path / kind).rglob("*.parquet")).write_bytes(data)
+        for kind in ("late", "dead_letters"):
+            with pytest.raises(ms.SinkError, match=f"the file is damaged.*{kind}/A/.*restore it"):
+                getattr(engine, kind)
+        assert [check for check, _ in harm(examine(tmp_path))] == ["rejected", "rejected"]

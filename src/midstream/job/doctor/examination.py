@@ -10,6 +10,7 @@ from midstream.checkpoint.reader import Checkpoint
 from midstream.job.doctor.chunks import chunks, orphans
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.job.doctor.logs import claims, commands, events, manifests, sources, tidying
+from midstream.job.doctor.rejected import rejected
 from midstream.job.doctor.sinks import sinks
 from midstream.job.doctor.spark import spark
 from midstream.job.doctor.staged import staged
@@ -27,6 +28,7 @@ CHECKS: tuple[Check, ...] = (
     sources,
     claims,
     sinks,
+    rejected,
     staged,
     spark,
     tidying,
