@@ -16,6 +16,7 @@ from midstream.migration.under_way.transition import Transition
 from midstream.model.counters import Counters
 from midstream.model.ids import OperatorId
 from midstream.operators.ensure import states_of
+from midstream.plan.notation import word_before
 from midstream.plan.tree import STAIRS, Form
 from midstream.runtime.box import Box, PlanBox
 from midstream.runtime.lane import Lane
@@ -36,7 +37,7 @@ class JISCStairs(JISC):
     def refusal(self, move: MigrationRequest) -> str | None:
         if not (isinstance(move.new, Form) and move.new.name == STAIRS):
             return f"{move.new.notation()} keeps no STAIRs; jisc goes from joins to joins"
-        if not move.old.startswith(f"{STAIRS}("):
+        if word_before(move.old) != STAIRS:
             return f"{move.old} keeps no STAIRs whose entries could be promoted; strategy stairs makes them"
         return None
 

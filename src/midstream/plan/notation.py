@@ -54,6 +54,16 @@ def parse_plan(text: object, query: Query) -> Plan:
     return _Notation(text, query).run()
 
 
+def word_before(notation: str) -> str:
+    """The word before the brackets of a plan: that of an eddy or of a form; empty for trees and probing orders.
+
+    >>> [word_before(plan) for plan in ("eddy:lottery(A B C)", "stairs((A B))", "(A B)", "[A: B | B: A]")]
+    ['eddy', 'stairs', '', '']
+    """
+    called = _CALL.match(notation)
+    return called[1] if called else ""
+
+
 def default_plan(query: Query) -> Plan:
     """The left-deep plan in FROM order, which yet takes no cross product where another order has none.
 

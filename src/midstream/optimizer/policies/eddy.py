@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from typing_extensions import override
 
 from midstream.optimizer.policies.base import Decision, Policy, Review
+from midstream.plan.notation import word_before
 from midstream.plan.tree import Eddy
+
+EDDY = word_before(Eddy(("A", "B")).notation())
+"""The word that an eddy is written with."""
 
 
 class EddyPolicy(Policy):
@@ -21,7 +25,7 @@ class EddyPolicy(Policy):
 
     @override
     def decide(self, review: Review) -> Decision:
-        if review.running.plan.startswith("eddy"):
+        if word_before(review.running.plan) == EDDY:
             return Decision(None, "the eddy decides for each batch")
-        found = next((one.plan for one in review.alternatives if one.plan.startswith("eddy")), None)
+        found = next((one.plan for one in review.alternatives if word_before(one.plan) == EDDY), None)
         return Decision(found, "no eddy is allowed" if found is None else "an eddy decides for each batch")
