@@ -42,13 +42,16 @@ def save_engine(
     late: Mapping[str, pa.Table],
     dead_letters: Mapping[str, pa.Table],
 ) -> None:
-    """Write everything beside `path`, then put it in its place; a save that was there before is gone only then."""
+    """Write everything beside `path`, then put it in its place; a save that was there before is gone only then.
+
+    Raises `CheckpointError` where there is anything else, such as the checkpoint of a job: it stays.
+    """
     target = Path(path)
-    if target.exists() and not (target / MANIFESTS).is_dir():
-        raise CheckpointError(f"{target} is no saved engine", place=str(target), remedy="save to a new folder")
     fresh, former = target.with_name(f"{target.name}.saving"), target.with_name(f"{target.name}.former")
     try:
         _recover(target)
+        if target.exists():
+            _refuse_other(target)
         for leftover in (fresh, former):
             shutil.rmtree(leftover, ignore_errors=True)
         files = FileStore(fresh / STORE)
@@ -66,6 +69,20 @@ def save_engine(
         raise SinkError(f"cannot save: {error}", place=str(target), remedy="free the disk or save elsewhere") from error
 
 
+def _refuse_other(target: Path) -> None:
+    """Raise where a folder has anything but what a save leaves there: all of it would be lost."""
+    others = sorted({path.name for path in target.iterdir()} - {STORE, MANIFESTS}) if target.is_dir() else []
+    if others or _saved(target) is None:
+        said = f"{target} is no saved engine" + (f": it has {others[0]!r}" if others else "")
+        raise CheckpointError(said, place=str(target), remedy="save to a new folder")
+
+
+def _saved(folder: Path) -> Manifest | None:
+    """The manifest of a saved engine; None where there is none, or that of a job."""
+    manifest = ManifestLog(folder / MANIFESTS).latest() if (folder / MANIFESTS).is_dir() else None
+    return None if manifest is None or manifest.job else manifest
+
+
 def _recover(target: Path) -> None:
     """Finish or undo a save that was cut off between its two renames: the former save is still whole."""
     former = target.with_name(f"{target.name}.former")
@@ -77,7 +94,7 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     """Read what `save_engine` wrote, its chunks into `store`."""
     source = Path(path)
     _recover(source)
-    manifest = ManifestLog(source / MANIFESTS).latest() if (source / MANIFESTS).is_dir() else None
+    manifest = _saved(source)
     if manifest is None:
         remedy = "name a folder that Engine.save wrote"
         raise CheckpointError(f"{source} is no saved engine", place=str(source), remedy=remedy)

@@ -290,7 +290,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the engine to a folder; an engine that was saved there before is replaced."""
+        """Write the engine to a folder: a new one, or one of a saved engine, which is replaced; no other is touched."""
         alone = replace(self._manifest, job="", epochs=())
         save_engine(path, alone, self._store, self.events, self.late, self.dead_letters)
 

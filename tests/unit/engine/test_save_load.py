@@ -87,6 +87,32 @@ def test_saving_again_replaces_the_former_save(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["saved"]
 
 
+@pytest.mark.parametrize("steps", [0, 2])
+def test_the_checkpoint_of_a_job_is_not_saved_over(tmp_path: Path, steps: int) -> None:
+    """Of a job that has done no step there is nothing but claims."""
+    with ms.Engine(checkpoint=tmp_path / "job") as job:
+        job.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        for step in range(steps):
+            job.push({"A": table([step], k=[1])})
+        before = sorted((tmp_path / "job").rglob("*"))
+        for one in (running(1), job):
+            with pytest.raises(CheckpointError, match="is no saved engine") as caught:
+                one.save(tmp_path / "job")
+            assert caught.value.remedy == "save to a new folder"
+        assert sorted((tmp_path / "job").rglob("*")) == before
+    with pytest.raises(CheckpointError, match="is no saved engine"):
+        ms.Engine.load(tmp_path / "job")
+
+
+def test_what_lies_beside_a_saved_engine_is_not_lost(tmp_path: Path) -> None:
+    made = running(1)
+    made.save(tmp_path / "saved")
+    (tmp_path / "saved" / "results").mkdir()
+    with pytest.raises(CheckpointError, match="it has 'results'"):
+        made.save(tmp_path / "saved")
+    assert ms.Engine.load(tmp_path / "saved").manifest.step == 0
+
+
 def test_a_loaded_engine_saves_over_what_it_was_loaded_from(tmp_path: Path) -> None:
     made = running()
     for step in range(4, 8):
