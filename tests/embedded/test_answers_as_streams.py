@@ -8,10 +8,14 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.job.reconcile import with_streams
+from midstream.model.schema import StreamSchema
 
 SCHEMA = "k BIGINT, v BIGINT, ts TIMESTAMP"
 W = "[RANGE 20 SECONDS]"
 JOINED = f"SELECT A.k, A.v + B.v + C.v AS s, _ts AS t FROM A {W}, B {W}, C {W} WHERE A.k = B.k AND B.k = C.k"
+
+SECOND = StreamSchema("joined", pa.schema([("k", pa.int64()), ("s", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
 
 
 def rows(*seconds: int) -> pa.Table:
@@ -65,6 +69,26 @@ def test_a_stream_of_answers_is_there_as_long_as_a_query_reads_it() -> None:
     assert pushed(one, 2) == {}
 
 
+@pytest.mark.parametrize("on_checkpoint", [False, True], ids=["in memory", "on a checkpoint"])
+def test_no_stream_gets_the_name_of_answers_that_are_read(tmp_path: Path, on_checkpoint: bool) -> None:
+    options = {"checkpoint": str(tmp_path / "c")} if on_checkpoint else {}
+    one = engine(**options)
+    one.add_query("again", "SELECT k, s FROM joined")
+    for second in (1, 2):
+        for name in ("joined", "Joined"):
+            with pytest.raises(ms.MidstreamError, match=r"a query (is called )?'joined'") as refused:
+                one.create_stream(name, "k BIGINT, s BIGINT, ts TIMESTAMP", timestamp="ts")
+            assert refused.value.remedy
+        found = pushed(one, second)
+        assert found["again"] and found["again"] == [{"k": row["k"], "s": row["s"]} for row in found["joined"]]
+    one.close()
+    if on_checkpoint:
+        with pytest.raises(ms.QueryError, match="a query is called 'joined'"):
+            with_streams(one.manifest, {**one.manifest.pushed_streams, "joined": SECOND}, "a job that starts again")
+        with ms.Engine(checkpoint=str(tmp_path / "c")) as again:
+            assert pushed(again, 3)["again"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -108,7 +132,6 @@ def test_queries_of_all_levels_go_on_where_a_checkpoint_was_left(tmp_path: Path)
 
 def test_on_spark_a_query_of_answers_and_what_it_reads_are_in_lanes() -> None:
     from midstream.model.manifest import HOST, SPARK, Manifest
-    from midstream.model.schema import StreamSchema
     from midstream.step.commands.add_query import AddQuery
     from midstream.step.commands.base import taken
     from midstream.step.commands.spread import Spread

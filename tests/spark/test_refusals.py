@@ -44,6 +44,11 @@ def test_streams(spark: SparkSession, tmp_path: Path) -> None:
     refused(ms.InputError, lambda: make().stream("A", frame, timestamp="ts", lateness="soon"), "soon", "lateness")
     refused(ms.InputError, lambda: make().stream("A", frame, "ts").stream("A", frame, "ts"), "already")
     refused(ms.InputError, lambda: make().start(), "no stream")
+    rows = pa.table({"k": [1]})
+    refused(ms.QueryError, lambda: make().stream("A", frame, "ts").table("a", rows), "a stream is called 'A'")
+    refused(ms.QueryError, lambda: make().table("A", rows).stream("A", frame, "ts"), "a table is called 'A'")
+    queried = make().stream("B", frame, "ts").query("q", "SELECT B.k FROM B")
+    refused(ms.QueryError, lambda: queried.stream("q", frame, "ts"), "a query is called 'q'")
 
 
 def test_queries(spark: SparkSession, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.reviewing.settings import declared_optimizer
@@ -91,6 +92,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     tables = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):
+            refuse_taken_name("table", name, {"stream": job.streams, "table": tables})
             tables[name] = unread(name, table_rows(name, table).schema)
     host = "" if embedded else "checked"
     _check_queries(found, job, places, folders, Manifest(host, streams=streams, tables=tables, lanes=job.lanes))

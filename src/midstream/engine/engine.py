@@ -22,7 +22,7 @@ from midstream.engine.threads import in_threads
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
-from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_streams
+from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_stream
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, timed
@@ -30,7 +30,7 @@ from midstream.job.stopwatch import Stopwatch
 from midstream.language.ddl import parse_ddl
 from midstream.language.duration import stream_duration
 from midstream.model.command import Command, declare_operator
-from midstream.model.errors import InputError, fault_located
+from midstream.model.errors import fault_located
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import DEFAULT_SHARING, Manifest
@@ -134,16 +134,10 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         """
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
-        stream = StreamSchema(name, columns, timestamp, stream_duration(name, "lateness", lateness), idle, unit)
-        known = self._manifest.streams
-        if name in known and self._checkpoint is not None and name not in self._declared:
-            streams = {**self._manifest.pushed_streams, name: stream.in_unit()}
-            self._change(with_streams(self._manifest, streams, f"stream {name}"))
-        elif name in known or name in self._upcoming().tables:
-            what = "stream" if name in known else "table"
-            raise InputError(f"there is a {what} {name!r} already", place="create_stream", remedy="use another name")
-        else:
-            self._change(replace(self._manifest, streams={**known, name: stream.in_unit()}))
+        late = stream_duration(name, "lateness", lateness)
+        stream = StreamSchema(name, columns, timestamp, late, idle, unit).in_unit()
+        again = self._checkpoint is not None and name not in self._declared
+        self._change(with_stream(self._manifest, stream, self._upcoming, again=again))
         self._declared.add(name)
 
     def add_query(

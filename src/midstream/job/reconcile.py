@@ -6,7 +6,7 @@ command changed since stays as the command left it: a job goes on where it stopp
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from midstream.language.parse import checked, parse_query
 from midstream.language.query import Query
 from midstream.model.codec import encode
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, LanguageError, MidstreamError
+from midstream.model.errors import CheckpointError, InputError, LanguageError, MidstreamError
 from midstream.model.manifest import EMBEDDED, HOST, SPARK, Manifest, QueryEntry
 from midstream.model.node_spread import OFF
 from midstream.model.optimization import OptimizerSettings
@@ -25,7 +25,7 @@ from midstream.plan.notation import parse_plan
 from midstream.runtime.watermark import watermark
 from midstream.step.answers import with_answers_widened
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import refuse_taken_name
+from midstream.step.commands.add_stream import names_of, refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.change_query import ChangeQuery
 from midstream.step.commands.drop_query import DropQuery
@@ -238,8 +238,8 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
         name: replace(one, floor=floors[name]) if name in known and _changed(known[name], streams[name]) else one
         for name, one in manifest.progress.items()
     }
-    for name in streams.keys() - manifest.streams.keys():
-        refuse_taken_name(manifest, name, "stream")
+    for name in streams.keys() - known.keys():
+        refuse_taken_name("stream", name, names_of(manifest))
     now = {name: streams.get(name, old) for name, old in manifest.streams.items()}
     found = with_answers_widened(replace(manifest, streams={**now, **streams}, progress=progress))
     _check_groups(manifest, found, place)
@@ -257,6 +257,22 @@ def _check_groups(before: Manifest, now: Manifest, place: str) -> None:
                 f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
                 place=place, remedy="declare the stream as it was, its columns in their order, or drop the query first",
             )  # fmt: skip
+
+
+def with_stream(manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], *, again: bool) -> Manifest:
+    """The manifest with one more stream, or where it may be declared `again`, with one as it is now.
+
+    Refuses a new one whose name is taken, or will be when waiting commands are done, which is the manifest `ahead`: it
+    would stand in the place of the answers of a query of its name, which others read.
+    """
+    name, pushed = stream.name, manifest.pushed_streams
+    if again and name in pushed:
+        return with_streams(manifest, {**pushed, name: stream}, f"stream {name}")
+    if name in manifest.streams:
+        what = "stream" if name in pushed else "query"
+        raise InputError(f"there is a {what} {name!r} already", place=f"stream {name}", remedy="use another name")
+    refuse_taken_name("stream", name, names_of(ahead()))
+    return replace(manifest, streams={**manifest.streams, name: stream})
 
 
 def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +39,7 @@ from midstream.spark.sources import JobStream, declared_stream
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
+from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -114,6 +115,7 @@ class Job:
         """
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
+        refuse_taken_name("stream", name, self._names)
         self._streams[name] = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
         return self
 
@@ -124,8 +126,7 @@ class Job:
         the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
         it declares others than it last did.
         """
-        if name in self._tables or name in self._streams:
-            raise InputError(f"{name!r} is declared already", place=f"table {name}", remedy="use another name")
+        refuse_taken_name("table", name, self._names)
         found = tables_of({name: rows_of_frame(rows, f"table {name}")}).get(name)
         if found is None:
             raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
@@ -246,6 +247,11 @@ class Job:
         streams = tuple(self._streams[name] for name in manifest.pushed_streams)
         feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
         return Run(feed, writer, manifest, declared, outputs, self._patience)
+
+    @property
+    def _names(self) -> Mapping[str, Iterable[str]]:
+        """What has been declared, by kind."""
+        return {"query": self._queries, "stream": self._streams, "table": self._tables}
 
     def _schemas(self) -> dict[str, StreamSchema]:
         return {name: stream.schema for name, stream in self._streams.items()}

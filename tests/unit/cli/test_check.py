@@ -35,6 +35,11 @@ FAULTS = {
         "setting 'spark.plugins' of Spark is named by the job file alone",
         "[spark]",
     ),
+    "lanes = 2\n[streams.A]": (
+        'lanes = 2\n[tables.a]\nformat = "parquet"\npath = "in/A"\n[streams.A]',
+        "a stream is called 'A'",
+        "[tables.a]",
+    ),
     "WINDOW 20 SECONDS": ("WINDOW 20 SECNDS", "SECNDS", "[queries.triples]"),
     'sink = { format = "parquet"': (
         'optimizer = { mode = "sometimes" }\nsink = { format = "parquet"',

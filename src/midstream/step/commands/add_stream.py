@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from typing_extensions import override
@@ -26,7 +27,7 @@ class AddStream(StepCommand):
         manifest, name = draft.manifest, self.stream.name
         if manifest.streams.get(name) == self.stream:
             return
-        refuse_taken_name(manifest, name, "stream")
+        refuse_taken_name("stream", name, names_of(manifest))
         draft.manifest = replace(manifest, streams={**manifest.streams, name: self.stream})
         draft.events.append(StreamAdded(manifest.step, name))
 
@@ -39,9 +40,17 @@ class AddStream(StepCommand):
         return manifest.streams.get(self.stream.name) == self.stream
 
 
-def refuse_taken_name(manifest: Manifest, name: str, what: str) -> None:
-    """Raise QueryError where a stream, a query or a table has the name that something is to have."""
-    for kind, names in (("stream", manifest.streams), ("query", manifest.queries), ("table", manifest.tables)):
+def names_of(manifest: Manifest) -> Mapping[str, Iterable[str]]:
+    """What FROM may name, by kind; the answers of a query that others read are a stream of its name too."""
+    return {"query": manifest.queries, "stream": manifest.streams, "table": manifest.tables}
+
+
+def refuse_taken_name(what: str, name: str, taken: Mapping[str, Iterable[str]]) -> None:
+    """Raise QueryError where something, by its kind, has the name that a new stream or table is to have.
+
+    Names in a query differ in more than case: so whoever reads the one would read the other from then on.
+    """
+    for kind, names in taken.items():
         if others := find_name(name, names):
             raise QueryError(
                 f"a {kind} is called {others[0]!r}", place=f"{what} {name}", remedy=f"give the {what} another name"

@@ -12,7 +12,7 @@ from midstream.model.errors import QueryError
 from midstream.model.events import Event, TableSet
 from midstream.model.manifest import ChunkRef, Manifest, StaticTable
 from midstream.model.schema import TableSchema
-from midstream.step.commands.add_stream import refuse_taken_name
+from midstream.step.commands.add_stream import names_of, refuse_taken_name
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 
@@ -35,7 +35,7 @@ class SetTable(StepCommand):
         manifest, schema = draft.manifest, TableSchema(self.table, self.columns)
         known = manifest.tables.get(self.table)
         if known is None:
-            refuse_taken_name(manifest, self.table, "table")
+            refuse_taken_name("table", self.table, names_of(manifest))
         elif known.digest == self.digest:
             return
         elif known.schema.columns != schema.columns and (found := readers(manifest, self.table)):
