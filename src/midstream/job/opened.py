@@ -29,6 +29,7 @@ from midstream.state.store.places import Place, located, work_folder
 from midstream.state.store.storage import Storage
 from midstream.state.sweep import listed
 from midstream.state.transfer import copied
+from midstream.step.commands.add_query import AddQuery
 
 Step = int | str
 """A step, by its number or by the name of a savepoint."""
@@ -156,12 +157,15 @@ class OpenCheckpoint:
         """Begin another job where a step of this one ended, in a checkpoint of its own; the new job's id.
 
         Chunks are shared by hard links where both are on one file system, copied otherwise. Results go below the new
-        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes.
+        checkpoint unless `sinks` names others, as `job.query` takes them: never into what the old job writes. So
+        do those of queries that wait for their first step.
         """
         manifest, place = self.manifest(step), located(new)
-        unknown = sorted(set(sinks or {}) - set(manifest.queries))
+        waiting = (one.query for one in manifest.pending if isinstance(one, AddQuery))
+        queries = dict.fromkeys((*manifest.queries, *waiting))
+        unknown = sorted(set(sinks or {}) - set(queries))
         if unknown:
-            known = ", ".join(manifest.queries)
+            known = ", ".join(queries)
             raise QueryError(f"there is no query {unknown[0]!r}", place="sinks", remedy=f"use one of: {known}")
         if not manifest.job:
             raise CheckpointError("a saved engine cannot be forked", place=self.url, remedy="copy its folder instead")
@@ -215,15 +219,19 @@ class OpenCheckpoint:
         return self._folders.chunks
 
 
-def _forked(manifest: Manifest, sinks: Mapping[str, Mapping[str, Any]], target: Folders) -> Manifest:
+def _forked(manifest: Manifest, sinks: Mapping[str, dict[str, Any]], target: Folders) -> Manifest:
     """The manifest of a job that has done the same steps and is another: no sink of the old one takes it for its own.
 
     Epochs are counted on, for the names of chunks tell by them which are older.
     """
-    queries = {
-        name: replace(entry, sink=sinks.get(name) or as_sink(None, target.results(name)).to_json())
-        for name, entry in manifest.queries.items()
-    }
+
+    def sink(query: str) -> dict[str, Any]:
+        return sinks.get(query) or as_sink(None, target.results(query)).to_json()
+
+    queries = {name: replace(entry, sink=sink(name)) for name, entry in manifest.queries.items()}
+    pending = tuple(
+        replace(one, sink=sink(one.query)) if isinstance(one, AddQuery) else one for one in manifest.pending
+    )
     number = manifest.epochs[-1].number if manifest.epochs else 1
     published = {name: value for name, value in manifest.published.items() if name not in ("files", EVENTS)}
     return replace(
@@ -231,6 +239,7 @@ def _forked(manifest: Manifest, sinks: Mapping[str, Mapping[str, Any]], target: 
         job=secrets.token_hex(8),
         epochs=(Epoch(number, secrets.token_hex(4), manifest.step + 1),),
         queries=queries,
+        pending=pending,
         published=published,
         last_command=0,
     )

@@ -112,6 +112,21 @@ def test_a_fork_is_a_job_of_its_own(tmp_path: Path, answers: list[pa.Table]) -> 
     assert ms.open(new).report().step == 44
 
 
+@pytest.mark.parametrize("named", [False, True])
+def test_a_query_that_waits_is_forked_with_a_sink_of_its_own(tmp_path: Path, named: bool) -> None:
+    ckpt, new, out = tmp_path / "ckpt", tmp_path / "new", tmp_path / "out"
+    with start(ckpt) as engine:
+        engine.push(rows(0))
+        engine.add_query("late", SQL)
+        ms.open(ckpt).fork(0, new, {"late": {"path": str(out)}} if named else None)
+        with ms.Engine(checkpoint=new, durable=False) as forked:
+            answers = forked.push(rows(1))["late"]
+        assert answers.num_rows and in_sink(out if named else new / "results" / "late") == counted([answers])
+        assert not in_sink(ckpt / "results" / "late")
+        assert engine.push(rows(1))["late"].equals(answers), "the old job goes on"
+    assert in_sink(ckpt / "results" / "late") == counted([answers])
+
+
 def test_a_fork_outlives_the_job_it_came_from(tmp_path: Path, answers: list[pa.Table]) -> None:
     ckpt, new = tmp_path / "ckpt", tmp_path / "new"
     run(ckpt, range(10))
