@@ -267,6 +267,16 @@ class EngineCheckpoint:
         return replace(manifest, published={**manifest.published, HOST: EMBEDDED, **more})
 
 
+def refuse_if_closed(closed: bool) -> None:
+    """Raise where an engine has been closed: its checkpoint may be another's by now."""
+    if closed:
+        raise InputError(
+            "the engine is closed",
+            place="Engine",
+            remedy="make another one: on the same checkpoint it goes on where this one stopped",
+        )
+
+
 def refuse_sink(query: str, sink: object) -> None:
     """Raise where a sink is named for a query of an engine that has no checkpoint."""
     if sink is not None:

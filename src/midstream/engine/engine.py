@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,8 @@ import pyarrow as pa
 from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
-from midstream.engine.durable import EngineCheckpoint, refuse_sink
-from midstream.engine.threads import in_threads
+from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_sink
+from midstream.engine.threads import in_threads, workers
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
 from midstream.job.outputs import DEAD_LETTERS, LATE
@@ -100,11 +99,12 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._refusals: list[Event] = []
         self._late, self._dead = dict[str, pa.Table](), dict[str, pa.Table]()
-        self._workers = threads or os.cpu_count() or 1
+        self._workers = workers(threads)
         self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="midstream")
         self._each = partial(in_threads, self._pool)
         self._timing = StepTiming(self._workers, threads=self._workers)
         self._declared: set[str] = set()
+        self._closed = False
         self._checkpoint: EngineCheckpoint | None = None
         self._store: MemoryStore | WriteBackStore = MemoryStore()
         self._times = StepTimes()
@@ -132,6 +132,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
         An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970.
         """
+        refuse_if_closed(self._closed)
         columns = parse_ddl(schema) if isinstance(schema, str) else schema
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         late = stream_duration(name, "lateness", lateness)
@@ -220,6 +221,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         manifest: so whoever goes on knows it exactly. What is not returned need not be held: unless it `returns` them,
         results go to sinks only, and many of them piece by piece.
         """
+        if self._closed:
+            refuse_if_closed(self._closed)
         place = partial("step {}".format, self._manifest.step + 1)
         given, watch, self._timing = tables_of(tables), watch or Stopwatch(), self._timing.after(took, interval)
         if self._checkpoint is not None:
@@ -299,7 +302,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return engine
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Let go of the checkpoint, which notes a `failure`, and end the threads; no more pushes are taken."""
+        """Let go of the checkpoint, which notes a `failure`, and end the threads; it can still be looked at."""
+        self._closed = True
         if self._checkpoint is not None:
             self._checkpoint.close(failure)
         self._pool.shutdown()
@@ -314,6 +318,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         return None if self._checkpoint is None else self._checkpoint.folders.root
 
     def _set_table(self, name: str, rows: Rows) -> None:
+        refuse_if_closed(self._closed)
         store = self._store if self._checkpoint is None else self._checkpoint.tables
         table = set_table(name, rows, self._upcoming().tables, store, self._manifest.step)
         first = self._checkpoint is not None and f"table {name}" not in self._declared
@@ -322,6 +327,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         self._declared.add(f"table {name}")
 
     def _command(self, *commands: Command, checks: Check = lambda _: None, declares: Change = lambda it: it) -> None:
+        refuse_if_closed(self._closed)
         ahead = self._upcoming()
         for command in commands:
             with fault_located(partial("command {}".format, command.kind)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,20 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "no lanes": (lambda e: e.rescale(0), QueryError, "0 lanes are not possible"),
     "half a lane": (lambda e: e.rescale(2.5), QueryError, "2.5 lanes are not possible"),
 }  # fmt: skip
+
+
+WRONG_ENGINES: dict[str, tuple[dict[str, Any], str]] = {
+    "fewer than no threads": ({"threads": -1}, "-1 threads"),
+    "no number of threads": ({"threads": "2"}, "'2' threads"),
+}
+
+
+@pytest.mark.parametrize(("options", "words"), WRONG_ENGINES.values(), ids=WRONG_ENGINES)
+def test_an_engine_of_wrong_values_is_not_made(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    with contextlib.chdir(tmp_path), pytest.raises(MidstreamError) as caught:
+        ms.Engine(**options)
+    assert words in str(caught.value) and caught.value.place and caught.value.remedy
+    assert not list(tmp_path.iterdir())
 
 
 def running() -> Any:
