@@ -46,6 +46,7 @@ from midstream.step.admission.outputs import ROWS_KEPT, appended
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.controls import Controls
+from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.fold import OpenPieces, StepResult, step
 from midstream.step.plan_step import plan_step
@@ -180,17 +181,15 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
     def drop_query(self, name: str) -> None:
         """End a query; the next step no longer answers it."""
-        super().drop_query(name)
-        if self._checkpoint is not None:
-            self._change(with_declared(self._manifest, dropped=name))
+        declares = partial(with_declared, dropped=name)
+        self._command(DropQuery(name), declares=declares if self._checkpoint is not None else lambda it: it)
 
     def declare_optimizer(self, declared: Mapping[str, OptimizerSettings]) -> None:
         """Let the optimizer do what a job file says, by query, or ("") for those that have no settings of their own.
 
         What it said when the checkpoint was opened last is not said again: a command may have changed it since.
         """
-        self._command(*optimized(self._manifest, declared))
-        self._change(with_declared(self._manifest, optimizer=declared))
+        self._command(*optimized(self._manifest, declared), declares=partial(with_declared, optimizer=declared))
 
     def push(
         self,

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.model.command import Command
 from midstream.model.manifest import Manifest
 from midstream.sharing.discovery import schemes
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.change_query import ChangeQuery
+from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.reshare import Reshare
 
@@ -39,6 +42,26 @@ def test_a_command_waits_for_the_next_step(
     engine = ms.Engine()
     call(engine)
     assert engine.manifest.pending == (command,)
+
+
+def test_each_of_many_commands_is_taken_and_published_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a checkpoint each drop was published twice, and took all that waited before it once more."""
+    with ms.Engine(checkpoint=tmp_path, durable=False) as engine:
+        for stream in "AB":
+            engine.create_stream(stream, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        for number in range(20):
+            engine.add_query(f"q{number}", SQL)
+        engine.push()
+        applied, published = list[str](), list[int]()
+        apply, add = DropQuery.apply, ManifestLog.add
+        monkeypatch.setattr(DropQuery, "apply", lambda one, draft: applied.append(one.query) or apply(one, draft))
+        monkeypatch.setattr(ManifestLog, "add", lambda log, manifest: published.append(1) or add(log, manifest))
+        for number in range(20):
+            engine.drop_query(f"q{number}")
+        assert applied == [f"q{number}" for number in range(20)] and len(published) == 20
+        assert engine.push() == {}
+    with ms.Engine(checkpoint=tmp_path, durable=False) as engine:
+        assert not engine.manifest.queries and not engine.manifest.published["declared"]["queries"]
 
 
 @pytest.mark.parametrize("mode", schemes())
