@@ -78,6 +78,23 @@ def test_orc(tmp_path: Path) -> None:
         assert engine.manifest.streams["A"].columns == rows(1).schema
 
 
+def test_nested_values_of_json_lines_are_judged_one_by_one(tmp_path: Path) -> None:
+    """Whatever file they are in; numbers are as they are written."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    times = '"ts": "2026-01-01T00:00:00Z"'
+    (folder / "1.json").write_text(f'{{"k": 1, "v": {{"a": 12345678901234567890.1}}, {times}}}\n')
+    (folder / "2.json").write_text(f'{{"k": 2, "v": {{"a": "x"}}, {times}}}\n{{"k": 3, "v": {{"a": "4"}}, {times}}}\n')
+    schema = 'schema = "k BIGINT, v STRUCT<a: DECIMAL(38, 1)>, ts TIMESTAMP"'
+    with job(tmp_path / "ckpt", folder, tmp_path / "out", "json", schema) as running:
+        assert running.step()
+    read = [(key, str(value["a"])) for key, value in found(tmp_path / "out")]  # type: ignore[index]
+    assert read == [(1, "12345678901234567890.1"), (3, "4.0")]
+    with ms.Engine(checkpoint=tmp_path / "ckpt") as engine:
+        (dead,) = engine.dead_letters["A"].to_pylist()
+    assert (dead["k"], dead["v"]) == ("2", '{"a": "x"}') and "column 'v': cannot read" in dead["_reason"]
+
+
 @pytest.mark.parametrize("pattern", ["in", "in/*.parquet", "i?/[0-9]*", "*"])
 def test_a_bucket_is_read_as_a_folder_is(bucket: str, pattern: str) -> None:
     """Also the checkpoint and the sink may lie there; each object is read once, also after a restart."""

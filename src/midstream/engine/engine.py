@@ -222,8 +222,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         """
         if self._closed:
             refuse_if_closed(self._closed)
-        place = partial("step {}".format, self._manifest.step + 1)
-        given, watch, self._timing = tables_of(tables), watch or Stopwatch(), self._timing.after(took, interval)
+        place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
+        watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
         if self._checkpoint is not None:
             self._take_up(self._checkpoint)
             watch.lap("read")

@@ -21,6 +21,7 @@ import pyarrow.parquet
 import pyarrow.types as pt
 
 from midstream.model.errors import InputError
+from midstream.step.admission.given import judged
 
 CORRUPT = "_corrupt_record"
 Options = Mapping[str, str]
@@ -119,7 +120,7 @@ def _json(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     lines = [line for line in data.to_pybytes().decode("utf-8").split("\n") if line.strip()]
     objects = [_object(line) for line in lines]
     found = {
-        field.name: _column([None if one is None else one.get(field.name) for one in objects], field.type)
+        field.name: _column([None if one is None else one.get(field.name) for one in objects], field)
         for field in columns
     }
     rows = pa.table(found)
@@ -141,13 +142,9 @@ class _Number(str):
     """A number as it is written, so that no digit of it is lost."""
 
 
-def _column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    if pt.is_nested(kind):
-        try:
-            return pa.array([_plain(value) for value in values], kind)
-        except (pa.ArrowException, ValueError, TypeError):
-            pass  # The texts are none of the declared type, so these rows become dead letters.
-    return pa.array([_text(value) for value in values], pa.string())
+def _column(values: list[Any], field: pa.Field) -> pa.Array:
+    texts = [_text(value) for value in values]
+    return judged(values, field, texts) if pt.is_nested(field.type) else pa.array(texts, pa.string())
 
 
 def _text(value: Any) -> str | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.model.errors import InputError
+from midstream.model.schema import StreamSchema
+from midstream.step.admission.given import NO_VALUES, column_of, shown
 
 
 @runtime_checkable
@@ -32,17 +34,22 @@ Rows: TypeAlias = (
 )
 """What a stream's rows may be given as."""
 
+NO_STREAMS: Mapping[str, StreamSchema] = {}
+
 _REMEDY = "push a pyarrow table, batch or reader, a frame of pandas or Polars, or a list of dicts"
 
 
-def tables_of(given: Mapping[str, Rows] | None) -> dict[str, pa.Table]:
+def tables_of(
+    given: Mapping[str, Rows] | None, streams: Mapping[str, StreamSchema] = NO_STREAMS
+) -> dict[str, pa.Table]:
     """The rows of each stream as an Arrow table; raises an `InputError` for what has no rows with columns.
 
-    Of a list of dicts a key that a row lacks is NULL, and values of several types in a column are read as text: one
-    that is none of the declared type is a dead letter then, as from anywhere else. An empty list brings nothing.
+    Of a list of dicts a key that a row lacks is NULL. Each value is read by itself as its column is declared, so that
+    one that is none of the type is a dead letter, as from anywhere else, and changes nothing beside it. A column that
+    no stream declares must have values of one type. An empty list brings nothing.
 
-    >>> tables_of({"A": [{"k": 1}, {"k": "x", "v": 2.5}], "B": []})["A"].to_pydict()
-    {'k': ['1', 'x'], 'v': [None, 2.5]}
+    >>> tables_of({"A": [{"k": 1}, {"k": 2, "v": 2.5}], "B": []})["A"].to_pydict()
+    {'k': [1, 2], 'v': [None, 2.5]}
     """
     if given is None:
         return {}
@@ -52,17 +59,18 @@ def tables_of(given: Mapping[str, Rows] | None) -> dict[str, pa.Table]:
             place="push",
             remedy='name their stream: engine.push({"A": rows})',
         )
-    return {name: table for name, rows in given.items() if (table := _table(name, rows)) is not None}
+    found = {name: _table(name, rows, streams.get(name)) for name, rows in given.items()}
+    return {name: table for name, table in found.items() if table is not None}
 
 
-def _table(name: str, rows: Any) -> pa.Table | None:
+def _table(name: str, rows: Any, stream: StreamSchema | None) -> pa.Table | None:
     if isinstance(rows, pa.Table):
         return rows
     try:
         if isinstance(rows, pa.RecordBatch):
             return pa.Table.from_batches([rows])
         if isinstance(rows, list | tuple):
-            return _of_dicts(name, rows) if rows else None
+            return _of_dicts(name, rows, stream) if rows else None
         # A class has these too, but no rows.
         if isinstance(rows, ArrowStream | ArrowArray) and not isinstance(rows, type):
             return _plain(pa.table(rows))
@@ -75,7 +83,7 @@ def _table(name: str, rows: Any) -> pa.Table | None:
     raise InputError(f"stream {name!r} was given a {type(rows).__name__}", place=f"push, stream {name}", remedy=_REMEDY)
 
 
-def _of_dicts(name: str, rows: Sequence[Any]) -> pa.Table:
+def _of_dicts(name: str, rows: Sequence[Any], stream: StreamSchema | None) -> pa.Table:
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InputError(
@@ -84,14 +92,44 @@ def _of_dicts(name: str, rows: Sequence[Any]) -> pa.Table:
                 remedy='give each row as {"column": value, ...}',
             )
     columns = dict.fromkeys(str(column) for row in rows for column in row)
-    return pa.table({column: _values([row.get(column) for row in rows]) for column in columns})
+    given = {column: [row.get(column) for row in rows] for column in columns}
+    if stream is None:
+        return pa.table({column: _of_one_type(column, values) for column, values in given.items()})
+    declared = {field.name: field for field in stream.columns}
+    return pa.table(
+        {
+            column: column_of(values, declared[column]) if column in declared else _not_read(values)
+            for column, values in given.items()
+        }
+    )
 
 
-def _values(values: list[Any]) -> pa.Array:
+def _of_one_type(column: str, values: list[Any]) -> pa.Array:
+    """The values of a column that nothing declares; raises a ValueError where Arrow refuses or changes one of them."""
+    classes = {*map(type, values)} - {type(None)}
+    try:
+        found = pa.array(values)
+    except NO_VALUES:
+        if len(classes) == 1 and not any(issubclass(one, int | Collection) for one in classes):
+            return _texts(values)
+    else:
+        pairs = zip(values, found.to_pylist(), strict=True)
+        if len(classes) < 2 or all(given == kept or given != given for given, kept in pairs):
+            return found
+    named = ", ".join(sorted(one.__name__ for one in classes))
+    raise ValueError(f"no type of a column has all values of {column!r} ({named})")
+
+
+def _not_read(values: list[Any]) -> pa.Array:
+    """The values of a column that the stream does not have, for its dead letters to show."""
     try:
         return pa.array(values)
-    except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    except NO_VALUES:
+        return _texts(values)
+
+
+def _texts(values: list[Any]) -> pa.Array:
+    return pa.array([shown(value) for value in values], pa.string())
 
 
 def _plain(table: pa.Table) -> pa.Table:

@@ -125,3 +125,70 @@ def test_tables_pass_untouched_and_packages_are_known_by_their_interface() -> No
     assert tables_of({"A": TABLE})["A"] is TABLE and tables_of(None) == {}
     assert isinstance(pl.DataFrame(), ArrowStream) and isinstance(pd.DataFrame(), ArrowStream)
     assert isinstance(Batched(), ArrowArray)
+
+
+ALONE = [
+    ("BLOB", b"\xff\x00", 1.5),
+    ("TIME", dt.time(12, 30), object()),
+    ("INTERVAL", dt.timedelta(microseconds=-5), [1, "x"]),
+    ("TIMESTAMP", dt.datetime(2020, 1, 1, 5), "bad"),
+    ("TIMESTAMP", dt.datetime(2020, 1, 1, 5), 7),
+    ("DECIMAL(38,0)", 2**70, "bad"),
+    ("STRUCT(a BIGINT)", {"a": 1}, {"a": "bad"}),
+    ("STRUCT(a BIGINT)", {"a": None}, "bad"),
+    ("STRUCT(a STRUCT(b BIGINT[]))", {"a": {"b": [1]}}, {"a": {"b": ["bad"]}}),
+    ("BIGINT[]", [1, None], ["bad"]),
+    ("BIGINT[]", [], [2.5]),
+    ("VARCHAR[]", ["x"], {"x": 1}),
+    ("VARCHAR", "x", "\ud800"),
+    ("MAP(VARCHAR, BIGINT)", {"k": 1, "l": None}, {"k": "bad"}),
+    ("MAP(VARCHAR, BIGINT)", [("k", 1)], {None: 1}),
+    ("MAP(VARCHAR, BIGINT)", {}, [1]),
+    ("MAP(VARCHAR, BIGINT[])", {"k": [1]}, {"k": [1, "bad"]}),
+]
+"""A type, a value of it, and one that is none of it."""
+
+
+@pytest.mark.parametrize(("kind", "good", "bad"), ALONE)
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_bad_value_changes_none_beside_it(kind: str, good: Any, bad: Any, order: int) -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", f"x {kind}, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", "SELECT x FROM A")
+    rows = [{"x": value, "ts": dt.datetime(2026, 1, 1)} for value in (good, bad, None)]
+    (found, nothing) = sorted(engine.push({"A": rows[::order]})["q"]["x"].to_pylist(), key=lambda one: one is None)
+    assert (dict(found) if isinstance(good, dict) and isinstance(found, list) else found) == good and nothing is None
+    (dead,) = engine.dead_letters["A"].to_pylist()
+    assert dead["_reason"].startswith("column 'x': ")
+
+
+def test_values_that_arrow_would_unite_are_read_each_as_it_is() -> None:
+    engine = ms.Engine()
+    engine.create_stream("A", "x TIMESTAMP, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", "SELECT x FROM A")
+    values = [dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 5)]
+    found = engine.push({"A": [{"x": value, "ts": dt.datetime(2026, 1, 1)} for value in values]})["q"]
+    assert found["x"].to_pylist() == [dt.datetime(2026, 1, 1, hour) for hour in (0, 5)]
+
+
+def test_a_dead_letter_shows_what_was_given() -> None:
+    engine = made()
+    time = dt.datetime(2026, 1, 1)
+    assert (
+        engine.push({"A": [{"k": 1, "s": "x", "ts": None}, {"k": [1, "x"], "s": 2.5, "ts": time}]})["q"].num_rows == 0
+    )
+    dead = engine.dead_letters["A"].to_pydict()
+    assert (dead["k"], dead["s"], dead["ts"]) == (["1", "[1, 'x']"], ["x", "2.5"], [None, time])
+
+
+@pytest.mark.parametrize(
+    "values", [(b"\xff", 1.5), (dt.time(1), "x"), (dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 5)), (1, 2**70)]
+)
+def test_a_table_has_one_type_in_a_column(values: tuple[Any, ...]) -> None:
+    with pytest.raises(ms.InputError, match="no type of a column has all values of 'x'"):
+        made().table("t", [{"x": value} for value in values])
+
+
+def test_a_table_may_have_whole_numbers_beside_others() -> None:
+    given = tables_of({"t": [{"x": 1}, {"x": 2.5}, {"x": float("nan")}, {"x": None}]})["t"]
+    assert given["x"].to_pylist()[:2] == [1.0, 2.5]

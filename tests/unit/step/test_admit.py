@@ -152,3 +152,26 @@ def test_an_empty_table_is_nothing() -> None:
     found = admit(stream(), stream().columns.empty_table(), 10**9)
     assert found.rows.num_rows == found.late.num_rows == found.dead.num_rows == 0
     assert found.rows.schema.names == ["k", "ts", "_ts"]
+
+
+@pytest.mark.parametrize(
+    ("ddl", "given"),
+    [
+        ("x BIGINT[]", pa.array([[1.0], [1.5], None])),
+        ("x BIGINT[]", pa.array([["1"], ["x"], None])),
+        ("x STRUCT(a BIGINT[])", pa.array([{"a": [1.0]}, {"a": [1.5]}, None])),
+        ("x MAP(VARCHAR, BIGINT)", pa.array([[("k", "1")], [("k", "x")], None], pa.map_(pa.string(), pa.string()))),
+    ],
+)
+def test_nested_values_are_judged_row_by_row(ddl: str, given: pa.Array) -> None:
+    schema = stream(f"{ddl}, ts TIMESTAMP")
+    found = admit(schema, pa.table({"x": given, "ts": times(1, 2, 3)}))
+    assert found.rows.column("_ts").to_pylist() == [1, 3] and found.dead.num_rows == 1
+    alone = admit(schema, pa.table({"x": given.take([0]), "ts": times(1)}))
+    assert found.rows.column("x")[0] == alone.rows.column("x")[0]
+
+
+def test_what_lies_below_a_null_is_not_judged() -> None:
+    hidden = pa.StructArray.from_arrays([pa.array([1.0, 1.5])], ["a"], mask=pa.array([False, True]))
+    found = admit(stream("x STRUCT(a BIGINT), ts TIMESTAMP"), pa.table({"x": hidden, "ts": times(1, 2)}))
+    assert found.rows.column("x").to_pylist() == [{"a": 1}, None] and not found.dead.num_rows

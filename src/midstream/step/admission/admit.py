@@ -17,6 +17,7 @@ from midstream.model.schema import StreamSchema, plain_type
 from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
+from midstream.step.admission.mixed import with_texts
 from midstream.step.admission.outputs import dead_letters, late_rows
 from midstream.step.admission.reading import read_rows
 
@@ -145,4 +146,5 @@ def check_columns(schema: StreamSchema, given: list[str]) -> None:
 
 
 def _in_plain_types(table: pa.Table) -> pa.Table:
+    table = with_texts(table)
     return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))

@@ -15,6 +15,7 @@ from midstream.model.errors import InputError
 from midstream.model.schema import TIME_UNITS, StreamSchema
 from midstream.state.keys import band_codes
 from midstream.step.admission.iso_8601 import times_of
+from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 
 _SHOWN = 80
 
@@ -46,7 +47,7 @@ def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str]
     reasons: dict[int, str] = {}
     declared = [field for field in schema.columns if names is None or field.name in names]
     columns = {
-        field.name: given if (given := rows.column(field.name)).type == field.type else _read(given, field, reasons)
+        field.name: given if (given := rows.column(field.name)).type == field.type else read_as(given, field, reasons)
         for field in declared
     }
     times = _times(columns[schema.timestamp], schema.timestamp, schema.time_unit, reasons)
@@ -81,7 +82,12 @@ def can_be_time(kind: pa.DataType) -> bool:
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or _is_text(kind))
 
 
-def _read(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """Values as their column is declared; those that are none of its type are NULL, with a reason by their position."""
+    if isinstance(values.type, Mixed):
+        for row, reason in reasons_of(values).items():
+            reasons.setdefault(row, reason)
+        return read_of(values)
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
     if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
@@ -115,9 +121,20 @@ def _cast(values: pa.Array, field: pa.Field, offset: int, reasons: dict[int, str
 
 def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """All values as another type; raises Arrow's error where one is none of it."""
+    if pt.is_nested(values.type):
+        values = _own(values)
     if not (_is_text(values.type) and pt.is_timestamp(kind)):
         return pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
     return times_of(values).cast(kind, safe=False)
+
+
+def _own(values: pa.Array) -> pa.Array:
+    """The same values without what other rows, and NULLs, have below: Arrow casts that too, and stumbles over it."""
+    values = values.take(pa.array(np.arange(len(values))))
+    if not pt.is_struct(values.type) or not values.type.num_fields:
+        return values
+    parts = [_own(part) if pt.is_nested(part.type) else part for part in values.flatten()]
+    return pa.StructArray.from_arrays(parts, fields=values.type.fields, mask=values.is_null())
 
 
 def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> pa.Array:

@@ -1,0 +1,173 @@
+"""Values of Python as a column of the declared type, each judged by itself: what is bad changes nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from midstream.step.admission.mixed import mixed
+from midstream.step.admission.reading import read_as
+
+NO_VALUES = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What Arrow raises for values that it cannot put into one array."""
+
+_SHOWN = 80
+
+
+def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
+    """Values as a column that is read as `field` declares.
+
+    Values of one class are left as Arrow has them. Others are read at once, each as if it came alone: the column is of
+    the declared type, or `Mixed` where some cannot be read.
+
+    >>> column_of([1, "2", 3.0], pa.field("k", pa.int64())).to_pylist()
+    [1, 2, 3]
+    >>> column_of([[1], [2.5]], pa.field("l", pa.list_(pa.int64()))).storage.field("read").to_pylist()
+    [[1], None]
+    """
+    if not pt.is_nested(field.type) and len({*map(type, values)} - {type(None)}) < 2:
+        try:
+            return pa.array(values)
+        except NO_VALUES:
+            pass  # One of them may be at fault for all.
+    reasons: dict[int, str] = {}
+    read = _read(values, field, reasons)
+    return _mixed(read, field, [shown(value) for value in values], reasons) if reasons else read
+
+
+def judged(values: Sequence[Any], field: pa.Field, texts: Sequence[str | None]) -> pa.ExtensionArray:
+    """Values as a column of `Mixed`, whatever they are; `texts` is how a dead letter shows them."""
+    reasons: dict[int, str] = {}
+    return _mixed(_read(values, field, reasons), field, texts, reasons)
+
+
+def _mixed(
+    read: pa.Array, field: pa.Field, texts: Sequence[str | None], reasons: Mapping[int, str]
+) -> pa.ExtensionArray:
+    """A column of `Mixed`, where the reason of a nested value is that of the whole of it."""
+    nested = pt.is_nested(field.type)
+    return mixed(read, texts, {row: _reason(texts[row], field) for row in reasons} if nested else reasons)
+
+
+def shown(value: Any) -> str | None:
+    """The text of a value, which is a text whatever is in it.
+
+    >>> shown(2.5), shown(None), shown("\\ud800")
+    ('2.5', None, '?')
+    """
+    return None if value is None else str(value).encode("utf-8", "replace").decode()
+
+
+def _reason(text: str | None, field: pa.Field) -> str:
+    return f"column {field.name!r}: cannot read {(text or '')[:_SHOWN]!r} as {field.type}"
+
+
+def _read(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """The values as declared, NULL for those that cannot be, of which `reasons` then has one."""
+    kind = field.type
+    if pt.is_struct(kind):
+        return _structs(values, field, reasons)
+    if pt.is_map(kind):
+        return _maps(values, field, reasons)
+    if pt.is_list(kind) or pt.is_large_list(kind):
+        return _lists(values, field, reasons)
+    classes: dict[type, list[int]] = {}
+    for row, value in enumerate(values):
+        classes.setdefault(type(value), []).append(row)
+    found, order = [pa.nulls(0, kind)], list[int]()
+    for rows in classes.values():
+        within: dict[int, str] = {}
+        found += _alike([values[row] for row in rows], field, 0, within)
+        reasons.update({rows[at]: reason for at, reason in within.items()})
+        order += rows
+    return pa.concat_arrays(found).take(pa.array(np.argsort(np.array(order, np.int64))))
+
+
+def _alike(values: list[Any], field: pa.Field, offset: int, reasons: dict[int, str]) -> list[pa.Array]:
+    """Values of one class as declared; where Arrow has no array of them they are halved until it has."""
+    try:
+        array = pa.array(values)
+    except NO_VALUES:
+        half = len(values) // 2
+        if half:
+            front = _alike(values[:half], field, offset, reasons)
+            return front + _alike(values[half:], field, offset + half, reasons)
+        # A number beyond 64 bits, or of a class that Arrow does not know, is what its text says.
+        if isinstance(values[0], str | bytes | Collection) or pt.is_binary(field.type):
+            reasons[offset] = _reason(shown(values[0]), field)
+            return [pa.nulls(1, field.type)]
+        array = pa.array([shown(values[0])])
+    within: dict[int, str] = {}
+    found = read_as(array, field, within)
+    reasons.update({offset + row: reason for row, reason in within.items()})
+    return [found]
+
+
+def _structs(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    rows = _of_class(values, Mapping, field, reasons)
+    parts = []
+    for part in field.type.fields:
+        parts.append(_read([None if row is None else row.get(part.name) for row in rows], part, reasons))
+    gone = pa.array([row is None or at in reasons for at, row in enumerate(rows)], pa.bool_())
+    if not parts:
+        return pa.array(rows, field.type)
+    return pa.StructArray.from_arrays(parts, fields=field.type.fields, mask=gone)
+
+
+def _lists(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    rows = [None if row is None else list(row) for row in _of_class(values, list | tuple | np.ndarray, field, reasons)]
+    read = _flat(rows, field.type.value_field, reasons)
+    offsets, kept, gone = _offsets(rows, reasons)
+    found = pa.ListArray.from_arrays(offsets, read.filter(kept), pa.list_(field.type.value_field), mask=gone)
+    return found.cast(field.type)
+
+
+def _maps(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """Maps are given as dicts, or as lists of pairs as Arrow gives them."""
+    rows = _of_class([_pairs(value) for value in values], list, field, reasons)
+    for at, row in enumerate(rows):
+        if row is not None and any(key is None for key, _ in row):
+            reasons[at] = _reason(shown(row), field)
+    keys = _flat([row and [key for key, _ in row] for row in rows], field.type.key_field, reasons)
+    items = _flat([row and [item for _, item in row] for row in rows], field.type.item_field, reasons)
+    offsets, kept, gone = _offsets(rows, reasons)
+    return pa.MapArray.from_arrays(offsets, keys.filter(kept), items.filter(kept), field.type, mask=gone)
+
+
+def _pairs(value: Any) -> Any:
+    """The pairs of a dict, or of a list of them; anything else as it is, but for lists of others."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if not isinstance(value, list | tuple):
+        return value
+    return list(value) if all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in value) else tuple(value)
+
+
+def _of_class(values: Sequence[Any], kind: Any, field: pa.Field, reasons: dict[int, str]) -> list[Any]:
+    """The values, None for those that are of another class."""
+    for row, value in enumerate(values):
+        if value is not None and not isinstance(value, kind):
+            reasons[row] = _reason(shown(value), field)
+    return [value if isinstance(value, kind) else None for value in values]
+
+
+def _flat(rows: Sequence[Sequence[Any] | None], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """What is in lists, one behind the other, as declared; a list of which something cannot be read has a reason."""
+    owners = [at for at, row in enumerate(rows) for _ in row or ()]
+    within: dict[int, str] = {}
+    read = _read([value for row in rows for value in row or ()], field, within)
+    reasons.update({owners[at]: reason for at, reason in within.items()})
+    return read
+
+
+def _offsets(rows: Sequence[Sequence[Any] | None], reasons: Mapping[int, str]) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Where lists begin in what is kept of all of them, which that is, and which lists are not there."""
+    lengths = [len(row or ()) for row in rows]
+    good = np.array([row not in reasons for row in range(len(rows))], np.bool_)
+    offsets = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64) * good)])
+    gone = [row is None or at in reasons for at, row in enumerate(rows)]
+    return pa.array(offsets, pa.int32()), pa.array(np.repeat(good, lengths)), pa.array(gone, pa.bool_())
