@@ -136,3 +136,14 @@ def test_both_are_drawn(browser: Browser, engine: ms.Engine, tmp_path: Path) -> 
         page.locator("#slowest summary").click()
         expect(page.get_by_role("table", name="Steps, the slowest first").locator("tbody tr")).to_have_count(6)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), "wider than the screen"
+
+
+def test_a_late_row_with_what_python_has_not_is_shown(tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path / "ckpt", durable=False) as engine:
+        engine.create_stream("A", "d DATE, ts TIMESTAMP", timestamp="ts")
+        engine.add_query("q", "SELECT d FROM A")
+        for second, days in ((2, 0), (1, 2**31 - 1)):
+            times = pa.array([second * SECOND], pa.timestamp("us"))
+            engine.push({"A": pa.table({"d": pa.array([days], pa.int32()).cast(pa.date32()), "ts": times})})
+    (late,) = view(tmp_path / "ckpt", "rows")["samples"]
+    assert late["rows"][0][late["columns"].index("d")] == "<value out of range: 2147483647>"

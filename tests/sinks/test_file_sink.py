@@ -69,3 +69,11 @@ def test_what_a_version_has_staged_that_did_not_stamp_it_gets_the_stamp(tmp_path
     sink.commit(replace(given, files=(file,), tasks_ended=True))
     assert [path.name for path in (tmp_path / "sink" / "step=00000000").iterdir()] == ["job~first~lane-1.parquet"]
     assert sink.has_all(given.stamp, (file,))
+
+
+def test_json_has_texts_of_what_python_has_not(tmp_path: Path) -> None:
+    """DuckDB's and PostgreSQL's DATE 'infinity'."""
+    far = pa.table({"d": pa.array([0, 2**31 - 1], pa.int32()).cast(pa.date32())})
+    commit(FileSink(str(tmp_path / "sink"), format="json"), tmp_path, 0, far)
+    (file,) = (tmp_path / "sink").rglob("*.json")
+    assert file.read_text() == '{"d": "1970-01-01"}\n{"d": "<value out of range: 2147483647>"}\n'

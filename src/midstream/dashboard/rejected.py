@@ -17,7 +17,7 @@ from midstream.model.manifest import ChunkRef
 from midstream.sinks.file_sink import FileSink
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
-from midstream.step.admission.outputs import REASON, WATERMARK
+from midstream.step.admission.outputs import REASON, WATERMARK, python_values
 
 LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
@@ -55,7 +55,9 @@ def sample(reading: JobReading, kind: str, stream: str) -> dict[str, Any]:
             common.update(table.column(REASON).to_pylist())
         shown = table.slice(0, ROWS_SHOWN - len(found))
         late_by = _late_by(shown, timestamp)
-        for row, behind in zip(shown.to_pylist(), late_by, strict=True):
+        cells = {name: python_values(shown.column(name)) for name in shown.column_names}
+        for at, behind in enumerate(late_by):
+            row = {name: values[at] for name, values in cells.items()}
             reason = row.pop(REASON, None)
             row.pop(WATERMARK, None)
             values = {name: _text(value) for name, value in row.items()}

@@ -15,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from midstream.step.admission.outputs import python_values
+
 
 def written(table: pa.Table, format: str) -> pa.Buffer:
     """A table as the bytes of a file in one of `FORMATS`."""
@@ -37,7 +39,12 @@ def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
 
 def _json(table: pa.Table, file: pa.NativeFile) -> None:
     for batch in table.to_batches(max_chunksize=65_536):
-        file.write("".join(_line(row) for row in _plain(batch).to_pylist()).encode())
+        file.write("".join(_line(row) for row in _rows(_plain(batch))).encode())
+
+
+def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    cells = [python_values(column) for column in batch.columns]
+    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*cells, strict=True)]
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -71,7 +78,7 @@ Spark does, and decimals as text, so that no digit is lost."""
 
 def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The values of a column as JSON texts, NULL left NULL."""
-    return pa.array([None if value is None else _dumped(value) for value in column.to_pylist()], pa.string())
+    return pa.array([None if value is None else _dumped(value) for value in python_values(column)], pa.string())
 
 
 def _texts(table: pa.Table) -> list[str]:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from midstream.language.ddl import parse_ddl
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
+from midstream.sinks.formats import written
 from midstream.step.admission.admit import Admitted, admit
 
 DAY = 86_400_000_000
@@ -175,3 +176,65 @@ def test_what_lies_below_a_null_is_not_judged() -> None:
     hidden = pa.StructArray.from_arrays([pa.array([1.0, 1.5])], ["a"], mask=pa.array([False, True]))
     found = admit(stream("x STRUCT(a BIGINT), ts TIMESTAMP"), pa.table({"x": hidden, "ts": times(1, 2)}))
     assert found.rows.column("x").to_pylist() == [{"a": 1}, None] and not found.dead.num_rows
+
+
+def words(kind: pa.DataType, *found: int) -> pa.Array:
+    """Values of a type as they are stored."""
+    width = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return pa.array(found, width).view(kind)
+
+
+DAMAGED = pa.Array.from_buffers(pa.string(), 2, pa.array([b"\xed\xa0\x80", b"1970-01-01"]).buffers())
+FAR = words(pa.timestamp("s"), 2**62, 0)
+
+
+@pytest.mark.parametrize("role", ["x", "ts"])
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        ("TIMESTAMP", words(pa.date32(), 2**31 - 1, 0)),
+        ("DATE", words(pa.date64(), 2**62, 0)),
+        ("TIMESTAMP", FAR),
+        ("TIMESTAMP", words(pa.timestamp("ms"), -(2**62), 0)),
+        ("TIMESTAMP_NS", words(pa.timestamp("us"), 568_971_820_800_000_000, 0)),
+        ("TIMESTAMP", words(pa.timestamp("s", "Nowhere/X"), 2**62, 0)),
+        ("TIMESTAMP", pa.DictionaryArray.from_arrays([0, 1], FAR)),
+        ("TIMESTAMP", DAMAGED),
+        ("TIMESTAMP", pa.RunEndEncodedArray.from_arrays([1, 2], pa.array(["soon", "1970-01-01"]))),
+        ("TIMESTAMP", pa.array(["9999-365T23:59:59-05:00", "1970-01-01"])),
+    ],
+)
+def test_values_that_python_or_arrow_has_not_are_dead_letters(role: str, kind: str, given: pa.Array) -> None:
+    schema = stream(f"x {kind}, ts TIMESTAMP" if role == "x" else f"x BIGINT, ts {kind}")
+    other = words(pa.timestamp("us"), 0, 0) if role == "x" else pa.array([1, 1])
+    found = admit(schema, pa.table({role: given, "ts" if role == "x" else "x": other}))
+    assert found.rows.column("_ts").to_pylist() == [0] and len(reasons(found)) == 1
+    assert len(found.dead.to_pylist()) == 1, "a dead letter has values that Python has"
+
+
+@pytest.mark.parametrize(
+    ("ddl", "given"),
+    [
+        ("x DOUBLE", words(pa.timestamp("us"), 2**62)),
+        ("x BIGINT", DAMAGED.slice(0, 1)),
+        ("x TIME", pa.array([-1])),
+        ("x TIME", words(pa.time32("s"), 86_400)),
+        ("x VARCHAR[]", pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))),
+        ("x DATE", words(pa.duration("s"), 2**62)),
+        ("x BIGINT", pa.StructArray.from_arrays([FAR.slice(0, 1)], ["x"])),
+        ("x BIGINT", pa.array([pa.MonthDayNano([1, 2, 3])])),
+        ("x BIGINT", pa.array([{}], pa.struct([]))),
+        ("x TINYINT", pa.array([Decimal("1e30")], pa.decimal128(38, -2))),
+    ],
+)
+def test_a_dead_letter_can_be_written_whatever_it_is(ddl: str, given: pa.Array) -> None:
+    found = admit(stream(f"{ddl}, ts TIMESTAMP"), pa.table({"x": given, "ts": times(1)}))
+    assert len(found.dead.to_pylist()) == 1
+    written(found.dead, "parquet")
+    written(found.dead, "json")
+
+
+def test_texts_of_a_dictionary_are_read_as_texts_are() -> None:
+    given = pa.array(["1970-01-01T01:00:00+01:00", "19700101", "soon"]).dictionary_encode()
+    found = admit(stream("ts TIMESTAMP"), pa.table({"ts": given}))
+    assert found.rows.column("_ts").to_pylist() == [0, 0] and found.dead.num_rows == 1

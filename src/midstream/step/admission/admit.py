@@ -9,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
@@ -18,7 +20,7 @@ from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
-from midstream.step.admission.outputs import dead_letters, late_rows
+from midstream.step.admission.outputs import dead_letters, late_rows, readable
 from midstream.step.admission.reading import read_rows
 
 Mask = npt.NDArray[np.bool_]
@@ -122,7 +124,8 @@ def _nothing(schema: StreamSchema, rules: LanguageRules) -> Admitted:
 
 
 def _dead(table: pa.Table, dead: Mask, reasons: Mapping[int, str]) -> pa.Table:
-    return dead_letters(_in_plain_types(table).filter(pa.array(dead)), [reasons[row] for row in sorted(reasons)])
+    rows = readable(_in_plain_types(table).filter(pa.array(dead)))
+    return dead_letters(rows, [reasons[row] for row in sorted(reasons)])
 
 
 def check_columns(schema: StreamSchema, given: list[str]) -> None:
@@ -147,4 +150,7 @@ def check_columns(schema: StreamSchema, given: list[str]) -> None:
 
 def _in_plain_types(table: pa.Table) -> pa.Table:
     table = with_texts(table)
+    for at, field in enumerate(table.schema):
+        if pt.is_run_end_encoded(field.type):
+            table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
     return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))

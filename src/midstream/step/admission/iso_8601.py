@@ -46,7 +46,7 @@ def times_of(texts: pa.Array) -> pa.Array:
         except pa.ArrowInvalid:
             if len(texts) > 1:
                 raise
-            return _of_one(rewritten[0].as_py())
+            return _of_one(rewritten.cast(pa.binary())[0].as_py().decode(errors="replace"))
 
 
 def _read(texts: pa.Array) -> pa.Array:
@@ -66,7 +66,8 @@ def _of_one(text: str) -> pa.Array:
         try:
             found = datetime.strptime(day, form).date()
             moment = datetime.fromisoformat(f"{found}{mark}{time}")
-        except ValueError:
+            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
+        except (ValueError, OverflowError):
             continue
-        return pa.array([moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment], MICROSECONDS)
+        return pa.array([moment], MICROSECONDS)
     raise pa.ArrowInvalid(f"{text!r} is no time")

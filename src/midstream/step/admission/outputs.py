@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.types as pt
 
 from midstream.state.base_state import TIME
 
@@ -24,6 +26,52 @@ def late_rows(rows: pa.RecordBatch, watermark: int, kind: pa.DataType) -> pa.Tab
 def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
     """Rows that could not be read, in their original form, with the `_reason`."""
     return rows.append_column(REASON, pa.array(reasons, pa.string()))
+
+
+_BEYOND_PYTHON = (ArithmeticError, ValueError, LookupError)
+"""What is raised for values that Python has not: by its own times, by those of pandas, and by its zones."""
+
+
+def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """The values, and Arrow's text of those that Python has not: of far times, of unknown zones, of damaged texts.
+
+    >>> python_values(pa.array([2**62], pa.timestamp("s"))), python_values(pa.array([b"a"]))
+    (['<value out of range: 4611686018427387904>'], [b'a'])
+    """
+    try:
+        values: list[Any] = column.to_pylist()
+    except _BEYOND_PYTHON:
+        if len(column) == 1:
+            return [column.to_string(skip_new_lines=True).strip("[]")]
+        half = len(column) // 2
+        return python_values(column.slice(0, half)) + python_values(column.slice(half))
+    return values
+
+
+def readable(rows: pa.Table) -> pa.Table:
+    """Rows of which columns are texts that Python, or a Parquet file, cannot hold as they are."""
+    return _as_text(rows, [name for name in rows.column_names if not _is_readable(rows.column(name))])
+
+
+def _is_readable(column: pa.ChunkedArray) -> bool:
+    if not _has_files(column.type):
+        return False
+    if pt.is_integer(column.type) or pt.is_floating(column.type):
+        return True
+    try:
+        column.to_pylist()
+    except _BEYOND_PYTHON:
+        return False
+    return True
+
+
+def _has_files(kind: pa.DataType) -> bool:
+    """Whether Parquet has columns of a type."""
+    if pt.is_nested(kind):
+        parts = [kind.field(at).type for at in range(kind.num_fields)]
+        views = pt.is_list_view(kind) or pt.is_large_list_view(kind)
+        return bool(parts) and not (views or pt.is_union(kind)) and all(map(_has_files, parts))
+    return not (pt.is_interval(kind) or (pt.is_decimal(kind) and kind.scale < 0))
 
 
 def appended(
@@ -53,6 +101,6 @@ def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
 
 def _as_text(table: pa.Table, names: list[str]) -> pa.Table:
     for name in names:
-        values = [None if value is None else str(value) for value in table.column(name).to_pylist()]
+        values = [None if value is None else str(value) for value in python_values(table.column(name))]
         table = table.set_column(table.column_names.index(name), name, pa.array(values, pa.string()))
     return table

@@ -16,6 +16,7 @@ from midstream.model.schema import TIME_UNITS, StreamSchema
 from midstream.state.keys import band_codes
 from midstream.step.admission.iso_8601 import times_of
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
+from midstream.step.admission.outputs import python_values
 
 _SHOWN = 80
 
@@ -88,6 +89,10 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         for row, reason in reasons_of(values).items():
             reasons.setdefault(row, reason)
         return read_of(values)
+    if pt.is_run_end_encoded(values.type):
+        values = pc.run_end_decode(values)
+    if pt.is_dictionary(values.type) and not pt.is_dictionary(field.type):
+        values = values.dictionary_decode()
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
     if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
@@ -107,9 +112,9 @@ def _cast(values: pa.Array, field: pa.Field, offset: int, reasons: dict[int, str
     """The values cast; where that fails the array is halved until the rows at fault stand alone."""
     try:
         return [_as_type(values, field.type)]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
         if len(values) == 1:
-            shown = str(values[0].as_py())[:_SHOWN]
+            shown = str(python_values(values)[0])[:_SHOWN]
             reasons.setdefault(offset, f"column {field.name!r}: cannot read {shown!r} as {field.type}")
             return [pa.nulls(1, field.type)]
         half = len(values) // 2
@@ -124,7 +129,14 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_nested(values.type):
         values = _own(values)
     if not (_is_text(values.type) and pt.is_timestamp(kind)):
-        return pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
+        # Arrow's casts to dates and to times of a day do not look whether what is found is one.
+        if pt.is_date(kind) and (pt.is_timestamp(values.type) or pt.is_date64(values.type)):
+            zone = values.type.tz if pt.is_timestamp(values.type) else None
+            values = pc.cast(values, options=pc.CastOptions(pa.timestamp("us", zone), allow_time_truncate=True))
+        found = pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
+        if pt.is_time(kind):
+            found.validate(full=True)
+        return found
     return times_of(values).cast(kind, safe=False)
 
 
@@ -146,7 +158,7 @@ def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> p
             place=f"timestamp column {name}",
             remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
         )
-    if _is_text(column.type):
+    if not (pt.is_integer(column.type) or (pt.is_timestamp(column.type) and column.type.unit in ("us", "ns"))):
         column = pa.concat_arrays(_cast(column, pa.field(name, pa.timestamp("us")), 0, reasons))
     if column.null_count:
         for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
