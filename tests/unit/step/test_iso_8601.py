@@ -63,3 +63,13 @@ def test_every_form_alone_and_among_others(kind: pa.DataType) -> None:
     assert {text: read(text) for text in READ} == {text: [time] for text, time in READ.items()}
     assert {text: read(text) for text in REFUSED} == {text: [None] for text in REFUSED}
     assert read(*READ, *REFUSED) == [*READ.values(), *[None] * len(REFUSED)]
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [("0001-001T00:00+01:00", "0001-01-01T00:00+01:00"), ("9999-W52-5T23:00-05:00", "9999-12-31T23:00-05:00")],
+)
+def test_an_offset_may_lead_beyond_the_years_of_python(text: str, same: str) -> None:
+    schema = StreamSchema("A", pa.schema([("ts", pa.timestamp("us"))]), "ts")
+    read = read_rows(schema, pa.RecordBatch.from_pydict({"ts": [text, same]})).times.to_pylist()
+    assert read[0] is not None and read[0] == read[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -66,8 +66,9 @@ def _of_one(text: str) -> pa.Array:
         try:
             found = datetime.strptime(day, form).date()
             moment = datetime.fromisoformat(f"{found}{mark}{time}")
-            moment = moment.astimezone(UTC).replace(tzinfo=None) if moment.tzinfo else moment
-        except (ValueError, OverflowError):
+        except ValueError:
             continue
-        return pa.array([moment], MICROSECONDS)
+        # Python's own way to UTC raises where that is in the year 0 or 10000.
+        here = pa.array([moment.replace(tzinfo=None)], MICROSECONDS)
+        return pc.subtract(here, pa.scalar(moment.utcoffset() or timedelta(0), pa.duration("us")))
     raise pa.ArrowInvalid(f"{text!r} is no time")
