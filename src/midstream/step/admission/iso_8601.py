@@ -9,6 +9,18 @@ import pyarrow.compute as pc
 
 MICROSECONDS = pa.timestamp("us")
 
+DAY = (
+    r"(\d{4}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+    r"|(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29)"
+)
+"""A day that there is, as a regular expression."""
+
+_TIME = rf"^{DAY}([T ]([01]\d|2[0-3])(:[0-5]\d(:[0-5]\d(\.\d+)?)?)?(Z|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)?)?$"
+"""What Arrow reads."""
+
+_BY_WEEK_OR_DAY_OF_YEAR = r"^D{4}-?(WD{1,2}-?[1-7]|D{1,3})(T|$)".replace("D", r"(\d|[^\x00-\x7f])")
+"""How texts begin that Python may read; it knows the digits of all scripts."""
+
 _ZONED = r"[T ]\d\d.*(Z|[+-]\d\d(:?\d\d)?)$"
 """A text with a time of day that ends in a zone."""
 
@@ -38,15 +50,31 @@ def times_of(texts: pa.Array) -> pa.Array:
     try:
         return _read(texts)
     except pa.ArrowInvalid:
-        rewritten = pc.utf8_upper(pc.utf8_trim_whitespace(texts))
-        for pattern, replacement in _REWRITTEN:
-            rewritten = pc.replace_substring_regex(rewritten, pattern, replacement)
+        rewritten = _rewritten(texts)
         try:
             return _read(rewritten)
         except pa.ArrowInvalid:
             if len(texts) > 1:
                 raise
             return _of_one(rewritten.cast(pa.binary())[0].as_py().decode(errors="replace"))
+
+
+def never_times(texts: pa.Array) -> pa.Array:
+    """Whether each text is none that `times_of` reads; False of some by week or day of the year that it does not read.
+
+    >>> never_times(pa.array(["2024-02-29", "2023-02-29", "2024-W54-1", "soon", None])).to_pylist()
+    [False, True, False, True, None]
+    """
+    rewritten = _rewritten(texts)
+    known = (pc.match_substring_regex(rewritten, pattern) for pattern in (_TIME, _BY_WEEK_OR_DAY_OF_YEAR))
+    return pc.invert(pc.or_(*known))
+
+
+def _rewritten(texts: pa.Array) -> pa.Array:
+    rewritten = pc.utf8_upper(pc.utf8_trim_whitespace(texts))
+    for pattern, replacement in _REWRITTEN:
+        rewritten = pc.replace_substring_regex(rewritten, pattern, replacement)
+    return rewritten
 
 
 def _read(texts: pa.Array) -> pa.Array:

@@ -17,8 +17,10 @@ from midstream.state.keys import band_codes
 from midstream.step.admission.iso_8601 import times_of
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 from midstream.step.admission.outputs import python_values
+from midstream.step.admission.unreadable import surely_unreadable
 
 _SHOWN = 80
+_REFUSALS = (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         return _not_guessed(values, field, reasons)
     if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
         return values.view(field.type)
-    return pa.concat_arrays(_cast(values, field, 0, reasons) or [pa.array([], field.type)])
+    return _cast(values, field, reasons)
 
 
 def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
@@ -108,20 +110,43 @@ def _not_guessed(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> 
     return pa.nulls(len(values), field.type)
 
 
-def _cast(values: pa.Array, field: pa.Field, offset: int, reasons: dict[int, str]) -> list[pa.Array]:
-    """The values cast; where that fails the array is halved until the rows at fault stand alone."""
+def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Array:
+    """The values cast; NULL, with a reason, where one is none of the type."""
     try:
-        return [_as_type(values, field.type)]
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
-        if len(values) == 1:
-            shown = str(python_values(values)[0])[:_SHOWN]
-            reasons.setdefault(offset, f"column {field.name!r}: cannot read {shown!r} as {field.type}")
-            return [pa.nulls(1, field.type)]
+        return _as_type(values, field.type)
+    except _REFUSALS:
+        read, rows = _read_in_part(values, field.type)
+        for row, value in zip(rows.tolist(), python_values(values.take(pa.array(rows))), strict=True):
+            shown = str(value)[:_SHOWN]
+            reasons.setdefault(row, f"column {field.name!r}: cannot read {shown!r} as {field.type}")
+        return read
+
+
+def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """The values cast, NULL where that cannot be, and at which rows that is."""
+    try:
+        pc.cast(values.slice(0, 0), kind)
+    except pa.ArrowNotImplementedError:  # No value of the one type is ever cast to the other, nor is NULL.
+        return pa.nulls(len(values), kind), np.arange(len(values))
+    refused = np.asarray(surely_unreadable(values, kind))
+    others = values.take(pa.array(np.arange(len(values)), mask=refused))
+    read: list[pa.Array] = []
+    refused[_halved(others, kind, 0, read)] = True
+    return pa.concat_arrays(read), np.flatnonzero(refused)
+
+
+def _halved(values: pa.Array, kind: pa.DataType, offset: int, read: list[pa.Array]) -> list[int]:
+    """Add the values cast to those read, halved until the rows at fault stand alone; at which rows these are."""
+    try:
+        read.append(_as_type(values, kind))
+        return []
+    except _REFUSALS:
         half = len(values) // 2
         if not half:
-            return [pa.nulls(0, field.type)]
-        front = _cast(values.slice(0, half), field, offset, reasons)
-        return front + _cast(values.slice(half), field, offset + half, reasons)
+            read.append(pa.nulls(1, kind))
+            return [offset]
+        front = _halved(values.slice(0, half), kind, offset, read)
+        return front + _halved(values.slice(half), kind, offset + half, read)
 
 
 def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -159,7 +184,7 @@ def _times(column: pa.Array, name: str, unit: str, reasons: dict[int, str]) -> p
             remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
         )
     if not (pt.is_integer(column.type) or (pt.is_timestamp(column.type) and column.type.unit in ("us", "ns"))):
-        column = pa.concat_arrays(_cast(column, pa.field(name, pa.timestamp("us")), 0, reasons))
+        column = _cast(column, pa.field(name, pa.timestamp("us")), reasons)
     if column.null_count:
         for row in np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False)).tolist():
             reasons.setdefault(row, null_time(name))
