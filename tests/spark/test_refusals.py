@@ -47,6 +47,10 @@ def test_streams(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"k": [1]})
     refused(ms.QueryError, lambda: make().stream("A", frame, "ts").table("a", rows), "a stream is called 'A'")
     refused(ms.QueryError, lambda: make().table("A", rows).stream("A", frame, "ts"), "a table is called 'A'")
+    for name in (None, "", 3):
+        refused(ms.QueryError, lambda name=name: make().stream(name, frame, "ts"), "cannot be called")  # type: ignore[misc]
+        refused(ms.QueryError, lambda name=name: make().table(name, rows), "cannot be called")  # type: ignore[misc]
+        refused(ms.QueryError, lambda name=name: make().query(name, "SELECT A.k FROM A"), "cannot be called")  # type: ignore[misc]
     queried = make().stream("B", frame, "ts").query("q", "SELECT B.k FROM B")
     refused(ms.QueryError, lambda: queried.stream("q", frame, "ts"), "a query is called 'q'")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 from urllib.parse import quote
 
 from midstream.checkpoint.command_log import CommandLog
@@ -12,6 +13,8 @@ from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.savepoints import Savepoints
 from midstream.checkpoint.time_log import TimeLog
 from midstream.model.manifest import Manifest
+from midstream.model.names import check_name
+from midstream.sinks import Sink, as_sink
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at, work_folder
 from midstream.state.store.storage import Storage
@@ -97,6 +100,11 @@ class Folders:
     def results(self, query: str) -> str:
         """Where the results of a query go that was given no sink."""
         return f"{self.root}/results/{folder_name(query)}"
+
+    def sink(self, query: str, given: Any) -> Sink:
+        """The sink that a query is given, as `as_sink` takes it; raises for what is none, or no name of a query."""
+        check_name("query", query)
+        return as_sink(given, self.results(query))
 
     def sources(self, stream: str) -> FilesRead:
         """Which files of a stream's folder the steps have read, where that is not Spark's to know."""

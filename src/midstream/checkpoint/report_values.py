@@ -286,9 +286,9 @@ class Report(ReportValue):
 
     def query(self, name: str) -> QueryReport:
         """The report of a running query; raises `QueryError` where there is none of this name."""
-        if name not in self.queries:
+        if not isinstance(name, str) or name not in self.queries:
             known = ", ".join(sorted(self.queries)) or "none is running"
-            raise QueryError(f"there is no query {name!r}", place=name, remedy=f"use one of: {known}")
+            raise QueryError(f"there is no query {name!r}", place=f"{name}", remedy=f"use one of: {known}")
         return self.queries[name]
 
     def counted(self, group: str, operator: OperatorId) -> Counters:

@@ -37,7 +37,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.model.step_time import StepTime
 from midstream.sharing.discovery import scheme
-from midstream.sinks import Sink, SinkFunction, as_sink
+from midstream.sinks import Sink, SinkFunction
 from midstream.state.store.base import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
@@ -172,7 +172,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
             refuse_sink(name, sink)
             self._command(AddQuery(name, sql, plan, None, above, history, *over))
             return
-        meant = as_sink(sink, self._checkpoint.folders.results(name))
+        meant = self._checkpoint.folders.sink(name, sink)
         query = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
         commands = (query,) if f"query {name}" in self._declared else redeclared(self._upcoming(), query)
         checks = partial(self._checkpoint.name_sink, name, meant, self._manifest)

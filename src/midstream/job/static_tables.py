@@ -12,6 +12,7 @@ import pyarrow as pa
 from midstream.job.frames import Rows, tables_of
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
+from midstream.model.names import check_name
 from midstream.model.schema import TableSchema
 from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
@@ -53,6 +54,7 @@ def set_table(
     chunk's name: so no two versions share a chunk. Rows of the digest that was `declared` last are not stored, for
     nobody will set them. Raises InputError for rows that are none of the known columns.
     """
+    check_name("table", name)
     table = tables_of({name: rows}).get(name)
     former = known.get(name)
     if table is None:

@@ -48,7 +48,7 @@ class StrategyError(MidstreamError):
 
 
 class QueryError(MidstreamError):
-    """A query name is unknown or taken."""
+    """A name is unknown or taken, or cannot be one."""
 
 
 class CheckpointError(MidstreamError):

@@ -11,6 +11,7 @@ import pyarrow.types as pt
 
 from midstream.model.codec import EncodedOnce
 from midstream.model.errors import InputError
+from midstream.model.names import check_name
 
 TIME_UNITS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 """What an integer timestamp may count since 1970, in nanoseconds."""
@@ -112,7 +113,8 @@ class StreamSchema(EncodedOnce):
         return self.unit or "us"
 
     def in_unit(self) -> StreamSchema:
-        """This stream, which is declared now: nobody is to guess what an integer timestamp counts."""
+        """This stream, which is declared now: it has a name, and nobody is to guess what its timestamp counts."""
+        check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
             raise InputError(
                 f"nobody knows what the integer timestamp {self.timestamp!r} counts",

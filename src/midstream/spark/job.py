@@ -29,7 +29,7 @@ from midstream.model.optimization import OptimizerSettings
 from midstream.model.schema import StreamSchema
 from midstream.plan.notation import parse_plan
 from midstream.sharing.discovery import scheme
-from midstream.sinks import Sink, SinkFunction, as_sink
+from midstream.sinks import Sink, SinkFunction
 from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
 from midstream.spark.results import DataFrames
@@ -113,10 +113,11 @@ class Job:
         DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
         "ns" since 1970.
         """
+        declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
         refuse_taken_name("stream", name, self._names)
-        self._streams[name] = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
+        self._streams[name] = declared
         return self
 
     def table(self, name: str, rows: DataFrame | Rows) -> Job:
@@ -155,9 +156,9 @@ class Job:
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
         RANGE windows on so many `nodes`, or with `auto` on as many as the cost model finds best.
         """
+        meant, over = self._folders.sink(name, sink), (spread, nodes, dict(spread_options or {}))
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
-        over = spread, nodes, dict(spread_options or {})
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
         manifest = streams_for(
             AddQuery(name, sql, None, None, None, history, *over), self._schemas(), self._queries, SPARK, tables
@@ -168,8 +169,8 @@ class Job:
         above = declare_operator(operator, operator_options)
         if above is not None:
             check_operator(query, above, f"query {name}")
-        self._sinks[name] = as_sink(sink, self._folders.results(name))
-        added = AddQuery(name, sql, plan, self._sinks[name].to_json(), above, history, *over)
+        self._sinks[name] = meant
+        added = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
         if over != (None, None, {}):
             taken(Manifest(streams=self._schemas(), tables=tables), added)
         self._queries[name] = added

@@ -40,7 +40,6 @@ from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
 from midstream.model.spark_cause import spark_cause
 from midstream.model.step_time import StepTime, time_summary
-from midstream.sinks import as_sink
 from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
 from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
@@ -142,7 +141,7 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`, or with
         `auto` on as many as the cost model finds best.
         """
-        meant = as_sink(sink, self._driver.folders.results(name))
+        meant = self._driver.folders.sink(name, sink)
         with self._driver.outputs.adding(name, meant):
             above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
             return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history, *over))

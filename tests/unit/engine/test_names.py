@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
+from midstream.model.events import CommandRefused
 from midstream.sharing.discovery import schemes
+from midstream.step.commands.add_query import AddQuery
 
 NAMES = (
     "my orders",
@@ -24,6 +28,41 @@ NAMES = (
     "..",
     "Bestellungen für öS",
 )
+
+
+NO_NAMES: tuple[Any, ...] = (None, "", 3, b"A", [], "\ud800")
+
+
+@pytest.mark.parametrize("name", NO_NAMES, ids=repr)
+@pytest.mark.parametrize("on_checkpoint", [False, True], ids=["in memory", "on a checkpoint"])
+def test_what_is_no_name_is_refused(tmp_path: Path, on_checkpoint: bool, name: Any) -> None:
+    with ms.Engine(checkpoint=tmp_path if on_checkpoint else None) as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        for call in (
+            lambda: engine.create_stream(name, "k BIGINT, ts TIMESTAMP", timestamp="ts"),
+            lambda: engine.add_query(name, "SELECT A.k FROM A"),
+            lambda: engine.table(name, [{"k": 1}]),
+        ):
+            with pytest.raises(ms.QueryError, match="cannot be called") as refused:
+                call()
+            assert refused.value.place and refused.value.remedy
+        assert not engine.manifest.pending and list(engine.manifest.streams) == ["A"]
+        drops = (engine.drop_query, engine.drop_stream, engine.drop_table)
+        for call_by_name in (*drops, engine.explain, engine.migration, engine.plans):
+            with pytest.raises(ms.QueryError, match="there is no"):
+                call_by_name(name)
+        with pytest.raises(ms.QueryError, match="there is no"):
+            engine.migrate(name, "A")
+        assert engine.push({"A": [{"k": 1, "ts": "2020-01-01"}]}) == {}
+
+
+def test_a_command_that_names_nothing_is_refused_when_it_is_taken(tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path) as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.push()
+        Checkpoint.open(tmp_path).commands.append(AddQuery("", "SELECT A.k FROM A"))
+        assert engine.push() == {}
+        assert any(isinstance(event, CommandRefused) for event in engine.events)
 
 
 def quoted(name: str) -> str:

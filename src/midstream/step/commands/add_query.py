@@ -16,6 +16,7 @@ from midstream.language.query import Query
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
 from midstream.model.manifest import Manifest, QueryEntry
+from midstream.model.names import check_name
 from midstream.plan.connected import tied_sources
 from midstream.plan.notation import default_plan, parse_plan
 from midstream.plan.signature import canonical
@@ -56,6 +57,7 @@ class AddQuery(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         name, manifest = self.query, draft.manifest
+        check_name("query", name)
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
         for part, text in parts_of(self.sql).queries.items():

@@ -11,6 +11,7 @@ from midstream.language.scope import find_name
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, StreamAdded
 from midstream.model.manifest import Manifest
+from midstream.model.names import check_name
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
@@ -46,10 +47,11 @@ def names_of(manifest: Manifest) -> Mapping[str, Iterable[str]]:
 
 
 def refuse_taken_name(what: str, name: str, taken: Mapping[str, Iterable[str]]) -> None:
-    """Raise QueryError where something, by its kind, has the name that a new stream or table is to have.
+    """Raise QueryError where something, by its kind, has the name that a new stream or table is to have, or it is none.
 
     Names in a query differ in more than case: so whoever reads the one would read the other from then on.
     """
+    check_name(what, name)
     for kind, names in taken.items():
         if others := find_name(name, names):
             raise QueryError(

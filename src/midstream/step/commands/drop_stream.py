@@ -26,7 +26,7 @@ class DropStream(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         manifest, place = draft.manifest, f"stream {self.stream}"
-        if self.stream not in manifest.pushed_streams:
+        if not isinstance(self.stream, str) or self.stream not in manifest.pushed_streams:
             known = ", ".join(manifest.pushed_streams) or "there is none"
             raise QueryError(f"there is no stream {self.stream!r}", place=place, remedy=f"use one of: {known}")
         if readers := _readers(manifest, self.stream):

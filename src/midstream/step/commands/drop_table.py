@@ -22,7 +22,7 @@ class DropTable(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         manifest, place = draft.manifest, f"table {self.table}"
-        if self.table not in manifest.tables:
+        if not isinstance(self.table, str) or self.table not in manifest.tables:
             known = ", ".join(manifest.tables) or "there is none"
             raise QueryError(f"there is no table {self.table!r}", place=place, remedy=f"use one of: {known}")
         if found := readers(manifest, self.table):
