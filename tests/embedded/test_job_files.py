@@ -61,6 +61,14 @@ def test_each_file_is_read_once_in_the_order_of_arrival(folder: Path) -> None:
     assert keys(folder) == list(range(22))
 
 
+@pytest.mark.parametrize("old", ["in/A", "in/C/*.json", '"out"', "ckpt"])
+def test_a_path_that_no_file_can_have_is_refused(folder: Path, old: str) -> None:
+    job = JOB.replace(old, old.replace(old.strip('"')[0], "\\u0000", 1))
+    with pytest.raises(ms.MidstreamError, match="the path has a character 0") as refused:
+        FileJob(parse_job(job))
+    assert refused.value.place and refused.value.remedy
+
+
 def test_it_is_killed_at_every_point(folder: Path) -> None:
     """What was read is part of the step that reads it."""
     for at, point in enumerate(POINTS):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import midstream as ms
-from midstream.sinks import FileSink
+from midstream.sinks import FileSink, Sink, as_sink
 from midstream.state.store.places import storage_at
 from tests.sinks.steps import commit, staged
 
@@ -28,6 +29,27 @@ def test_what_is_staged_on_a_store_and_gone_is_an_error(bucket: str, tmp_path: P
     with pytest.raises(ms.SinkError, match="the results of step 1 are gone"):
         sink.commit(lost)
     assert [name.partition("/")[0] for name, _ in storage_at(bucket).walk()] == ["step=00000000"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: ms.sinks.files(3), "is no text"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.files(""), "is empty"),
+        (lambda: ms.sinks.files("a\0b"), "a character 0"),
+        (lambda: as_sink({"path": "a", "format": []}, ""), "unknown format"),
+        (lambda: as_sink({"type": []}, ""), "unknown sink"),
+        (lambda: ms.sinks.PostgresqlSink(3), "names no table"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.PostgresqlSink("t", 3), "no connection string"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.DeltaSink(3), "names no table"),  # type: ignore[arg-type]
+        (lambda: ms.sinks.DeltaSink(""), "names no table"),
+        (lambda: ms.sinks.IcebergSink(3), "names no table"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_names_no_sink_is_told(make: Callable[[], Sink], message: str) -> None:
+    with pytest.raises(ms.SinkError, match=message) as refused:
+        make()
+    assert refused.value.place and refused.value.remedy
 
 
 def test_a_file_that_somebody_did_not_end_is_not_in_the_way(tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ from midstream.model.manifest import ChunkRef, LaneState, Manifest
 from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.places import storage_at
 from midstream.step.commands.set_table import SetTable
 
 STORE, MANIFESTS = "store", "manifests"
@@ -46,7 +48,7 @@ def save_engine(
 
     Raises `CheckpointError` where there is anything else, such as the checkpoint of a job: it stays.
     """
-    target = Path(path)
+    target = _folder(path)
     fresh, former = target.with_name(f"{target.name}.saving"), target.with_name(f"{target.name}.former")
     try:
         _recover(target)
@@ -67,6 +69,15 @@ def save_engine(
         shutil.rmtree(former, ignore_errors=True)
     except OSError as error:
         raise SinkError(f"cannot save: {error}", place=str(target), remedy="free the disk or save elsewhere") from error
+
+
+def _folder(path: str | os.PathLike[str]) -> Path:
+    """The folder that a path names; raises where it is none, or a place on an object store."""
+    storage = storage_at(path)
+    if not isinstance(storage, LocalStorage):
+        remedy = "name a folder of this machine; an engine made with checkpoint=... can be kept there"
+        raise CheckpointError("an engine is saved in a folder", place=storage.url, remedy=remedy)
+    return storage.root
 
 
 def _refuse_other(target: Path) -> None:
@@ -92,7 +103,7 @@ def _recover(target: Path) -> None:
 
 def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
     """Read what `save_engine` wrote, its chunks into `store`."""
-    source = Path(path)
+    source = _folder(path)
     _recover(source)
     manifest = _saved(source)
     if manifest is None:

@@ -26,9 +26,9 @@ from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.job.step_times import StepTimes, timed
 from midstream.job.stopwatch import Stopwatch
-from midstream.language.ddl import parse_ddl
+from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
-from midstream.model.command import Command, declare_operator
+from midstream.model.command import Command, declare_operator, named_options
 from midstream.model.errors import fault_located
 from midstream.model.events import EVENTS_KEPT, Event
 from midstream.model.lanes import StepTiming
@@ -134,7 +134,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         An integer timestamp has a `unit`: it counts "s", "ms", "us" or "ns" since 1970.
         """
         refuse_if_closed(self._closed)
-        columns = parse_ddl(schema) if isinstance(schema, str) else schema
+        columns = columns_of(schema)
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         late = stream_duration(name, "lateness", lateness)
         stream = StreamSchema(name, columns, timestamp, late, idle, unit).in_unit()
@@ -167,7 +167,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         A `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`;
         `auto` has the cost model say how many.
         """
-        above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
+        above = declare_operator(operator, operator_options)
+        over = (spread, nodes, named_options(spread_options, "spread_options"))
         if self._checkpoint is None:
             refuse_sink(name, sink)
             self._command(AddQuery(name, sql, plan, None, above, history, *over))

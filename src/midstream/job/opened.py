@@ -181,7 +181,8 @@ class OpenCheckpoint:
         copied(self._folders.chunks, target.chunks, sorted({file_of(chunk) for chunk in listed(manifest)}))
         if not target.is_remote:
             fork_log(self._folders.spark, f"{work_folder(target.storage)}/spark", manifest.step)
-        forked = _forked(manifest, {name: as_sink(sink, "").to_json() for name, sink in (sinks or {}).items()}, target)
+        given = {name: as_sink(sink, target.results(name)).to_json() for name, sink in (sinks or {}).items()}
+        forked = _forked(manifest, given, target)
         copy_carried(manifest, self._folders, target)
         for stream in manifest.pushed_streams:
             notes = self._folders.sources(stream).by_step(manifest.time_line, manifest.step)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from midstream.language.join_parts import may_join
-from midstream.language.parts import parts_of
+from midstream.language.parts import check_text, parts_of
 from midstream.model.manifest import HOST, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.step.commands.add_query import AddQuery
@@ -25,6 +25,7 @@ def streams_for(
 
     Raises what adding the query on the `host` would, where it may read answers.
     """
+    check_text(query.sql)
     nothing = Manifest(job="declared", streams=dict(streams), tables=dict(tables), published={HOST: host})
     has_parts = bool(parts_of(query.sql).queries) or may_join(query.sql)
     if not has_parts and not _named(query.sql, declared) and not _named(query.sql, tables):

@@ -32,6 +32,15 @@ def parse_ddl(text: str) -> pa.Schema:
     raise errors[0]
 
 
+def columns_of(schema: pa.Schema | str) -> pa.Schema:
+    """The columns that a user declares, as an Arrow schema or as text; raises LanguageError for anything else."""
+    if isinstance(schema, pa.Schema):
+        return schema
+    if not isinstance(schema, str):
+        raise LanguageError(f"a {type(schema).__name__} is no schema", place="schema", remedy=_REMEDY)
+    return parse_ddl(schema)
+
+
 def _schema(text: str, dialect: str) -> pa.Schema:
     """The schema, if the text is one in the words of a dialect."""
     try:

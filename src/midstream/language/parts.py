@@ -61,6 +61,12 @@ class Parts:
         return {name: part.text for name, part in self.parts.items()}
 
 
+def check_text(sql: object) -> None:
+    """Raise LanguageError unless a query is given as a text."""
+    if not isinstance(sql, str):
+        raise LanguageError(f"a {type(sql).__name__} is no query", place="sql", remedy="write it as a text: SELECT ...")
+
+
 @lru_cache(maxsize=1 << 10)
 def parts_of(text: str) -> Parts:
     """The parts of a query's text; none where all of it runs as one. Raises LanguageError for UNION

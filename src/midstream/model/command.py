@@ -31,5 +31,17 @@ def declare_operator(path: str | None, options: Mapping[str, Any] | None = None)
         if options:
             raise QueryError("options of no operator", place="operator_options", remedy="name the operator too")
         return None
+    if not isinstance(path, str) or not path:
+        remedy = "write it as package.module:Class"
+        raise QueryError(f"{path!r} names no operator", place="operator", remedy=remedy)
+    given = named_options(options, "operator_options")
     allow_operators(path)
-    return {"class": path, "options": dict(options or {})}
+    return {"class": path, "options": given}
+
+
+def named_options(options: object, place: str) -> dict[str, Any]:
+    """Options as commands have them; raises QueryError where what stands in this `place` is no mapping."""
+    if options is not None and not isinstance(options, Mapping):
+        remedy = 'write them as {"name": value}'
+        raise QueryError(f"a {type(options).__name__} is no mapping of options", place=place, remedy=remedy)
+    return dict(options or {})

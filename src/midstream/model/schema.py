@@ -82,7 +82,7 @@ class StreamSchema(EncodedOnce):
                 place=f"stream {self.name}",
                 remedy="use a TIMESTAMP, a DATE, a text of one, or an integer with its unit",
             )
-        if self.unit is not None and (self.unit not in TIME_UNITS or not pt.is_integer(kind)):
+        if self.unit is not None and (self.unit not in [*TIME_UNITS] or not pt.is_integer(kind)):
             raise InputError(
                 f"timestamp column {self.timestamp!r} of type {kind} cannot be in {self.unit!r}",
                 place=f"stream {self.name}",

@@ -93,6 +93,6 @@ def restored(value: Mapping[str, Any] | None, default: str) -> Sink | None:
 
 def _kind(name: str) -> type[Sink]:
     known = kinds(sys.modules[__name__], Sink, ENTRY_POINTS)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise SinkError(f"unknown sink {name!r}", place="sink", remedy=f"use one of: {', '.join(known)}")
     return known[name]

@@ -55,7 +55,10 @@ class DeltaSink(Sink):
     def __post_init__(self) -> None:
         with from_extra("delta", "sink", SinkError):
             import deltalake  # noqa: F401
-        path = os.fspath(self.path).removeprefix("file://").removeprefix("file:")
+        text = os.fspath(self.path) if isinstance(self.path, str | os.PathLike) else ""
+        if not text or "\0" in text:
+            raise SinkError("the path names no table", place="sink", remedy="name a folder, or a URL of a store")
+        path = text.removeprefix("file://").removeprefix("file:")
         if "://" not in path:
             path = os.path.abspath(path)
         elif _has_credentials(path):

@@ -51,7 +51,7 @@ class FileSink(Sink):
             wrong = f"unknown sink option {unknown[0]!r}" if unknown else "a sink of files needs a path"
             raise SinkError(wrong, place="sink", remedy="use path and format")
         format = options.get("format", "parquet")
-        if format not in FORMATS:
+        if not isinstance(format, str) or format not in FORMATS:
             raise SinkError(f"unknown format {format!r}", place="sink", remedy=suggest(str(format), FORMATS))
         path = options["path"]
         if not isinstance(path, str | os.PathLike):

@@ -52,7 +52,7 @@ class IcebergSink(Sink):
     def __post_init__(self) -> None:
         with from_extra("iceberg", "sink", SinkError):
             import pyiceberg  # noqa: F401
-        if "." not in self.table or not all(self.table.split(".")):
+        if not isinstance(self.table, str) or "." not in self.table or not all(self.table.split(".")):
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "namespace.table"')
 
     def open(self) -> None:

@@ -88,7 +88,7 @@ class PostgresqlSink(Sink):
 
     def __post_init__(self) -> None:
         check_dsn(self.dsn)
-        if not all(self.table.split(".")) or self.table.count(".") > 1:
+        if not isinstance(self.table, str) or not all(self.table.split(".")) or self.table.count(".") > 1:
             raise SinkError(f"{self.table!r} names no table", place="sink", remedy='write "table" or "schema.table"')
 
     def open(self) -> None:

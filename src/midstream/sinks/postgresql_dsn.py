@@ -32,12 +32,12 @@ def check_dsn(dsn: str) -> Mapping[str, str]:
     with from_extra("postgresql", "sink", SinkError):
         from psycopg import ProgrammingError
         from psycopg.conninfo import conninfo_to_dict
+    if not isinstance(dsn, str):
+        raise _no_dsn()
     try:
         given = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
     except ProgrammingError:  # Its message quotes the string, which may hold a password.
-        raise SinkError(
-            "the dsn is no connection string", place="sink", remedy='write it as in "host=db dbname=sales user=etl"'
-        ) from None
+        raise _no_dsn() from None
     if any(secret in given for secret in SECRETS):
         raise holds_a_password()
     refused = sorted(given.keys() - SETTINGS)
@@ -83,6 +83,11 @@ def holds_a_password() -> SinkError:
         place="sink",
         remedy="leave it out, and set PGPASSWORD with PGHOST or use ~/.pgpass or a service file",
     )
+
+
+def _no_dsn() -> SinkError:
+    remedy = 'write it as in "host=db dbname=sales user=etl"'
+    return SinkError("the dsn is no connection string", place="sink", remedy=remedy)
 
 
 def _refused(what: str) -> SinkError:

@@ -22,7 +22,7 @@ from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
 from midstream.language.parse import parse_query
-from midstream.model.command import declare_operator
+from midstream.model.command import declare_operator, named_options
 from midstream.model.errors import CheckpointError, InputError, QueryError
 from midstream.model.manifest import DEFAULT_SHARING, SPARK, Manifest
 from midstream.model.optimization import OptimizerSettings
@@ -156,7 +156,8 @@ class Job:
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
         RANGE windows on so many `nodes`, or with `auto` on as many as the cost model finds best.
         """
-        meant, over = self._folders.sink(name, sink), (spread, nodes, dict(spread_options or {}))
+        meant = self._folders.sink(name, sink)
+        over = (spread, nodes, named_options(spread_options, "spread_options"))
         if name in self._queries:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}

@@ -25,7 +25,7 @@ from midstream.job.reconcile import Declared, differences
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table
 from midstream.model.codec import encode
-from midstream.model.command import Command, declare_operator
+from midstream.model.command import Command, declare_operator, named_options
 from midstream.model.errors import (
     CheckpointError,
     InputError,
@@ -143,7 +143,8 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
         """
         meant = self._driver.folders.sink(name, sink)
         with self._driver.outputs.adding(name, meant):
-            above, over = declare_operator(operator, operator_options), (spread, nodes, dict(spread_options or {}))
+            above = declare_operator(operator, operator_options)
+            over = (spread, nodes, named_options(spread_options, "spread_options"))
             return self._command(AddQuery(name, sql, plan, meant.to_json(), above, history, *over))
 
     def results(self, query: str, **options: str | int) -> DataFrame:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_type
 
-from midstream.language.ddl import parse_ddl
+from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.language.query import Query
 from midstream.model.errors import InputError
@@ -160,7 +160,7 @@ def declared_stream(
 ) -> JobStream:
     """The same as a user declares it: durations are text or microseconds, the schema may be DDL."""
     idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
-    columns = parse_ddl(schema) if isinstance(schema, str) else schema
+    columns = None if schema is None else columns_of(schema)
     return job_stream(name, frame, timestamp, stream_duration(name, "lateness", lateness), idle, columns, unit)
 
 

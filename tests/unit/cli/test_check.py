@@ -17,6 +17,7 @@ from tests.job_folder import JOB, fill
 FAULTS = {
     'format = "json"': ('format = "jsn"', "did you mean 'json'?", "[streams.C]"),
     'path = "in/A"': ('path = "nowhere"', "there is no such file or folder", "[streams.A]"),
+    '{ format = "parquet"': ("{ format = []", "unknown format []", "[queries.triples]"),
     "options = { maxFilesPerTrigger = 1 }": (
         "options = { maxFiles = 1 }",
         "option 'maxFiles' of parquet is named by the job file alone",

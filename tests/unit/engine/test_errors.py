@@ -18,6 +18,7 @@ from midstream.model.errors import (
     MidstreamError,
     PlanError,
     QueryError,
+    SinkError,
     StrategyError,
 )
 from tests.unit.building import DDL, both, engine, table
@@ -40,6 +41,25 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
     "reserved column": (lambda e: e.create_stream("Z", SELF_NAMED, "ts"), InputError, "'_ts' is reserved"),
     "column twice": (lambda e: e.create_stream("Z", "k INT, k INT", "k"), LanguageError, "'k' is there twice"),
     "no schema": (lambda e: e.create_stream("Z", "k INT,, ts", "ts"), LanguageError, ""),
+    "schema of nothing": (lambda e: e.create_stream("Z", None, "ts"), LanguageError, "a NoneType is no schema"),
+    "schema of a dict": (lambda e: e.create_stream("Z", {"k": "INT"}, "ts"), LanguageError, "a dict is no schema"),
+    "unit of a list": (lambda e: e.create_stream("Z", "ts BIGINT", "ts", unit=[]), InputError, "cannot be in []"),
+    "query of nothing": (lambda e: e.add_query("p", None), LanguageError, "a NoneType is no query"),
+    "query of a list": (lambda e: e.add_query("p", []), LanguageError, "a list is no query"),
+    "another query of nothing": (lambda e: e.change_query("q", None), LanguageError, "a NoneType is no query"),
+    "operator of a number": (lambda e: e.add_query("p", JOIN, operator=3), QueryError, "3 names no operator"),
+    "operator of a list": (lambda e: e.migrate("q", operator=[]), QueryError, "[] names no operator"),
+    "options of a number": (
+        lambda e: e.add_query("p", JOIN, operator="a:B", operator_options=3), QueryError, "no mapping of options",
+    ),
+    "options of a text": (
+        lambda e: e.add_query("p", JOIN, spread="psp_d", nodes=2, spread_options="x"), QueryError, "no mapping",
+    ),
+    "save nowhere": (lambda e: e.save(None), SinkError, "a NoneType is no path"),
+    "save to a number": (lambda e: e.save(3), SinkError, "a int is no path"),
+    "save to a store": (lambda e: e.save("s3://bucket/saved"), CheckpointError, "saved in a folder"),
+    "load nothing": (lambda e: ms.Engine.load(None), SinkError, "a NoneType is no path"),
+    "load what no file can be": (lambda e: ms.Engine.load("a\0b"), SinkError, "a character 0"),
     "negative lateness": (lambda e: e.create_stream("Z", DDL, "ts", lateness=-1), InputError, "negative"),
     "no duration": (lambda e: e.create_stream("Z", DDL, "ts", idle_timeout="a while"), InputError, "'a while'"),
     "no SQL": (lambda e: e.add_query("p", "SELEKT A.k FROM A"), LanguageError, "no SQL"),
@@ -70,6 +90,10 @@ WRONG: dict[str, tuple[Use, type[MidstreamError], str]] = {
 WRONG_ENGINES: dict[str, tuple[dict[str, Any], str]] = {
     "fewer than no threads": ({"threads": -1}, "-1 threads"),
     "no number of threads": ({"threads": "2"}, "'2' threads"),
+    "a number for a checkpoint": ({"checkpoint": 3}, "a int is no path"),
+    "bytes for a checkpoint": ({"checkpoint": b"ckpt"}, "a bytes is no path"),
+    "no checkpoint": ({"checkpoint": ""}, "the path is empty"),
+    "a checkpoint that no file can be": ({"checkpoint": "ck\0pt"}, "a character 0"),
 }
 
 

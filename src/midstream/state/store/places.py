@@ -31,15 +31,20 @@ _FILE = re.compile(r"file:(//(localhost)?(?=/))?")
 def storage_at(place: Place, *, durable: bool = True) -> Storage:
     """The storage of a place; `durable` says whether what is written to a path shall survive the loss of power.
 
-    Object stores are always durable. Raises `SinkError` for a URL of a scheme that is not known.
+    Object stores are always durable. Raises `SinkError` for a URL of a scheme that is not known, and for no path.
 
     >>> storage_at("s3://bucket/jobs/sales/").url, storage_at("file:///data/sales").url
     ('s3://bucket/jobs/sales', '/data/sales')
     """
     if isinstance(place, Storage):
         return place
-    text = os.fspath(place)
-    found = _SCHEME.match(text)
+    try:
+        text = os.fspath(place)
+        found = _SCHEME.match(text)
+    except TypeError as error:  # A number, None, or the bytes of a path.
+        raise _no_path(f"a {type(place).__name__} is no path") from error
+    if not text or "\0" in text:
+        raise _no_path("the path has a character 0 in it" if text else "the path is empty")
     if found is not None and found[1].lower() in SCHEMES:
         return ObjectStorage(found[1].lower() + text[len(found[1]) :])
     path = _FILE.sub("", text, count=1) if text.startswith("file:") else text
@@ -57,6 +62,10 @@ def storage_at(place: Place, *, durable: bool = True) -> Storage:
             remedy="a job file's are those of the environment; in code use os.environ, on the command line the shell",
         )
     return LocalStorage(path, durable=durable)
+
+
+def _no_path(said: str) -> SinkError:
+    return SinkError(said, place="path", remedy="name a folder, or a URL of s3://, gs:// or abfs://, in a text")
 
 
 def work_folder(storage: Storage) -> str:

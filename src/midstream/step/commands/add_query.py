@@ -11,7 +11,7 @@ from typing import Any
 from typing_extensions import override
 
 from midstream.language.parse import checked, derived_parts, parsed
-from midstream.language.parts import errors_placed, parts_of
+from midstream.language.parts import check_text, errors_placed, parts_of
 from midstream.language.query import Query
 from midstream.model.errors import QueryError, fault_located
 from midstream.model.events import CrossJoinBegun, Event, QueryAdded
@@ -58,6 +58,7 @@ class AddQuery(StepCommand):
     def apply(self, draft: Draft) -> None:
         name, manifest = self.query, draft.manifest
         check_name("query", name)
+        check_text(self.sql)
         if name in manifest.queries:
             raise QueryError(f"there is a query {name!r} already", place=name, remedy="drop it or use another name")
         for part, text in parts_of(self.sql).queries.items():

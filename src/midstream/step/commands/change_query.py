@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing_extensions import override
 
 from midstream.language.parse import derived_parts, parsed
-from midstream.language.parts import parts_of
+from midstream.language.parts import check_text, parts_of
 from midstream.model.errors import QueryError
 from midstream.model.events import Event, QueryChanged
 from midstream.model.manifest import Manifest
@@ -29,6 +29,7 @@ class ChangeQuery(StepCommand):
     @override
     def apply(self, draft: Draft) -> None:
         before = draft.entry(self.query).sql
+        check_text(self.sql)
         if _parts(draft.manifest, before) != _parts(draft.manifest, self.sql):
             raise QueryError(
                 f"the new text of query {self.query!r} has other subqueries, joins below others or static tables: "
