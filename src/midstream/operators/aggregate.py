@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
+from numpy.typing import NDArray
 from typing_extensions import override
 
 from midstream.language.evaluate import evaluate, fails, holds
@@ -29,6 +30,9 @@ from midstream.state.sorted_run import SortedRun
 
 HALF = 32
 LOWER = 0xFFFFFFFF
+_NARROW = 28
+"""Decimals of so many digits at most have sums of 38, below ten milliard rows, which Arrow forms as fast as any."""
+
 ARGUMENT, BY, CONDITION = "argument", "by", "condition"
 
 
@@ -191,7 +195,7 @@ def aggregate(
     if name == "count":
         return pa.array(np.bincount(owner, minlength=groups))
     if name == "median":
-        return _median(kept, owner, groups)
+        return quantile(kept, owner, groups, 0.5, between=True)
     if name in ("min", "max") and pt.is_floating(kept.type):
         return _extreme(name, kept, owner, groups)
     if name in ("quantile_cont", "quantile_disc") and call.share is not None:
@@ -201,7 +205,7 @@ def aggregate(
     if name in _SPREADS:
         return _spread_of(name, as_double(kept), owner, groups)
     if name == "avg":
-        return _grouped("mean", as_double(kept), owner, groups)
+        return _mean(kept, owner, groups)
     if name == "sum" and not pt.is_floating(kept.type):
         return exact_sum(kept, owner, groups)
     if pt.is_duration(kept.type):
@@ -251,17 +255,30 @@ def _extreme(name: str, values: pa.Array, owner: Words, groups: int) -> pa.Array
     return pa.array(found, mask=np.bincount(owner, minlength=groups) == 0).cast(values.type)
 
 
-def _median(values: pa.Array, owner: Words, groups: int) -> pa.Array:
-    """The mean of the two in the middle of the sorted group, NaN being the greatest number."""
-    numbers = as_double(values).to_numpy(zero_copy_only=False)
-    order = np.lexsort((numbers, owner))
-    numbers, owner = numbers[order], owner[order]
+def _mean(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+    """The mean per group as a DOUBLE; of integers and decimals that of their exact sum, whatever order they come in."""
+    if pt.is_floating(values.type):
+        return _grouped("mean", as_double(values), owner, groups)
+    decimals = pt.is_decimal(values.type)
+    total = wide_sum(values, owner, groups) if decimals else exact_sum(values, owner, groups)
     counts = np.bincount(owner, minlength=groups)
-    present = counts > 0
-    start = (np.cumsum(counts) - counts)[present]
-    size = counts[present]
-    chosen = (numbers[start + (size - 1) // 2] + numbers[start + size // 2]) / 2
-    return _spread(np.flatnonzero(present), pa.array(chosen), groups)
+    # The extended double and the power of ten as a double are what DuckDB divides by, and so its last bit.
+    unit = 10.0**values.type.scale if decimals else 1.0
+    found = _extended(total) / (np.maximum(counts, 1).astype(np.longdouble) * unit)
+    return pa.array(found.astype(np.float64), mask=counts == 0)
+
+
+def _extended(numbers: pa.Array) -> NDArray[np.longdouble]:
+    """Integers, or decimals without their point, in the widest floating-point type; anything where they are NULL."""
+    if not pt.is_decimal(numbers.type):
+        return _mask(numbers.fill_null(0)).astype(np.longdouble)
+    whole = numbers.cast(pa.decimal256(76, numbers.type.scale))
+    # Of the magnitude, for words of unlike signs would cancel each other where the type has no 64 bits.
+    words = np.frombuffer(pc.abs(whole).buffers()[1], np.uint64).reshape(-1, 4)
+    found = np.zeros(len(whole), np.longdouble)
+    for place in range(3, -1, -1):
+        found += np.ldexp(words[:, place].astype(np.longdouble), 64 * place)
+    return np.where(np.frombuffer(whole.buffers()[1], np.int64)[3::4] < 0, -found, found)
 
 
 def quantile(values: pa.Array, owner: Words, groups: int, share: float, *, between: bool) -> pa.Array:
@@ -286,9 +303,11 @@ def quantile(values: pa.Array, owner: Words, groups: int, share: float, *, betwe
     place = (size - 1) * share
     numbers, low = ordered.to_numpy(zero_copy_only=False), np.floor(place).astype(np.int64)
     one, other = numbers[start + low], numbers[start + np.ceil(place).astype(np.int64)]
+    part = place - low
+    # Weights do not overflow where a difference would; the first product is not rounded, as in DuckDB's.
     with np.errstate(invalid="ignore"):
-        found = np.where(one == other, one, one + (other - one) * (place - low))
-    return _spread(np.flatnonzero(present), pa.array(found), groups)
+        between_them = (one.astype(np.longdouble) * (1 - part) + other * part).astype(np.float64)
+    return _spread(np.flatnonzero(present), pa.array(np.where(one == other, one, between_them)), groups)
 
 
 def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
@@ -300,7 +319,7 @@ def _distinct(values: pa.Array, owner: Words) -> tuple[pa.Array, Words]:
 
 def as_double(values: pa.Array) -> pa.Array:
     """Numbers as doubles, to the nearest where a number has more digits."""
-    return values if pt.is_float64(values.type) else pc.cast(values, pa.float64(), safe=False)
+    return cast(pa.float64(), values)
 
 
 def exact_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
@@ -312,21 +331,20 @@ def exact_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     """
     if pt.is_decimal(values.type):
         return fitted(pa.decimal128(38, values.type.scale), wide_sum(values, owner, groups))
-    return _integer_sum(values, owner, groups)
+    if values.type.bit_width < 64:
+        return added(values, owner, groups).cast(pa.int64())
+    return _wide_integer_sum(values, owner, groups)
 
 
-def _integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
+def _wide_integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     """Upper and lower halves are summed apart; neither can overflow below two milliard rows."""
-    unsigned = pt.is_unsigned_integer(values.type)
-    numbers = values.cast(pa.uint64() if unsigned else pa.int64()).to_numpy(zero_copy_only=False)
+    numbers = values.to_numpy(zero_copy_only=False)
     upper, lower = np.zeros(groups, np.int64), np.zeros(groups, np.int64)
     np.add.at(upper, owner, (numbers >> HALF).astype(np.int64))
     np.add.at(lower, owner, (numbers & LOWER).astype(np.int64))
     upper += lower >> HALF
     low = ((upper & LOWER) << HALF) + (lower & LOWER)
     empty = np.bincount(owner, minlength=groups) == 0
-    if values.type.bit_width < 64:
-        return pa.array(low, mask=empty)
     # A decimal is its 128 bits, the lower word first.
     words = np.column_stack((low, upper >> HALF))
     there = pa.array(~empty).buffers()[1]
@@ -335,7 +353,10 @@ def _integer_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
 
 def wide_sum(values: pa.Array, owner: Words, groups: int) -> pa.Array:
     """The sum of decimals per group, of as many digits as it may have."""
-    return added(values.cast(pa.decimal256(76, values.type.scale)), owner, groups)
+    wide = pa.decimal256(76, values.type.scale)
+    if pt.is_decimal128(values.type) and values.type.precision <= _NARROW:
+        return added(values, owner, groups).cast(wide)
+    return added(values.cast(wide), owner, groups)
 
 
 def added(values: pa.Array, owner: Words, groups: int) -> pa.Array:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime
 import math
 import statistics
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -121,6 +123,88 @@ def test_a_sum_that_fits_is_exact_whatever_lies_between(values: list[int]) -> No
 def test_large_integers_have_a_mean(function: str) -> None:
     assert over(function, pa.array([2**53 + 1, 2**53 + 1]), [0, 0], 1) == [float(2**53)]
     assert over(function, pa.array([2**64 - 1], pa.uint64()), [0], 1) == [float(2**64)]
+
+
+JUDGE = duckdb.connect(config={"threads": 1})
+DIGITS = st.integers(-(10**18), 10**18)
+EXACT = {
+    pa.int32(): st.integers(-(2**31), 2**31 - 1),
+    pa.int64(): st.one_of(st.integers(-9, 9), st.sampled_from([2**62, -(2**62), 2**63 - 1, -(2**63)])),
+    pa.uint64(): st.integers(0, 2**64 - 1),
+    pa.decimal128(4, 2): st.integers(-9999, 9999).map(lambda n: Decimal(n).scaleb(-2)),
+    pa.decimal128(18, 3): DIGITS.map(lambda n: Decimal(n % 10**18).scaleb(-3)),
+    pa.decimal128(30, 9): st.one_of(DIGITS, st.sampled_from([10**29, -(10**29)])).map(lambda n: Decimal(n).scaleb(-9)),
+}
+
+
+@pytest.mark.parametrize("kind", EXACT, ids=str)
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_mean_of_exact_numbers_is_that_of_duckdb_in_any_order(kind: pa.DataType, data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.tuples(st.integers(0, 3), st.one_of(st.none(), EXACT[kind])), min_size=1))
+    expected = dict(duckdb_over("avg(x)", kind, rows))
+    for order in (rows, data.draw(st.permutations(rows))):
+        found = over("avg", pa.array([value for _, value in order], kind), [group for group, _ in order], 4)
+        assert found == [expected.get(group) for group in range(4)]
+
+
+def duckdb_over(call: str, kind: pa.DataType, rows: Sequence[tuple[int, Any]]) -> list[tuple[int, Any]]:
+    given = pa.table({"g": [group for group, _ in rows], "x": pa.array([value for _, value in rows], kind)})
+    JUDGE.register("given", given)
+    return JUDGE.execute(f"SELECT g, {call} FROM given GROUP BY g").fetchall()
+
+
+def test_a_mean_of_64_bits_does_not_lose_the_small_beside_the_great() -> None:
+    for values in ([7, 7, 2**62, -(2**62)], [2**62, -(2**62), 7, 7]):
+        assert over("avg", pa.array(values), [0] * 4, 1) == [3.5]
+    assert over("avg", pa.array([Decimal(9) * 10**37] * 2, pa.decimal128(38, 0)), [0, 0], 1) == [9e37]
+
+
+GREATEST = 1.7976931348623157e308
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("values", "middle"),
+    [
+        ([1e308, 1e308], 1e308),
+        ([1e308, GREATEST], 1.3988465674311578e308),
+        ([-1e308, 1e308], 0.0),
+        ([-GREATEST, GREATEST], 0.0),
+        ([math.inf, 1.0], math.inf),
+        ([-math.inf, -math.inf], -math.inf),
+        ([-math.inf, math.inf], math.nan),
+        ([math.nan, 1.0], math.nan),
+    ],
+)
+def test_the_middle_of_two_doubles_is_never_too_great(values: list[float], middle: float) -> None:
+    call = AggregateCall("quantile_cont", Column(pa.float64(), "A", "x"), share=0.5)
+    given = pa.array(values)
+    ((_, theirs),) = duckdb_over("median(x)", pa.float64(), [(0, value) for value in values])
+    for found in (over("median", given, [0, 0], 1), aggregate(call, given, np.zeros(2, np.int64), 1).to_pylist()):
+        assert found == pytest.approx([middle], rel=1e-15, nan_ok=True)
+        assert found == pytest.approx([theirs], rel=0, nan_ok=True)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.77, 0.9])
+def test_a_quantile_between_two_values_is_that_of_duckdb(share: float) -> None:
+    """But for one in thousands, where DuckDB rounds once what has two roundings here."""
+    values = np.random.default_rng(0).normal(size=4000)
+    owner = np.arange(4000) // 4
+    call = AggregateCall("quantile_cont", Column(pa.float64(), "A", "x"), share=share)
+    found = aggregate(call, pa.array(values), owner, 1000).to_numpy()
+    rows = list(zip(owner.tolist(), values.tolist(), strict=True))
+    theirs = [value for _, value in sorted(duckdb_over(f"quantile_cont(x, {share})", pa.float64(), rows))]
+    assert np.count_nonzero(found != theirs) <= 2
+    assert np.allclose(found, theirs, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize(("function", "call"), [("median", "median(x::DOUBLE)"), ("avg", "avg(x)")])
+def test_decimals_are_rounded_once(function: str, call: str) -> None:
+    rows = [(number, Decimal(number).scaleb(-2)) for number in range(10_000)]
+    kind = pa.decimal128(4, 2)
+    found = over(function, pa.array([value for _, value in rows], kind), [group for group, _ in rows], len(rows))
+    assert found == [value for _, value in sorted(duckdb_over(call, kind, rows))]
 
 
 def counts(every: str, window: str, rows: list[list[float]]) -> list[list[tuple[int, int]]]:
