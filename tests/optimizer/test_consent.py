@@ -148,6 +148,8 @@ def test_nothing_is_looked_at_in_quiet_hours() -> None:
         ({"allow": "jisc"}, "allow is 'jisc'"),
         ({"review": 0}, "review is 0"),
         ({"horizon": "soon"}, "horizon cannot be read"),
+        ({"horizon": "-1 second"}, "horizon is negative"),
+        ({"review": "x"}, "review cannot be read"),
         ({"quiet": ["at night"]}, "quiet hours cannot be read"),
         ({"quiet": ["25:00-26:00"]}, "not within a day"),
         ({"quiet": ["10:75-12:00"]}, "quiet hours cannot be read"),
@@ -167,7 +169,7 @@ def test_what_cannot_be_is_refused_and_the_query_runs_on(wrong: dict[str, object
     before = made.manifest
     with pytest.raises(ms.MidstreamError, match=message) as raised:
         made.optimize("q", **wrong)  # type: ignore[arg-type]
-    assert raised.value.remedy
+    assert raised.value.remedy and "q" in raised.value.place
     assert made.manifest == before
     made.push(rows(1, BAD_FIRST))
 

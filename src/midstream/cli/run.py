@@ -58,7 +58,7 @@ def run(
     _check_cores(cores, master, engine)
     job, found = looked_at(job_file, engine, allow_operator, allow_source)
     refuse(found)
-    every = parse_duration(interval, what="--interval") / 1e6
+    every = parse_duration(interval, what="the interval", place="--interval") / 1e6
     pause = None if once else every
     if engine is Host.EMBEDDED:
         report = _run_embedded(job, pause, _threads(cores), take_over, as_json)

@@ -43,11 +43,14 @@ def streams_named(whole: Parts) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Answering:
-    """A query whose answers are read: its name, what it asks, and the columns of its answers."""
+    """A query whose answers are read: its name, what it asks, the columns of its answers, and its `place` in a text, if
+    it stands in one.
+    """
 
     name: str
     query: Query
     columns: pa.Schema
+    place: str = ""
 
 
 def answers_as_stream(
@@ -72,6 +75,7 @@ def answers_as_stream(
             operation = (operation_of(name) or name).upper()
             raise LanguageError(
                 f"the SELECTs of {operation} have columns of other types: {_told(first)} and {_told(other)}",
+                place=other.place,
                 remedy="cast them to equal types",
             )
     names = [TIME_SHOWN if name == TIME_COLUMN else name for name in first.columns.names]

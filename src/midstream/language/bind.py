@@ -139,7 +139,10 @@ class Binder:
         """The column that a name with dots means, and the fields within it."""
         first, *names = [part.name for part in node.parts]
         source, names = (first, names) if names and self.scope.is_source(first) else ("", [first, *names])
-        return self.scope.column(names[0], source), names[1:]
+        try:
+            return self.scope.column(names[0], source), names[1:]
+        except LanguageError as error:
+            raise LanguageError(error.message, place=place_of(self.text, node), remedy=error.remedy) from error
 
     def _field(self, node: exp.Expr) -> Expression:
         return field_of(self.bind(node.this), node.expression.name)

@@ -27,7 +27,7 @@ MICROSECONDS = {
 }
 """Microseconds in each unit of time; a plural `s` may follow each."""
 
-_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([A-Za-zµ]+)")
+_PART = re.compile(r"([+-]?\d{1,99}(?:\.\d{1,99})?)\s*([A-Za-zµ]+)")
 _REMEDY = (
     "write a number and a unit, such as '5 seconds'; "
     "units: microseconds, milliseconds, seconds, minutes, hours, days, weeks"
@@ -52,15 +52,15 @@ def stream_duration(stream: str, what: str, value: str | int | float | timedelta
     5000000
     """
     try:
-        return parse_duration(value)
+        return parse_duration(value, place=f"{what} of stream {stream}")
     except MidstreamError as error:
-        raise InputError(error.message, place=f"{what} of stream {stream}", remedy=error.remedy) from None
+        raise InputError(error.message, place=error.place, remedy=error.remedy) from None
 
 
-def parse_duration(value: str | int | float | timedelta, *, what: str = "the duration") -> int:
+def parse_duration(value: str | int | float | timedelta, *, what: str = "the duration", place: str = "") -> int:
     """A duration in microseconds: of a text, a timedelta, or a plain number, which counts microseconds.
 
-    Raises LanguageError for anything else, for a negative duration, and for parts of a microsecond.
+    Raises LanguageError for anything else, for a negative duration, and for parts of a microsecond: for `place`.
 
     >>> [parse_duration(d) for d in ("5 seconds", "1 hour 30 minutes", "1.5 ms", 7)]
     [5000000, 5400000000, 1500, 7]
@@ -70,17 +70,18 @@ def parse_duration(value: str | int | float | timedelta, *, what: str = "the dur
     elif isinstance(value, int) and not isinstance(value, bool):
         total = Fraction(value)
     elif isinstance(value, str):
-        total = _of_text(value, what)
+        total = _of_text(value, what, place)
     else:
-        raise LanguageError(f"{what} is {value!r}", remedy=_REMEDY)
+        raise LanguageError(f"{what} is {value!r}", place=place, remedy=_REMEDY)
     if total < 0:
-        raise LanguageError(f"{what} is negative: {value}", remedy="use a duration of zero or more")
+        raise LanguageError(f"{what} is negative: {value}", place=place, remedy="use a duration of zero or more")
     if total.denominator != 1 or total > _LONGEST:
-        raise LanguageError(f"{what} is not a number of microseconds below 2^62: {value}", remedy=_REMEDY)
+        message = f"{what} is not a number of microseconds below 2^62: {value}"
+        raise LanguageError(message, place=place, remedy=_REMEDY)
     return int(total)
 
 
-def _of_text(text: str, what: str) -> Fraction:
+def _of_text(text: str, what: str, place: str) -> Fraction:
     total, end = Fraction(0), 0
     stripped = text.strip()
     for part in _PART.finditer(stripped):
@@ -88,8 +89,8 @@ def _of_text(text: str, what: str) -> Fraction:
             break
         size = unit_size(part[2])
         if size is None:
-            raise LanguageError(f"{what} has an unknown unit {part[2]!r}", remedy=_REMEDY)
+            raise LanguageError(f"{what} has an unknown unit {part[2]!r}", place=place, remedy=_REMEDY)
         total, end = total + Fraction(part[1]) * size, part.end()
     if not end or stripped[end:].strip():
-        raise LanguageError(f"{what} cannot be read: {text!r}", remedy=_REMEDY)
+        raise LanguageError(f"{what} cannot be read: {text!r}", place=place, remedy=_REMEDY)
     return total

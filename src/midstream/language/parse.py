@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate
 from math import inf
 from types import MappingProxyType
 
@@ -22,7 +23,7 @@ from midstream.language.join_times import whole
 from midstream.language.moments import moments
 from midstream.language.outer_join import check_evaluable, outer_join_of, placed, scope_above
 from midstream.language.parts import errors_placed
-from midstream.language.place import place_of
+from midstream.language.place import place, place_of
 from midstream.language.predicates import classify
 from midstream.language.query import Query
 from midstream.language.result_time import result_time
@@ -65,7 +66,12 @@ def parse_query(
         with errors_placed(text):
             return replace(_parse(text, streams, tables, registered, rules), text=text)
     except RecursionError:
-        raise LanguageError("the query is nested too deeply", remedy="split it into several queries") from None
+        depths = [*accumulate((character == "(") - (character == ")") for character in text)]
+        raise LanguageError(
+            "the query is nested too deeply",
+            place=place(text, depths.index(max(depths))),
+            remedy="split it into several queries",
+        ) from None
 
 
 def parsed(manifest: Manifest, sql: str) -> Query:

@@ -89,7 +89,8 @@ class Job:
             check_lanes(lanes)
         scheme(sharing, "Job")
         self._spark, self._folders, self._lanes = spark, Folders(located(checkpoint), durable), lanes
-        self._sharing, self._seed, self._patience = sharing, seed, parse_duration(patience)
+        self._sharing, self._seed = sharing, seed
+        self._patience = parse_duration(patience, what="patience", place="Job")
         self._streams: dict[str, JobStream] = {}
         self._tables: dict[str, pa.Table] = {}
         self._queries: dict[str, AddQuery] = {}

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,7 @@ import pyarrow.compute as pc
 
 from midstream.language.answers import Answering, answers_as_stream, streams_named
 from midstream.language.parse import parsed
-from midstream.language.parts import errors_placed, parts_of
+from midstream.language.parts import Parts, errors_placed, parts_of
 from midstream.language.query import Query
 from midstream.language.scope import find_name
 from midstream.model.errors import InternalError, LanguageError, QueryError, fault_located
@@ -38,13 +37,13 @@ def with_answers(manifest: Manifest, sql: str, reader: str) -> Manifest:
     if not whole.queries and not any(name.lower() in written for name in manifest.queries):
         return manifest
     with errors_placed(sql):
-        return with_answers_of(manifest, streams_named(whole), reader, whole.unions)
+        names = streams_named(whole)
+    return with_answers_of(manifest, names, reader, whole)
 
 
-def with_answers_of(
-    manifest: Manifest, names: Iterable[str], reader: str, unions: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-) -> Manifest:
-    """The same for the queries of these names, others are passed over; `unions` has those of each UNION or its like."""
+def with_answers_of(manifest: Manifest, names: Iterable[str], reader: str, whole: Parts | None = None) -> Manifest:
+    """The same for the queries of these names, others are passed over; `whole` is the text in which they stand."""
+    unions, parts = (whole.unions, whole.parts) if whole is not None else ({}, {})
     for name in names:
         known = find_name(name, manifest.queries)
         queries = unions.get(name) or (tuple(known) if len(known) == 1 else ())
@@ -53,7 +52,8 @@ def with_answers_of(
         for query in queries:
             _check_readable(manifest, query, reader)
         with fault_located(partial("query {}".format, reader)):
-            answering = [_answering(manifest, query) for query in queries]
+            places = (parts[query].place(0) if query in parts else "" for query in queries)
+            answering = [_answering(manifest, query, place) for query, place in zip(queries, places, strict=True)]
             named = name if len(queries) > 1 else queries[0]
             stream = answers_as_stream(named, answering, manifest.streams, manifest.rules)
         manifest = replace(manifest, streams={**manifest.streams, stream.name: stream})
@@ -68,7 +68,7 @@ def with_answers_widened(manifest: Manifest) -> Manifest:
     """
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
-        answering = [_answering(manifest, query) for query in former.answers_of]
+        answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
         try:
             now = answers_as_stream(name, answering, manifest.streams, manifest.rules)
         except LanguageError:
@@ -78,9 +78,9 @@ def with_answers_widened(manifest: Manifest) -> Manifest:
     return manifest
 
 
-def _answering(manifest: Manifest, name: str) -> Answering:
+def _answering(manifest: Manifest, name: str, place: str) -> Answering:
     entry = manifest.queries[name]
-    return Answering(name, parsed(manifest, entry.sql), result_columns(manifest, entry))
+    return Answering(name, parsed(manifest, entry.sql), result_columns(manifest, entry), place)
 
 
 def without_unread(manifest: Manifest) -> Manifest:

@@ -56,7 +56,7 @@ def settings_of_values(given: Mapping[str, Any], place: str) -> OptimizerSetting
             raise _wrong(f"{name} is {many!r}", place, "give a list of texts")
     for name in ("review", "horizon"):
         if isinstance(values.get(name), str):
-            values[name] = parse_duration(values[name], what=name)
+            values[name] = parse_duration(values[name], what=name, place=place)
     values["allow"], values["quiet"] = tuple(values["allow"]), tuple(_quiet(text, place) for text in values["quiet"])
     settings = OptimizerSettings(**values)
     check_settings(settings, place)
