@@ -112,6 +112,14 @@ def test_the_time_of_answers_that_select_none_is_shown() -> None:
     assert [(row["n"], row["result_time"].second) for row in found] == [(1, 10)]
 
 
+@pytest.mark.parametrize("name", ["_ts", "result_time", "Result_Time"])
+def test_a_column_may_be_called_as_the_time_of_answers_is(name: str) -> None:
+    one = engine()
+    one.add_query("named", f"SELECT k AS {name}, v FROM A")
+    one.add_query("read", "SELECT * FROM named")
+    assert one.push({"A": rows(1, 2, 3)})["read"].column(0).to_pylist() == [1, 0, 1]
+
+
 def test_queries_of_all_levels_go_on_where_a_checkpoint_was_left(tmp_path: Path) -> None:
     whole, answers = engine(), []
     for part in (whole, engine(checkpoint=str(tmp_path / "c"))):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -78,17 +78,26 @@ def answers_as_stream(
                 place=other.place,
                 remedy="cast them to equal types",
             )
-    names = [TIME_SHOWN if name == TIME_COLUMN else name for name in first.columns.names]
+    given = first.columns.names
+    names = [_free(TIME_SHOWN, given) if name == TIME_COLUMN else name for name in given]
     fields = marked([pa.field(name, kind) for name, kind in zip(names, types, strict=True)], of_time)
     if place is None:
         place = len(fields)
-        fields.append(pa.field(TIME_SHOWN, time, metadata=NOT_STARRED))
+        fields.append(pa.field(_free(TIME_SHOWN, names), time, metadata=NOT_STARRED))
     if rules.utc_results and fields[place].type == TIMESTAMPTZ:
         fields[place] = fields[place].with_type(TIMESTAMP)
     timed = [one.query.timed for one in answering if one.query.timed is not None and one.query.timed[0] == place]
     lateness = max((late for _, late in timed), default=0)
     queries = tuple(one.name for one in answering)
     return StreamSchema(name, pa.schema(fields), fields[place].name, lateness, unit=unit, answers_of=queries)
+
+
+def _free(name: str, names: Iterable[str]) -> str:
+    """A name that no other is, but for case: with `_` behind it where it is taken."""
+    taken = {other.lower() for other in names}
+    while name.lower() in taken:
+        name += "_"
+    return name
 
 
 def _types(one: Answering, place: int | None, time: pa.DataType) -> list[pa.DataType]:
