@@ -146,16 +146,26 @@ def _within(node: exp.Expr) -> exp.Expr:
     (ordered,) = node.expression.expressions
     share = node.this.this
     if ordered.args.get("desc"):
-        share = exp.Literal.number(1 - float(share.name)) if isinstance(share, exp.Literal) else share
+        number = _number(share)
+        share = share if number is None else exp.Literal.number(1 - number)
     found: exp.Expr = type(node.this)(this=ordered.this.copy(), expression=share.copy())
     return found
 
 
 def _share(node: exp.Expr) -> float:
     share = node.args.get("expression") or node.args.get("quantile")
-    if not isinstance(share, exp.Literal) or share.is_string or not 0 <= float(share.name) <= 1:
+    number = _number(share)
+    if number is None or not 0 <= number <= 1:
         raise LanguageError("a quantile of a share that is no number from 0 to 1", remedy="write QUANTILE_CONT(x, 0.9)")
-    return float(share.name)
+    return number
+
+
+def _number(node: exp.Expr | None) -> float | None:
+    """The number that is written; None where there is none."""
+    try:
+        return float(node.name) if isinstance(node, exp.Literal) and not node.is_string else None
+    except ValueError:
+        return None
 
 
 def result_type(call: AggregateCall, *, checked: bool) -> pa.DataType:

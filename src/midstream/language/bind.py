@@ -65,6 +65,8 @@ class Binder:
 
     def bind(self, node: exp.Expr) -> Expression:
         """The typed expression of a node; raises LanguageError."""
+        if node is None:  # The parser takes `f(x, )`.
+            raise LanguageError("something is missing here", remedy="write a value")
         try:
             return (self.hook(node) if self.hook else None) or self._bind(node)
         except LanguageError as error:
@@ -157,9 +159,12 @@ class Binder:
         text = node.name
         if node.args["is_string"]:
             return literal(text)
-        if text.isdigit():
-            return literal(int(text))
-        return literal(float(text) if "e" in text.lower() else decimal.Decimal(text))
+        try:
+            if text.isdigit():
+                return literal(int(text))
+            return literal(float(text) if "e" in text.lower() else decimal.Decimal(text))
+        except (ValueError, OverflowError, decimal.InvalidOperation):
+            raise LanguageError(f"{text[:60]!r} is no number", remedy="write one such as 0.5 or 1e5") from None
 
     def _inner(self, node: exp.Expr) -> Expression:
         return self.bind(node.this)

@@ -212,7 +212,7 @@ class _Splitter:
             window = Window("range", self.duration("RANGE"))
         elif word == "ROWS":
             number = self.number("ROWS", kind)
-            if not number.isdigit() or not 0 < int(number) < 2**62:
+            if not number.isdecimal() or len(number) > 19 or not 0 < int(number) < 2**62:
                 raise self.error(kind, f"ROWS {number}: not a number of rows", "use a whole number of at least 1")
             window = Window("rows", int(number))
         else:

@@ -54,9 +54,13 @@ def part_of(value: Expression, key: Expression) -> Expression:
 def constant_of(node: exp.Expr) -> Literal | None:
     """The constant that a subscript is, if it is one: sqlglot has counted whole numbers down by one."""
     inner, sign = (node.this, -1) if isinstance(node, exp.Neg) else (node, 1)
-    if not isinstance(inner, exp.Literal) or (not inner.is_string and not inner.name.isdigit()):
+    if not isinstance(inner, exp.Literal) or not (inner.is_string or _is_index(inner.name)):
         return None
     return literal(inner.name if inner.is_string else sign * int(inner.name) + 1)
+
+
+def _is_index(text: str) -> bool:
+    return text.isdecimal() and len(text) < 19
 
 
 def is_list(type: pa.DataType) -> bool:

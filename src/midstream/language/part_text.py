@@ -124,6 +124,7 @@ class PartWriter:
     def _text(self, node: exp.Expr, count: int, also: Sequence[str] = ()) -> str:
         """A condition with the sources of its columns written out."""
         binder = Binder(self.order.found.text, self.order.within(count, also))
+        meant = binder.condition(node).text()
 
         def named(part: exp.Expr) -> exp.Expr:
             if not isinstance(part, exp.Column):
@@ -136,7 +137,7 @@ class PartWriter:
 
         text = f"({_sql(node.transform(named))})"
         again = Binder(text, self._over_parts(binder.scope))
-        if again.condition(parse_one(text, read=DIALECT)).text() != binder.condition(node).text():
+        if again.condition(parse_one(text, read=DIALECT)).text() != meant:
             raise LanguageError(
                 "a condition below another join that cannot be written as one of its own",
                 place=place_of(self.order.found.text, node),

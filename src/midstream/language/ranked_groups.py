@@ -69,11 +69,12 @@ def _first(tokens: Iterable[Token], kind: TokenType) -> int:
 
 
 def _is_plain(tree: exp.Select) -> bool:
-    """Whether the windows of a SELECT are ranks, and its items have names."""
+    """Whether a SELECT groups, its windows are ranks, and its items have names."""
     parts = [*tree.expressions, *([tree.args["qualify"]] if tree.args.get("qualify") else [])]
     windows = [node for part in parts for node in part.find_all(exp.Window)]
     starred = any(item.is_star for item in tree.expressions)
-    return bool(windows) and all(map(is_rank, windows)) and not (starred or tree.args.get("distinct"))
+    grouped = tree.args.get("group") is not None and not tree.args.get("distinct")
+    return bool(windows) and all(map(is_rank, windows)) and grouped and not starred
 
 
 def _columns_named(text: Traced, tokens: Sequence[Token], tree: exp.Select) -> list[tuple[int, int, Traced]]:

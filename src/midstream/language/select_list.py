@@ -49,6 +49,8 @@ def select_of(found: CqlText) -> exp.Select:
             part = value[0] if isinstance(value, list) else value
             spot = place_of(found.text, part) if isinstance(part, exp.Expr) else place_of(found.text, tree)
             raise LanguageError(f"{word} is not part of the language", place=spot, remedy=remedy)
+    if not tree.expressions:
+        raise LanguageError("the query selects nothing", place=place_of(found.text, tree), remedy=SHAPE)
     if tree.args.get("from_") is None:
         raise LanguageError("the query reads no stream", place=place(found.text, len(found.text)), remedy=SHAPE)
     return tree

@@ -71,6 +71,11 @@ def set_operation(text: Traced) -> SetOperation | None:
     if not kinds:
         return None
     selects = [text[begin:end].stripped() for begin, end in zip(begins, [*ends, len(text)], strict=True)]
+    missing = next((number for number, select in enumerate(selects) if not tokens_of(select.text)), None)
+    if missing is not None:
+        side, spot = ("before", ends[0]) if missing == 0 else ("behind", ends[missing - 1])
+        remedy = f"write one {side} it, or leave it out"
+        raise LanguageError(f"no SELECT {side} {_words(*kinds[0])}", place=text.place(spot), remedy=remedy)
     if kinds[0][0] != "union":
         selects = [_numbered(select, number) for number, select in enumerate(selects)]
     return SetOperation(*kinds[0], tuple(selects))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from midstream.language.place import place
+from midstream.model.errors import LanguageError
 
 DIALECT = "duckdb"
 """The SQL that midstream speaks: also what its oracle speaks."""
 
 _QUOTED = re.compile(r"""'[^']*'|"[^"]*"|--[^\n]*|/\*.*?\*/|`([^`"]*)`""", re.DOTALL)
 """What quotes mean nothing in, and names in backticks."""
+
+_HALF = re.compile("[\\ud800-\\udfff]")
 
 
 def with_double_quotes(text: str) -> str:
@@ -28,7 +33,12 @@ def with_double_quotes(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """The tokens of a text; raises sqlglot's TokenError where a quote or a comment does not end."""
+    """The tokens of a text; raises sqlglot's TokenError where a quote or a comment does not end, and LanguageError for
+    halves of characters, which no file can hold.
+    """
+    if (half := _HALF.search(text)) is not None:
+        remedy = "write the whole character; text that was decoded with surrogateescape has such halves"
+        raise LanguageError(f"{half[0]!r} is half a character", place=place(text, half.start()), remedy=remedy)
     # Remembered, for whoever looks for parts, clauses and windows asks for the same texts again and again.
     return tuple(sqlglot.tokenize(with_double_quotes(text), read=DIALECT))
 
@@ -54,7 +64,7 @@ def outside_brackets(tokens: Sequence[Token]) -> Iterator[tuple[Token, Token | N
     ['f', ')', '+', 'c']
     """
     depth = 0
-    for token, follower in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, follower in zip_longest(tokens, tokens[1:]):
         depth += _opens(token)
         if not depth:
             yield token, follower

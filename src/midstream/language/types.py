@@ -178,7 +178,10 @@ def from_sql(node: exp.DataType) -> pa.DataType:
     kind = node.this.name if isinstance(node.this, exp.DType) else str(node.this)
     inner = node.expressions
     if kind == "DECIMAL":
-        digits = [int(parameter.this.name) for parameter in inner] or [18, 3]
+        written = [parameter.name for parameter in inner]
+        if not all(digits.isdecimal() for digits in written):
+            raise LanguageError(f"DECIMAL({', '.join(written)}) does not exist", remedy="use 1 to 38 digits")
+        digits = [int(number) for number in written] or [18, 3]
         precision, scale = (digits[0], digits[1] if len(digits) > 1 else 0)
         if not 1 <= precision <= 38 or not 0 <= scale <= precision:
             raise LanguageError(f"DECIMAL({precision}, {scale}) does not exist", remedy="use 1 to 38 digits")

@@ -45,7 +45,7 @@ def checked_call(function: str, *arguments: Expression) -> Expression:
 def _widened(function: str, *arguments: Expression) -> Expression:
     if function in _IEEE or (function == "mod" and any(family(a.type) == "float" for a in arguments)):
         return call(f"ieee_{function}", *arguments)
-    if function not in _WIDENED or not all(family(a.type) == "integer" for a in arguments):
+    if function not in _WIDENED or not arguments or not all(family(a.type) == "integer" for a in arguments):
         return call(function, *arguments)
     if all(isinstance(a, Literal) and a.value is not None for a in arguments):
         return literal(_VALUES[function](*(a.value for a in arguments if isinstance(a, Literal))))

@@ -173,6 +173,42 @@ CASES = [
         "line 1, column 39",
         "FROM (SELECT ... UNION SELECT ...) AS x",
     ),
+    ("EXCEPT SELECT k FROM A", "no SELECT before EXCEPT", "line 1, column 1", "leave it out"),
+    ("SELECT k FROM A UNION ALL", "no SELECT behind UNION ALL", "line 1, column 17", "write one behind it"),
+    ("SELECT k FROM A UNION UNION SELECT k FROM B", "no SELECT behind UNION", "line 1, column 17", "write one"),
+    ("SELECT DISTINCT FROM A", "the query selects nothing", "line 1, column 22", "SELECT ..."),
+    ("SELECT FROM A", "the query selects nothing", "line 1, column 13", "SELECT ..."),
+    ("SELECT 1e5.k FROM A", "'1e5.' is no number", "line 1, column 8", "0.5 or 1e5"),
+    ("SELECT k FROM A WHERE v > 1e5.", "'1e5.' is no number", "line 1, column 27", "0.5 or 1e5"),
+    ("SELECT k FROM A WHERE v < .0.5", "'0.0.5' is no number", "line 1, column 23", "0.5 or 1e5"),
+    (f"SELECT {'9' * 400} FROM A", "is no number", "line 1, column 8", "0.5 or 1e5"),
+    (f"SELECT {'9' * 5000} FROM A", "is no number", "line 1, column 8", "0.5 or 1e5"),
+    (f"SELECT k FROM A [ROWS {'9' * 5000}]", "not a number of rows", "line 1, column 18", "at least 1"),
+    (f"SELECT k FROM A [RANGE {'9' * 5000} DAYS]", "RANGE cannot be read", "line 1, column 24", "5 seconds"),
+    ("SELECT k FROM A [ROWS '²']", "ROWS ²", "line 1, column 18", "at least 1"),
+    ("SELECT QUANTILE_CONT(v, 1e5.) FROM A [NOW] EVERY 1 DAY", "a quantile of a share", "line 1, column 22", "0.9"),
+    ("SELECT CAST(k AS DECIMAL(x, 2)) FROM A", "DECIMAL(X, 2) does not", "line 1, column 13", "1 to 38 digits"),
+    ("SELECT MAX_BY(s, ) FROM A [NOW] EVERY 1 DAY", "something is missing here", "line 1, column 15", "write a value"),
+    ("SELECT COUNT(*) FROM A GROUP BY @, SESSION(ts, '1 day')", "'ABS'", "line 1, column", "give 1"),
+    ("SELECT k FROM A WHERE s = '\ud800'", "half a character", "line 1, column 28", "the whole character"),
+    (
+        "SELECT k, RANK() OVER (ORDER BY k) AS r FROM FROM A GROUP BY k, TUMBLE(ts, '1 day')",
+        "cannot stand in FROM",
+        "line 1, column",
+        "name streams",
+    ),
+    (
+        "SELECT COUNT(*) FROM A JOIN B ON A.zz = B.k GROUP BY TUMBLE(_ts, '1 day') WINDOW 1 DAY",
+        "unknown column 'A.zz'",
+        "line 1, column 34",
+        "use one of",
+    ),
+    (
+        "SELECT COUNT(*) FROM A JOIN B ON @.k = B.k GROUP BY TUMBLE(_ts, '1 day') WINDOW 1 DAY",
+        "'ABS'",
+        "line 1, column",
+        "give 1",
+    ),
     ("SELECT k FROM A; SELECT k FROM B", "2 statements", "line 1, column", "SELECT ..."),
     ("DROP TABLE A", "not DROP", "line 1, column", "SELECT ..."),
     ("", "0 statements", "line 1, column 1", "SELECT ..."),
@@ -231,5 +267,9 @@ def test_what_is_wrong_is_named_with_place_and_remedy(text: str, message: str, p
 
 
 def test_deep_nesting_is_an_error_and_no_crash() -> None:
-    with pytest.raises(LanguageError, match="nested too deeply"):
+    with pytest.raises(LanguageError, match="nested too deeply") as raised:
         parsed("SELECT k FROM A WHERE " + "(" * 5000 + "1 = 1" + ")" * 5000)
+    assert raised.value.place == "line 1, column 5022"
+    with pytest.raises(LanguageError, match="nested too deeply") as raised:
+        parsed("SELECT k FROM A WHERE " + "NOT " * 5000 + "TRUE")
+    assert raised.value.place == "line 1, column 1"
