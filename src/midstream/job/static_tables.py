@@ -13,7 +13,7 @@ from midstream.job.frames import Rows, tables_of
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.names import check_name
-from midstream.model.schema import TableSchema
+from midstream.model.schema import TableSchema, without_runs
 from midstream.state.rows import one_batch
 from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.sweep import TABLES
@@ -76,7 +76,7 @@ def set_table(
 def _batch(name: str, table: pa.Table, schema: TableSchema) -> pa.RecordBatch:
     """The rows as one batch of the declared types."""
     try:
-        whole = table.cast(schema.columns)
+        whole = without_runs(table).cast(schema.columns)
     except (pa.ArrowException, ValueError) as error:
         raise InputError(
             f"the rows of table {name!r} are none of its columns: {error}",

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.codec import EncodedOnce
@@ -153,9 +154,19 @@ class TableSchema:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type that values of a type are kept as: views and days in milliseconds have plainer equals."""
+    """The type that values of a type are kept as: views, runs and days in milliseconds have plainer equals."""
+    if pt.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
     if pt.is_string_view(kind):
         return pa.string()
     if pt.is_binary_view(kind):
         return pa.binary()
     return pa.timestamp("ms") if pt.is_date64(kind) else kind
+
+
+def without_runs(table: pa.Table) -> pa.Table:
+    """The table with columns that are encoded as runs written out: Arrow casts and takes no others."""
+    for at, field in enumerate(table.schema):
+        if pt.is_run_end_encoded(field.type):
+            table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
+    return table

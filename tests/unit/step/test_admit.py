@@ -79,6 +79,8 @@ def test_texts_are_read_and_what_cannot_be_read_is_named() -> None:
         ("k DATE", pa.array(["2024-02-29", "2023-02-29"]), [datetime.date(2024, 2, 29)], 1),
         ("k VARCHAR", pa.array(["a", "b"]).dictionary_encode(), ["a", "b"], 0),
         ("k VARCHAR", pa.array(["a", "b"], pa.string_view()), ["a", "b"], 0),
+        ("k BIGINT", pa.RunEndEncodedArray.from_arrays([2], [5]), [5, 5], 0),
+        ("k VARCHAR", pa.RunEndEncodedArray.from_arrays([1, 2], [5, None]), ["5", None], 0),
         ("k BIGINT", pa.nulls(2), [None, None], 0),
         ("k BIGINT", pa.array([{"x": 1}, {"x": 2}]), [], 2),
         ("k BOOLEAN", pa.array(["true", "maybe"]), [True], 1),
@@ -237,3 +239,10 @@ def test_texts_of_a_dictionary_are_read_as_texts_are() -> None:
     given = pa.array(["1970-01-01T01:00:00+01:00", "19700101", "soon"]).dictionary_encode()
     found = admit(stream("ts TIMESTAMP"), pa.table({"ts": given}))
     assert found.rows.column("_ts").to_pylist() == [0, 0] and found.dead.num_rows == 1
+def test_columns_encoded_as_runs_are_written_out() -> None:
+    """In rows, in late rows and dead letters, and where the stream is declared so."""
+    runs = pa.chunked_array([pa.RunEndEncodedArray.from_arrays([2, 3], [5, None])])
+    schema = StreamSchema("A", pa.schema([("k", runs.type), ("ts", pa.timestamp("us"))]), "ts")
+    assert schema.columns.field("k").type == pa.int64()
+    found = admit(schema, pa.table({"k": runs, "ts": pa.array([9, None, 1], pa.timestamp("us"))}), 5)
+    assert [part["k"].to_pylist() for part in (found.rows, found.dead, found.late)] == [[5], [5], [None]]

@@ -9,13 +9,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.types as pt
 
 from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
-from midstream.model.schema import StreamSchema, plain_type
+from midstream.model.schema import StreamSchema, plain_type, without_runs
 from midstream.runtime.watermark import BEGINNING, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
@@ -149,8 +147,5 @@ def check_columns(schema: StreamSchema, given: list[str]) -> None:
 
 
 def _in_plain_types(table: pa.Table) -> pa.Table:
-    table = with_texts(table)
-    for at, field in enumerate(table.schema):
-        if pt.is_run_end_encoded(field.type):
-            table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
+    table = without_runs(with_texts(table))
     return table.cast(pa.schema([field.with_type(plain_type(field.type)) for field in table.schema]))
