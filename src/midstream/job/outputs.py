@@ -18,6 +18,7 @@ from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
 from midstream.sinks.contract import STAGING, step_of
 from midstream.sinks.file_sink import check_apart
+from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
 from midstream.step.result_columns import result_columns
 
@@ -138,7 +139,7 @@ class Outputs:
                 if output.kind == RESULTS:
                     if output.name not in before.queries:
                         self._begin(output, sink, before)
-                    self._check_columns(output.name, sink, manifest)
+                    self._check_columns(output, sink, manifest)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
@@ -155,7 +156,8 @@ class Outputs:
             sink.open()
             self._begin(output, sink, before)
         for query in manifest.queries.keys() - self._fitting:
-            self._check_columns(query, self._sink(JobOutput(RESULTS, query), manifest), manifest)
+            output = JobOutput(RESULTS, query)
+            self._check_columns(output, self._sink(output, manifest), manifest)
         self._fitting = manifest.queries.keys()
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
@@ -188,13 +190,18 @@ class Outputs:
             same = [name for name, other in entries if "type" not in other and other.get("path") == sink.path]
             check_apart((f"query {name}", sink.path) for name in (*same, query))
         sink.open()
-        self._check(JobOutput(RESULTS, query), sink, before)
-        self._check_columns(query, sink, manifest)
+        output = JobOutput(RESULTS, query)
+        self._check(output, sink, before)
+        self._check_columns(output, sink, manifest)
 
-    @staticmethod
-    def _check_columns(query: str, sink: Sink, manifest: Manifest) -> None:
-        if type(sink).check_columns is not Sink.check_columns:  # An operator would be asked for its columns.
-            sink.check_columns(result_columns(manifest, manifest.queries[query]))
+    def _check_columns(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
+        entry, checks = manifest.queries[output.name], type(sink).check_columns is not Sink.check_columns
+        if entry.operator is not None and not checks:  # An operator would be asked for its columns.
+            return
+        columns = result_columns(manifest, entry)
+        check_types(columns, self._staging(output, sink).format, output.place)
+        if checks:
+            sink.check_columns(columns)
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again.

@@ -7,6 +7,7 @@ import datetime
 import json
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from midstream.model.errors import SinkError
 from midstream.step.admission.outputs import python_values
 
 
@@ -23,6 +25,30 @@ def written(table: pa.Table, format: str) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     FORMATS[format](table, sink)
     return sink.getvalue()
+
+
+def check_types(columns: pa.Schema, format: str, place: str) -> None:
+    """Raise SinkError where files of a format cannot have columns of these types.
+
+    >>> check_types(pa.schema([("v", pa.month_day_nano_interval())]), "json", "query q")
+    """
+    unlike = [f"{field.name} ({field.type})" for field in columns if not _takes(format, field.type)]
+    if unlike:
+        raise SinkError(
+            f"{format} files cannot have columns of these types: {', '.join(unlike)}",
+            place=place,
+            remedy='leave them out of SELECT, or cast them; a sink of files with format = "json" takes every type',
+        )
+
+
+@lru_cache(maxsize=1 << 10)
+def _takes(format: str, kind: pa.DataType) -> bool:
+    """Whether a format has a type: which ones it has not, only its writer knows."""
+    try:
+        written(pa.table({"value": pa.nulls(1, kind)}), format)
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
@@ -38,13 +64,10 @@ def _parquet(table: pa.Table, file: pa.NativeFile) -> None:
 
 
 def _json(table: pa.Table, file: pa.NativeFile) -> None:
+    names = table.column_names
     for batch in table.to_batches(max_chunksize=65_536):
-        file.write("".join(_line(row) for row in _rows(_plain(batch))).encode())
-
-
-def _rows(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    cells = [python_values(column) for column in batch.columns]
-    return [dict(zip(batch.schema.names, row, strict=True)) for row in zip(*cells, strict=True)]
+        rows = zip(*(_values(column) for column in batch.columns), strict=True)
+        file.write("".join(_line(dict(zip(names, row, strict=True))) for row in rows).encode())
 
 
 def _line(row: dict[str, Any]) -> str:
@@ -78,7 +101,7 @@ Spark does, and decimals as text, so that no digit is lost."""
 
 def json_texts(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """The values of a column as JSON texts, NULL left NULL."""
-    return pa.array([None if value is None else _dumped(value) for value in python_values(column)], pa.string())
+    return pa.array([None if value is None else _dumped(value) for value in _values(column)], pa.string())
 
 
 def _texts(table: pa.Table) -> list[str]:
@@ -91,15 +114,57 @@ def _whole_numbers(table: pa.Table) -> list[str]:
     return [field.name for field in table.schema if any(holds(field.type) for holds in kinds)]
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Times as text, which Arrow does faster than Python."""
-    columns = [_iso(column) if pt.is_timestamp(column.type) else column for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
+    """What JSON is made of: timestamps as text, which Arrow does faster than Python, and what counts nanoseconds, for
+    which Python has no type.
+    """
+    if pt.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pt.is_timestamp(kind):
+        utc = pa.timestamp("ns" if kind.unit == "ns" else "us", "UTC" if kind.tz else None)
+        texts = pc.strftime(column.cast(utc), format=f"%Y-%m-%dT%H:%M:%S{'Z' if kind.tz else ''}")
+        return texts.to_pylist()  # type: ignore[no-any-return]
+    counted = _with_counts(kind)
+    if counted == kind:
+        return python_values(column)
+    return [_told(kind, value) for value in column.cast(counted).to_pylist()]
 
 
-def _iso(column: pa.Array) -> pa.Array:
-    zone = "Z" if column.type.tz else ""
-    return pc.strftime(column.cast(pa.timestamp("us", column.type.tz)), format=f"%Y-%m-%dT%H:%M:%S{zone}")
+def _with_counts(kind: pa.DataType) -> pa.DataType:
+    """The type with integers for times in nanoseconds, wherever they are within."""
+    if (pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_duration(kind)) and kind.unit == "ns":
+        return pa.int64()
+    if pt.is_map(kind):
+        return pa.map_(_with_counts(kind.key_type), _with_counts(kind.item_type))
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(_with_counts(field.type)) for field in kind])
+    for holds, made in ((pt.is_list, pa.list_), (pt.is_large_list, pa.large_list)):
+        if holds(kind):
+            return made(kind.value_field.with_type(_with_counts(kind.value_type)))
+    if pt.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_counts(kind.value_type)), kind.list_size)
+    return kind
+
+
+def _told(kind: pa.DataType, value: Any) -> Any:
+    """A value of a type `_with_counts`, its counts as text."""
+    if value is None or _with_counts(kind) == kind:
+        return value
+    if pt.is_map(kind):
+        return [(_told(kind.key_type, key), _told(kind.item_type, item)) for key, item in value]
+    if pt.is_struct(kind):
+        return {field.name: _told(field.type, value[field.name]) for field in kind}
+    if pt.is_nested(kind):
+        return [_told(kind.value_type, item) for item in value]
+    seconds, rest = divmod(value, 1_000_000_000)
+    whole = datetime.timedelta(seconds=seconds)
+    if pt.is_duration(kind):
+        return f"{whole}.{rest:09}"
+    moment = datetime.datetime(1970, 1, 1) + whole
+    if pt.is_time(kind):
+        return f"{moment.time()}.{rest:09}"
+    return f"{moment.isoformat()}.{rest:09}{'+00:00' if kind.tz else ''}"
 
 
 def _value(value: Any) -> Any:
