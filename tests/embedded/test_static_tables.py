@@ -16,6 +16,7 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
+from midstream.job.opened import OpenCheckpoint
 from midstream.model.events import TableDropped, TableSet
 from midstream.state.sweep import TABLES, sweep
 from tests.forked import run
@@ -77,6 +78,39 @@ def test_a_refresh_waits_in_the_checkpoint_and_is_swept_once_nobody_lists_it(tmp
         for _ in range(300):
             engine.push(rows(1))
     assert len(list(files.rglob("*.arrow"))) == 1
+
+
+def test_versions_that_nobody_reads_go_also_those_of_former_starts(tmp_path: Path) -> None:
+    for start in range(3):
+        with the_engine(tmp_path / "c", rates((1, 0))) as engine:
+            for number in range(11):
+                engine.table("rates", rates((1, 100 * start + number)))
+                engine.push(rows(1))
+    with the_engine(tmp_path / "c") as engine:
+        for _ in range(20):
+            engine.push(rows(1))
+    assert len(list((tmp_path / "c" / "store" / TABLES).rglob("*.arrow"))) == 1
+
+
+def test_what_a_waiting_command_brings_stays_over_starts(tmp_path: Path) -> None:
+    """Also where the job goes back to before it, and takes it again."""
+    pyarrow.csv.write_csv(rates((1, 20)), tmp_path / "rates.csv")
+    with the_engine(tmp_path / "c", rates((1, 10))) as engine:
+        engine.push(rows(1))
+        before = engine.manifest.step
+        OpenCheckpoint.of(tmp_path / "c").savepoint("before")
+        sent = CliRunner().invoke(app, ["table", str(tmp_path / "c"), "rates", str(tmp_path / "rates.csv")])
+        assert sent.exit_code == 0, sent.output
+        assert answered(engine.push(rows(1))) == [(1, 20, 2)]
+        engine.table("rates", rates((1, 30)))
+        for _ in range(30):
+            engine.push(rows(1))
+    with the_engine(tmp_path / "c") as engine:
+        engine.push(rows(1))
+    OpenCheckpoint.of(tmp_path / "c").rewind("before")
+    with the_engine(tmp_path / "c") as engine:
+        assert engine.manifest.step == before
+        assert answered(engine.push(rows(1))) == [(1, 20, 2)]
 
 
 def test_an_engine_is_saved_with_its_tables(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from midstream.checkpoint.holder import Holder
 from midstream.model.codec import decode, encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError
@@ -15,6 +18,9 @@ from midstream.state.store.places import Place, storage_at
 COMMANDS_KEPT = 1_000
 MISSING_AT_MOST = 10_000
 """Numbers without a file among the commands that wait; each of them is looked for, lest one be passed over."""
+
+BRINGING = ".bringing"
+"""How the names of files end that say that a process puts chunks which a command is to name."""
 
 _COMMAND = re.compile(r"(\d{9}|[1-9]\d{9,})\.json", re.ASCII)
 
@@ -37,6 +43,7 @@ class CommandLog:
         """The log in a folder, which is made when the first command is added."""
         self.storage = storage_at(root, durable=False)
         self._removed = 0
+        self._chunks: dict[int, tuple[str, ...]] = {}
 
     @property
     def root(self) -> Path:
@@ -60,6 +67,55 @@ class CommandLog:
         # A listing made while others append may miss a file that is older than one it shows: so each is read by name.
         found = ((later, self.read(later)) for later in range(number + 1, self.newest_after(number) + 1))
         return tuple((later, command) for later, command in found if command is not None)
+
+    @contextmanager
+    def bringing(self) -> Iterator[None]:
+        """Put chunks and append the command that names them in here: no sweep takes any that a command may bring.
+
+        What the chunks are named by, and which are there already, is to be read in here as well.
+        """
+        name = f"{secrets.token_hex(8)}{BRINGING}"
+        self.storage.create(name, seal(encode(Holder.here())))
+        try:
+            yield
+        finally:
+            self.storage.remove([name])
+
+    def brought(self, after: int) -> set[str] | None:
+        """The chunks that the commands after a number bring; None where others may come to be named, or cannot be read.
+
+        A chunk that was there before this is called, and that no manifest lists, is none of them if it is not given.
+        """
+        # In this order: whoever brings chunks appends the command first, and ends the file after that.
+        if any(holder is None or not holder.is_gone for holder in self.bringers().values()):
+            return None
+        try:
+            self._chunks = {number: self._brought_by(number) for number in self.numbers() if number > after}
+        except CheckpointError:
+            return None
+        return {chunk for chunks in self._chunks.values() for chunk in chunks}
+
+    def _brought_by(self, number: int) -> tuple[str, ...]:
+        if number in self._chunks:  # Commands never change.
+            return self._chunks[number]
+        command = self.read(number)
+        return () if command is None else command.chunks
+
+    def bringers(self) -> dict[str, Holder | None]:
+        """The processes that began to bring chunks and have not ended that, by file; None where one cannot be read."""
+        found = dict[str, Holder | None]()
+        for name in self.storage.names():
+            if name.endswith(BRINGING):
+                with suppress(FileNotFoundError):  # It has ended meanwhile.
+                    found[name] = self._bringer(name)
+        return found
+
+    def _bringer(self, name: str) -> Holder | None:
+        data = self.storage.read(name).to_pybytes()
+        try:
+            return decode(Holder, unseal(data, self.storage.place(name), ""))
+        except (CheckpointError, KeyError, TypeError, ValueError, AttributeError):
+            return None
 
     def tidy(self, taken: int) -> None:
         """Remove commands of long ago: of those up to number `taken`, all but the newest `COMMANDS_KEPT`."""

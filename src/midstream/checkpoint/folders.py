@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 from urllib.parse import quote
 
@@ -118,12 +119,21 @@ class Folders:
         """All manifests that the job may go back to."""
         return (*self.manifests.kept(), *self.savepoints.all().values())
 
+    def brought(self, kept: Iterable[Manifest]) -> set[str] | None:
+        """The chunks of the commands that one of the kept manifests has not taken, as `CommandLog.brought`."""
+        return self.commands.brought(_taken(kept))
+
     def tidy(self, manifest: Manifest) -> None:
         """Delete chunks that no kept manifest and no savepoint lists, and the events and commands of long ago."""
         kept = self.kept()
-        self._sweeper.sweep(kept)
-        self.commands.tidy(min((one.last_command for one in kept), default=0))
+        self._sweeper.sweep(kept, partial(self.brought, kept))
+        self.commands.tidy(_taken(kept))
         self.events.tidy(manifest.time_line, manifest.step)
+
+
+def _taken(kept: Iterable[Manifest]) -> int:
+    """The last of the commands that none of the manifests takes again if the job goes back to it."""
+    return min((one.last_command for one in kept), default=0)
 
 
 def folder_name(name: str) -> str:

@@ -45,8 +45,10 @@ def table(
             f"{kind or file!r} is no format of a table", place="--format", remedy=f"use {', '.join(READERS)}"
         )
     checkpoint = Checkpoint.open(path)
-    manifest = checkpoint.manifest()
-    known = upcoming(manifest, checkpoint.folders).tables
+    checkpoint.manifest()  # Where there is none yet, that is said before the file is read.
     options = {"header": "true"} if kind == "csv" else {}
     rows = table_rows(name, TableSpec(kind, located(file), schema, options))
-    send(path, set_table(name, rows, known, FileStore(checkpoint.folders.chunks), manifest.step), wait, as_json)
+    with checkpoint.commands.bringing():
+        manifest = checkpoint.manifest()
+        known = upcoming(manifest, checkpoint.folders).tables
+        send(path, set_table(name, rows, known, FileStore(checkpoint.folders.chunks), manifest.step), wait, as_json)

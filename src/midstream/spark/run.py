@@ -237,9 +237,10 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
 
     def _set_table(self, name: str, rows: Any) -> int:
         driver = self._driver
-        known = upcoming(driver.manifest, driver.folders, self._ahead()).tables
-        given = rows_of_frame(rows, f"table {name}")
-        return self._command(set_table(name, given, known, FileStore(driver.folders.chunks), driver.manifest.step))
+        given, chunks = rows_of_frame(rows, f"table {name}"), FileStore(driver.folders.chunks)
+        with driver.folders.commands.bringing():
+            known = upcoming(driver.manifest, driver.folders, self._ahead()).tables
+            return self._command(set_table(name, given, known, chunks, driver.manifest.step))
 
     def _ahead(self) -> tuple[Command, ...]:
         """What the job declares otherwise than it runs, which its next step will change."""

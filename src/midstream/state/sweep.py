@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +25,9 @@ TIMES_BETWEEN_LOOKS = 128
 TABLES = "tables"
 """The folder of the chunks of static tables: they are put there before a command names them."""
 
+Brought = Callable[[], Collection[str] | None]
+"""The chunks that commands bring which a kept manifest has not taken; None where that cannot be known."""
+
 
 @dataclass(frozen=True)
 class Swept:
@@ -42,12 +45,12 @@ def listed(manifest: Manifest) -> list[str]:
     return [*names, *(name for command in manifest.pending for name in command.chunks)]
 
 
-def sweep(root: Place, manifests: Iterable[Manifest], waiting: Collection[str] | None = None) -> Swept:
+def sweep(root: Place, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> Swept:
     """Delete the chunk files that none of the kept manifests lists, and what broken-off writes left.
 
     Files of the newest manifest's epoch and of steps later than it may belong to the step that is running, those of
-    later epochs to another driver, and those of static tables to a command that waits: they stay, as does every file
-    that is not a chunk's. Where it is known which chunks commands are `waiting` with, other tables' chunks go too.
+    later epochs to another driver: they stay, as does every file that is not a chunk's. Those of static tables stay
+    where a command has `brought` them, or may bring them; that is asked after all else was looked at, if need be.
     Folders that are empty go as well. Raises `SinkError` where a file cannot be deleted.
     """
     storage = storage_at(root, durable=False)
@@ -58,18 +61,13 @@ def sweep(root: Place, manifests: Iterable[Manifest], waiting: Collection[str] |
         newest = max(newest, (manifest.epochs[-1].number if manifest.epochs else 0, manifest.step))
     if newest[0] < 0:
         return Swept()
-    keep.update(map(file_of, waiting or ()))
-    spared = f"{TABLES}/" if waiting is None else None
-    gone = [
-        (name, size)
-        for name, size in storage.walk()
-        if name not in keep and _is_older(name, newest) and not (spared and name.startswith(spared))
-    ]
-    storage.remove(name for name, _ in gone)
-    forget_opened(storage.place(name) for name, _ in gone)
+    sizes = {name: size for name, size in storage.walk() if name not in keep and _is_older(name, newest)}
+    gone = without_brought(sizes, brought)
+    storage.remove(gone)
+    forget_opened(map(storage.place, gone))
     if isinstance(storage, LocalStorage):
         _remove_empty(storage.root)
-    return Swept(len(gone), sum(size for _, size in gone))
+    return Swept(len(gone), sum(sizes[name] for name in gone))
 
 
 class Sweeper:
@@ -85,17 +83,30 @@ class Sweeper:
         self._listed: set[str] | None = None
         self._times = 0
 
-    def sweep(self, manifests: Iterable[Manifest]) -> None:
-        """Delete what none of the kept manifests lists."""
+    def sweep(self, manifests: Iterable[Manifest], brought: Brought = lambda: None) -> None:
+        """Delete what none of the kept manifests lists, but for what commands have `brought`, as `sweep` does."""
         manifests = tuple(manifests)
         now = {file_of(name) for manifest in manifests for name in listed(manifest)}
         if self._listed is None or self._times % TIMES_BETWEEN_LOOKS == 0:
-            sweep(self._storage, manifests)
+            sweep(self._storage, manifests, brought)
+            self._listed = now
         else:
-            gone = sorted(self._listed - now)
+            gone = without_brought(sorted(self._listed - now), brought)
             self._storage.remove(gone)
             forget_opened(map(self._storage.place, gone))
-        self._listed, self._times = now, self._times + 1
+            self._listed = (self._listed | now).difference(gone)
+        self._times += 1
+
+
+def without_brought(names: Iterable[str], brought: Brought) -> list[str]:
+    """Those of the names that no command brings."""
+    names = list(names)
+    of_tables = {name for name in names if name.startswith(f"{TABLES}/")}
+    if not of_tables:
+        return names
+    known = brought()
+    spared = of_tables if known is None else of_tables.intersection(map(file_of, known))
+    return [name for name in names if name not in spared]
 
 
 def _is_older(name: str, newest: tuple[int, int]) -> bool:

@@ -3,22 +3,26 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from midstream.checkpoint import command_log
-from midstream.checkpoint.command_log import CommandLog
+from midstream.checkpoint.command_log import BRINGING, CommandLog
 from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.holder import Holder
 from midstream.checkpoint.reader import send
 from midstream.model.codec import encode
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, SinkError
-from midstream.model.manifest import FORMAT_VERSION, Manifest
+from midstream.model.manifest import FORMAT_VERSION, ChunkRef, Manifest
 from midstream.state.store import disk
 from midstream.state.store.local import LocalStorage
+from midstream.state.sweep import TABLES
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate
 from midstream.step.commands.rescale import Rescale
+from midstream.step.commands.set_table import SetTable
 
 COMMANDS: tuple[Command, ...] = (
     Migrate("q", "(A (B C))", "jisc", {"rate": 0.5, "note": "naïve 漢字"}),
@@ -212,3 +216,40 @@ def test_commands_of_long_ago_are_removed(tmp_path: Path, monkeypatch: pytest.Mo
     log.tidy(10)
     assert log.append(DropQuery("later")) == 11, "no number is given twice"
     assert [number for number, _ in log.after(7)] == [8, 9, 10, 11]
+
+
+def table(step: int, name: str = "rates") -> SetTable:
+    return SetTable(name, pa.schema([("k", pa.int64())]), ChunkRef(f"{TABLES}/{name}/{step:08d}-x", 1, 1, 1), "x")
+
+
+def test_the_chunks_that_commands_bring_are_known_unless_others_may_come(log: CommandLog) -> None:
+    assert log.brought(0) == set()
+    with log.bringing():
+        assert log.brought(0) is None
+        log.append(table(1))
+        log.append(COMMANDS[0])
+        assert log.brought(0) is None and log.numbers()
+    log.append(table(2))
+    assert log.brought(0) == {*table(1).chunks, *table(2).chunks}
+    assert log.brought(1) == log.brought(2) == set(table(2).chunks)
+    (log.root / "000000003.json").unlink()
+    assert log.brought(0) == set(table(1).chunks)
+    (log.root / "000000004.json").write_text("damaged")
+    assert log.brought(0) is None and log.brought(4) == set()
+
+
+BRINGS = """
+import os, signal, sys
+from midstream.checkpoint.command_log import CommandLog
+with CommandLog(sys.argv[1]).bringing():
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(not Holder.here().boot, reason="nobody can see here whether a process has ended")
+def test_who_was_killed_while_it_brought_chunks_brings_none(log: CommandLog) -> None:
+    subprocess.run([sys.executable, "-c", BRINGS, str(log.root)], check=False)
+    assert [holder is not None and holder.is_gone for holder in log.bringers().values()] == [True]
+    assert log.brought(0) == set()
+    (log.root / f"x{BRINGING}").write_text("half")
+    assert log.brought(0) is None

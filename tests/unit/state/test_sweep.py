@@ -6,11 +6,12 @@ import pytest
 
 from midstream.model.errors import CheckpointError, SinkError
 from midstream.model.ids import LaneId, StateId
-from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing
+from midstream.model.manifest import ChunkRef, LaneState, Manifest, StateListing, StaticTable
+from midstream.model.schema import TableSchema
 from midstream.state import sweep as sweep_module
 from midstream.state.store import local
 from midstream.state.store.files import FileStore
-from midstream.state.sweep import Swept, listed, sweep
+from midstream.state.sweep import TABLES, Sweeper, Swept, listed, sweep
 
 
 @pytest.fixture
@@ -89,6 +90,29 @@ def test_files_that_are_not_chunks_stay(store: FileStore) -> None:
         (store.root / name).write_text("the user's own")
     sweep(store.root, [manifest(9)])
     assert files(store) == ["1-notes.txt", "A/.keep", "A/x-1.arrow", "README"]
+
+
+def test_chunks_of_tables_go_unless_commands_may_bring_them(store: FileStore) -> None:
+    former, other, newest = (put(store, f"{TABLES}/t/{step}-x", step) for step in (1, 2, 9))
+    kept = [Manifest(step=9, tables={"t": StaticTable(TableSchema("t", pa.schema([("k", pa.int64())])), newest, "x")})]
+    assert sweep(store.root, kept) == sweep(store.root, kept, lambda: None) == Swept()
+    assert sweep(store.root, kept, lambda: {other.name}) == Swept(1, former.bytes)
+    assert sweep(store.root, kept, set).files == 1
+    assert files(store) == [f"{newest.name}.arrow"]
+
+
+def test_a_sweeper_spares_what_is_brought_and_takes_it_later(store: FileStore) -> None:
+    first, second = (put(store, f"{TABLES}/t/{step}-x", step) for step in (1, 2))
+    schema = TableSchema("t", pa.schema([("k", pa.int64())]))
+    before, after = (
+        Manifest(step=step, tables={"t": StaticTable(schema, chunk, "x")}) for step, chunk in ((1, first), (2, second))
+    )
+    sweeper, brought = Sweeper(store.storage), iter([None, {first.name}, set[str]()])
+    left = []
+    for manifests in ([before], [before, after], [after], [after], [after]):
+        sweeper.sweep(manifests, lambda: next(brought))
+        left.append(len(files(store)))
+    assert left == [2, 2, 2, 2, 1] and files(store) == [f"{second.name}.arrow"]
 
 
 def test_empty_folders_go_and_come_back(store: FileStore) -> None:

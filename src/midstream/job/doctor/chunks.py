@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store.files import FileStore, file_of, forget_opened
-from midstream.state.sweep import listed, sweep
+from midstream.state.sweep import listed, sweep, without_brought
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:
@@ -44,12 +44,12 @@ def orphans(patient: Patient) -> Iterator[Finding]:
     """No file is there that nobody will use. A job that runs has such, and removes them in time."""
     if patient.is_held or not patient.all_read:
         return
-    brought = _brought(patient)
-    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)} | set(map(file_of, brought))
+    listing = {file_of(chunk) for one in patient.kept.values() for chunk in listed(one)}
     saved = {ref["name"] for one in patient.kept.values() for ref in _tables(one)}
     store = patient.folders.chunks
-    there = [name for name, _ in store.walk()]
-    loose = [name for name in there if name not in listing and name not in map(file_of, saved)]
+    brought = partial(patient.folders.brought, patient.kept.values())
+    listing |= set(map(file_of, saved))
+    loose = without_brought((name for name, _ in store.walk() if name not in listing), brought)
     if loose and not saved:
         yield Finding(
             "orphans",
@@ -58,6 +58,16 @@ def orphans(patient: Patient) -> Iterator[Finding]:
             "remove them; a job does so in time",
             harmless=True,
             mend=lambda: sweep(store, patient.kept.values(), brought),
+        )
+    for file, holder in patient.folders.commands.bringers().items():
+        name = f"commands/{file}"
+        yield Finding(
+            "orphans",
+            f"{holder or 'a process'} began to give a static table its rows, and has not ended",
+            patient.folders.storage.place(name),
+            "remove the file once the process is gone: until then what tables had before stays",
+            harmless=True,
+            mend=partial(patient.folders.storage.remove, [name]) if holder and holder.is_gone else None,
         )
     halves = [
         name for name, _ in patient.folders.storage.walk() if name.endswith(".tmp") and not name.startswith("spark/")
@@ -79,16 +89,6 @@ def _listed(manifest: Manifest) -> Iterator[tuple[bool, ChunkRef]]:
     for lane in manifest.lane_states.values():
         for id, listing in lane.states.items():
             yield from ((id.is_base, ref) for ref in listing.chunks)
-
-
-def _brought(patient: Patient) -> set[str]:
-    """The chunks that the commands that no step has taken yet bring; those of damaged ones are found by themselves."""
-    log, found = patient.folders.commands, set[str]()
-    for number in log.numbers():
-        with suppress(CheckpointError):
-            command = log.read(number)
-            found.update(() if command is None else command.chunks)
-    return found
 
 
 def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:
