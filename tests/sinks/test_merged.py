@@ -93,6 +93,25 @@ def test_full_files_are_not_written_again(tmp_path: Path) -> None:
     assert rows_of(ms.sinks.merged_files(tmp_path / "checkpoint/results/pairs")) == prefixes(done)[-1]
 
 
+FOREIGN = (".nfs000000000123", ".DS_Store", "00000001 (copy).json", "00000001-0.parquet~", "lost+found", "1")
+
+
+def test_files_that_others_put_there_are_passed_over_and_stay(tmp_path: Path) -> None:
+    folders = [tmp_path / "out.merged" / name for name in ("_log", "_parts", "_views")]
+    with opened(tmp_path, sink=ms.sinks.files(tmp_path / "out")) as engine:
+        done = pushed(engine, range(1))
+        merge(tmp_path)
+        for path in (folder / name for folder in folders for name in FOREIGN):
+            path.write_text("not ours")
+        for number in range(1, 6):
+            done += pushed(engine, range(number, number + 1))
+            merge(tmp_path)
+    assert rows_of(ms.sinks.merged_files(tmp_path / "out")) == prefixes(done)[-1]
+    own = [{path.name for path in folder.iterdir()} - {*FOREIGN} for folder in folders]
+    assert [len(list(folder.iterdir())) - len(names) for folder, names in zip(folders, own, strict=True)] == [6, 6, 6]
+    assert own[0] == {"00000005.json", "00000006.json"}
+
+
 def test_columns_that_change_begin_another_file(tmp_path: Path) -> None:
     with opened(tmp_path) as engine:
         done = pushed(engine, range(3))

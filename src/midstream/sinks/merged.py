@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,12 @@ from midstream.state.store.storage import Storage
 
 if TYPE_CHECKING:
     from midstream.state.store.storage import Bytes
+
+_ENTRY = re.compile(r"(\d{8,})\.json", re.ASCII)
+_PART = re.compile(r"(\d{8,})-[0-9a-f]{8}\.parquet", re.ASCII)
+_VIEW = re.compile(r"(\d{8,})(?:-[0-9a-f]{8})?", re.ASCII)
+_UNFINISHED = re.compile(r"\.(\d{8,})[-.].+\.tmp", re.ASCII)
+"""The names that this module gives; whatever else is in its folders is not its own and stays."""
 
 LOG, PARTS, VIEWS, CURRENT = "_log", "_parts", "_views", "current"
 KEPT = 2
@@ -163,22 +170,22 @@ class MergedResults:
         oldest = numbers[-KEPT]
         entries = [(number, self.storage.read(_entry(number))) for number in numbers[-KEPT:]]
         named = {part.file for number, data in entries for part in MergedList.of(number, data).parts}
-        parts = [f"{PARTS}/{name}" for name in self.storage.names(PARTS) if _number(name) < oldest]
+        parts = [f"{PARTS}/{name}" for name in self.storage.names(PARTS) if _is_before(oldest, name, _PART)]
         self.storage.remove(_entry(number) for number in numbers[:-KEPT])
         self.storage.remove(part for part in parts if part not in named)
         if isinstance(self.storage, LocalStorage):
             _sweep(self.storage.url, oldest)
 
     def _numbers(self) -> list[int]:
-        return sorted(_number(name) for name in self.storage.names(LOG) if name.endswith(".json") and name[0] != ".")
+        return sorted(int(found[1]) for name in self.storage.names(LOG) if (found := _ENTRY.fullmatch(name)))
 
 
 def _sweep(root: str, oldest: int) -> None:
     """Remove the views before the oldest list, and what merges for it that were killed have left half made."""
     for folder in (LOG, PARTS, VIEWS):
         for name in os.listdir(os.path.join(root, folder)):
-            path, number = os.path.join(root, folder, name), _number(name.removeprefix("."))
-            if number < oldest and (folder == VIEWS or name.startswith(".")):
+            path = os.path.join(root, folder, name)
+            if _is_before(oldest, name, _UNFINISHED) or (folder == VIEWS and _is_before(oldest, name, _VIEW)):
                 if os.path.isdir(path) and not os.path.islink(path):
                     shutil.rmtree(path, ignore_errors=True)
                 else:
@@ -200,5 +207,7 @@ def _entry(number: int) -> str:
     return f"{LOG}/{number:08d}.json"
 
 
-def _number(name: str) -> int:
-    return int(name[:8])
+def _is_before(number: int, name: str, kind: re.Pattern[str]) -> bool:
+    """Whether a name is of a kind, and of a list before that of a number."""
+    found = kind.fullmatch(name)
+    return found is not None and int(found[1]) < number
