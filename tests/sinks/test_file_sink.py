@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 import midstream as ms
 from midstream.sinks import FileSink, Sink, as_sink
+from midstream.sinks.contract import anything
 from midstream.state.store.places import storage_at
 from tests.sinks.steps import commit, staged
 
@@ -99,3 +101,49 @@ def test_json_has_texts_of_what_python_has_not(tmp_path: Path) -> None:
     commit(FileSink(str(tmp_path / "sink"), format="json"), tmp_path, 0, far)
     (file,) = (tmp_path / "sink").rglob("*.json")
     assert file.read_text() == '{"d": "1970-01-01"}\n{"d": "<value out of range: 2147483647>"}\n'
+
+
+FOREIGN = (".nfs000000000123", ".DS_Store", "_SUCCESS", "rows.json~")
+
+
+def test_files_that_others_put_into_a_step_are_no_results(tmp_path: Path) -> None:
+    """A file system keeps a file that was deleted while somebody reads it, under another name: the step is then done
+    again, and its results must not count as there.
+    """
+    sink, folder = FileSink(str(tmp_path / "sink")), tmp_path / "sink" / "step=00000000"
+    commit(sink, tmp_path, 0, ROWS)
+    for name in FOREIGN:
+        (folder / name).write_text("not ours")
+    for name in ("step=x", "step=00000000 (copy)", "lost+found"):
+        shutil.copytree(folder, tmp_path / "sink" / name)
+    kept = [(0, "step=00000000/job~first~lane-0.parquet")]
+    for one_by_one in (True, False):
+        assert list(sink.files(range(9), anything, one_by_one=one_by_one)) == kept
+    sink.forget_after("q", -1)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(FOREIGN)
+    assert not sink.has(0) and sink.newest("q") is None
+    again = staged(sink, tmp_path, 0, ROWS)
+    with pytest.raises(ms.SinkError, match="something else is there"):
+        sink.commit(again)
+    for name in FOREIGN:
+        (folder / name).unlink()
+    sink.commit(again)
+    assert sink.has_all(again.stamp, again.files)
+
+
+def test_files_that_others_put_into_a_step_are_not_in_the_way_on_a_store(bucket: str, tmp_path: Path) -> None:
+    storage = storage_at(bucket)
+    for name in FOREIGN:
+        storage.write(f"step=00000000/{name}", b"not ours")
+    commit(FileSink(bucket), tmp_path, 0, ROWS)
+    kept = [(0, "step=00000000/job~first~lane-0.parquet")]
+    assert list(FileSink(bucket).files(range(9), anything)) == kept
+
+
+def test_rows_that_came_too_late_are_read_beside_files_of_others(tmp_path: Path) -> None:
+    with ms.Engine(checkpoint=tmp_path / "c") as engine:
+        engine.create_stream("A", "k BIGINT, ts TIMESTAMP", timestamp="ts")
+        engine.push({"A": [{"k": "x", "ts": "2024-01-01"}]})
+        for folder in (tmp_path / "c" / "dead_letters" / "A").iterdir():
+            (folder / ".DS_Store").write_text("not ours")
+        assert engine.dead_letters["A"].num_rows == 1

@@ -26,7 +26,8 @@ from midstream.model.command import Command
 from midstream.model.errors import InputError, LostCheckpointError, MidstreamError, SinkError, UndeliveredError
 from midstream.model.events import Event
 from midstream.model.manifest import EMBEDDED, HOST, Manifest
-from midstream.sinks import Sink
+from midstream.sinks import FileSink, Sink
+from midstream.sinks.contract import anything
 from midstream.sinks.parquet_file import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
@@ -227,11 +228,10 @@ class EngineCheckpoint:
             places += [(REJECTED, query) for query, entry in manifest.queries.items() if entry.rejects]
         found: dict[str, pa.Table] = {}
         for folder_kind, name in places:
-            storage = storage_at(self.folders.rejected(folder_kind, name))
-            for folder in sorted(one for one in storage.names() if one.startswith("step=")):
-                for file in sorted(storage.names(folder)):
-                    path = f"{folder}/{file}"
-                    found = appended(found, {name: parquet_rows(storage.read(path), storage.place(path))})
+            place = self.folders.rejected(folder_kind, name)
+            storage = storage_at(place)
+            for _, file in FileSink(place).files(range(manifest.step + 1), anything):
+                found = appended(found, {name: parquet_rows(storage.read(file), storage.place(file))})
         return found
 
     def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:

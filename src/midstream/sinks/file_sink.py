@@ -110,13 +110,15 @@ class FileSink(Sink):
         What `one_by_one` says is only whether each step's folder is listed by itself or everything there is.
         """
         storage = self._storage()
-        if one_by_one:
-            names = [f"{_folder(step)}/{name}" for step in steps for name in storage.names(_folder(step))]
+        if one_by_one or storage.renames_folders:
+            folders = map(_folder, steps) if one_by_one else filter(_STEP.fullmatch, storage.names())
+            names = [f"{folder}/{name}" for folder in folders for name in storage.names(folder)]
         else:
-            names = [name for name, _ in storage.walk() if name.startswith("step=")]
+            names = [name for name, _ in storage.walk()]
         for name in sorted(names):
             folder, _, file = name.partition("/")
-            step = step_of(folder)
+            found = _STEP.fullmatch(folder)
+            step = int(found[1]) if found and _is_of_sink(file) else -1
             if step in steps and which(_stamp_of(file, step)):
                 yield step, name
 
@@ -153,7 +155,7 @@ class FileSink(Sink):
         They leave the staging only once all have been copied: where they have left it, all are there, or they are lost.
         """
         final, line = _folder(staged.step), staged.line
-        found = {name: _stamp_of(name, staged.step) for name in storage.names(final)}
+        found = {name: _stamp_of(name, staged.step) for name in _files_in(storage, final)}
         if any(stamp != staged.stamp and not line.gave_up(stamp) for stamp in found.values()):
             raise _of_another_time_line(storage, staged.step)
         storage.remove(f"{final}/{name}" for name, stamp in found.items() if stamp != staged.stamp)
@@ -182,12 +184,12 @@ class FileSink(Sink):
     @staticmethod
     def _files(storage: Storage, step: int, which: Callable[[Stamp], bool]) -> list[str]:
         """The files of a step whose stamp is one of those."""
-        return [name for name in storage.names(_folder(step)) if which(_stamp_of(name, step))]
+        return [name for name in _files_in(storage, _folder(step)) if which(_stamp_of(name, step))]
 
     @staticmethod
     def _stamp(storage: Storage, step: int) -> Stamp | None:
         """Whose step is in its folder; versions that knew no epochs did not say."""
-        return next((_stamp_of(name, step) for name in storage.names(_folder(step))), None)
+        return next((_stamp_of(name, step) for name in _files_in(storage, _folder(step))), None)
 
     def _whole(self, storage: Storage, staged: StagedStep) -> str:
         """The folder that has all files of the step and nothing else."""
@@ -207,7 +209,7 @@ class FileSink(Sink):
         try:
             storage.move(source, target)
         except FileNotFoundError:
-            if not storage.exists(target) and not storage.names(_folder(staged.step)):
+            if not storage.exists(target) and not _files_in(storage, _folder(staged.step)):
                 raise _gone(storage, staged.step, source) from None
 
 
@@ -253,6 +255,18 @@ def _of_another_time_line(storage: Storage, step: int) -> SinkError:
 
 def _folder(step: int) -> str:
     return f"step={step:08d}"
+
+
+def _files_in(storage: Storage, folder: str) -> list[str]:
+    """The names of the results in a step's folder, in no order."""
+    return [name for name in storage.names(folder) if _is_of_sink(name)]
+
+
+def _is_of_sink(name: str) -> bool:
+    """Whether a file in a step's folder may have results. File systems, programs and editors leave others there, which
+    readers of such folders pass over too; of results those names do not begin or end so.
+    """
+    return not name.startswith((".", "_")) and not name.endswith("~") and "/" not in name
 
 
 def _stamp_of(name: str, step: int) -> Stamp:

@@ -161,13 +161,19 @@ class LocalStorage(Storage):
     def walk(self, folder: str = "") -> Iterator[tuple[str, int]]:
         """Every file below, those included that were being written."""
         prefix = f"{folder}/" if folder else ""
-        with suppress(FileNotFoundError, NotADirectoryError), os.scandir(self.path(folder)) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    yield from self.walk(f"{prefix}{entry.name}")
-                else:
-                    with suppress(FileNotFoundError):
-                        yield f"{prefix}{entry.name}", entry.stat().st_size
+        try:
+            with os.scandir(self.path(folder)) as found:
+                entries = list(found)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        except OSError as error:
+            raise cannot_read(error, self.path(folder)) from error
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from self.walk(f"{prefix}{entry.name}")
+            else:
+                with suppress(FileNotFoundError):
+                    yield f"{prefix}{entry.name}", entry.stat().st_size
 
     def remove(self, names: Iterable[str]) -> None:
         """Unlink each; folders that are empty then go too, as do those they alone were in.
