@@ -50,6 +50,10 @@ class StepLog(ABC):
                 found[at] = max(found.get(at, (-1, "")), (epoch, name))
         return [(at, found[at][1]) for at in sorted(found)]
 
+    def names(self) -> list[str]:
+        """The names of all files of the log, in order."""
+        return sorted(self._files())
+
     def check(self, name: str) -> None:
         """Raise `CheckpointError` where a file of the log cannot be read."""
         self._values(name)

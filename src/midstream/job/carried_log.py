@@ -34,6 +34,7 @@ _KEPT = 16
 """Steps for which an object is kept that no manifest carries any more: more than manifests are kept."""
 
 _PATH = re.compile(r"metadata|(offsets|commits)/\d+|sources/\d+/[A-Za-z0-9_-][A-Za-z0-9_.-]*")
+_BATCH = re.compile(r"\d+", re.ASCII)
 _COMPACT = re.compile(r"(\d+)\.compact")
 
 
@@ -164,10 +165,11 @@ class CarriedLog(SparkLog):
         yield from (f"offsets/{batch}" for batch in (step - 1, step) if batch >= 0)
         if step > 0:
             yield f"commits/{step - 1}"
-        for source in names_in(f"{self.folder}/sources"):
+        for source in filter(_BATCH.fullmatch, names_in(f"{self.folder}/sources")):
             names = [n for n in names_in(f"{self.folder}/sources/{source}") if not n.endswith((".crc", ".tmp"))]
             newest = max((int(found[1]) for name in names if (found := _COMPACT.fullmatch(name))), default=-1)
-            yield from (f"sources/{source}/{n}" for n in names if not n.startswith(".") and _number(n) >= newest)
+            paths = ((f"sources/{source}/{n}", _number(n)) for n in names if not n.startswith("."))
+            yield from (path for path, number in paths if number >= newest and _PATH.fullmatch(path))
 
     def _text(self, path: str) -> str:
         with open(f"{self.folder}/{path}", encoding="utf-8", newline="") as file:
@@ -203,4 +205,4 @@ def _carried(manifests: Iterable[Manifest]) -> set[str]:
 def _number(name: str) -> int:
     """The batch that a file of a source's log is of; one that is of none is always carried."""
     digits = name.partition(".")[0]
-    return int(digits) if digits.isdigit() else 1 << 62
+    return int(digits) if _BATCH.fullmatch(digits) else 1 << 62

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import uuid
+from contextlib import suppress
 
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
@@ -22,6 +23,8 @@ NOTHING_READ = "-"
 """What Spark's offsets say of a source that has read nothing."""
 
 _SAVEPOINT = "savepoint="
+_BATCH = re.compile(r"\d{1,18}", re.ASCII)
+_LOG = re.compile(r"epoch=\d+", re.ASCII)
 _COMPACT = re.compile(r"\d{1,9}\.compact", re.ASCII)
 
 MOST = 1 << 24
@@ -90,7 +93,8 @@ def forget_former_logs(root: str, epoch: int) -> None:
             continue
         shutil.rmtree(f"{root}/{name}", ignore_errors=True)
         if os.path.isfile(f"{root}/{name}"):
-            os.unlink(f"{root}/{name}")
+            with suppress(OSError):  # What a file system keeps of a file that is read cannot be removed.
+                os.unlink(f"{root}/{name}")
 
 
 def keep_log(root: str, savepoint: str, step: int, *, durable: bool = True) -> None:
@@ -131,7 +135,7 @@ def unread_offsets(root: str, step: int) -> list[str]:
         whole = max(
             (int(name[:-8]) for name in names if _COMPACT.fullmatch(name) and int(name[:-8]) <= end), default=-1
         )
-        after = {int(name) for name in names if name.isdecimal()} | {
+        after = {int(name) for name in names if _BATCH.fullmatch(name)} | {
             int(n[:-8]) for n in names if _COMPACT.fullmatch(n)
         }
         if missing := sorted(set(range(max(whole, 0), end + 1)) - after):
@@ -200,7 +204,7 @@ def _former(root: str, step: int) -> str | None:
 
 def _logs(root: str) -> list[str]:
     """The logs of all epochs, the newest first; before there were epochs the log was right in the root."""
-    epochs = sorted((n for n in names_in(root) if n.startswith("epoch=") and not n.endswith(".tmp")), reverse=True)
+    epochs = sorted(filter(_LOG.fullmatch, names_in(root)), reverse=True)
     kept = sorted(name for name in names_in(root) if name.startswith(_SAVEPOINT) and not name.endswith(".tmp"))
     return [*(f"{root}/{name}" for name in (*epochs, *kept)), root]
 
@@ -213,7 +217,7 @@ def _cut_off(log: str, step: int) -> None:
 
 
 def _batches(folder: str) -> set[int]:
-    return {int(name) for name in names_in(folder) if name.isdigit()}
+    return {int(name) for name in names_in(folder) if _BATCH.fullmatch(name)}
 
 
 def _others(folder: str, names: list[str]) -> set[str]:

@@ -109,6 +109,11 @@ def without_brought(names: Iterable[str], brought: Brought) -> list[str]:
     return [name for name in names if name not in spared]
 
 
+def is_chunk(name: str) -> bool:
+    """Whether a file bears such a name as chunks do, and what broken-off writes leave of them."""
+    return _CHUNK.fullmatch(name) is not None
+
+
 def _is_older(name: str, newest: tuple[int, int]) -> bool:
     """Whether a file is a chunk's that nobody can be writing; those of former epochs are, whatever their step."""
     found = _CHUNK.fullmatch(name)

@@ -50,6 +50,21 @@ def test_a_healthy_checkpoint_is_well(ckpt: Path, capsys: pytest.CaptureFixture[
     assert content(ckpt) == before
 
 
+def test_files_that_others_put_there_are_no_findings_and_stay(ckpt: Path) -> None:
+    names = (".nfs000000000123", ".DS_Store", "README", "x (copy)", "000000000007.jsonl~", "epoch=x")
+    folders = ("store", "manifests", "commands", "events", "times", "savepoints", "sources/A", "spark")
+    found = examine(ckpt).findings
+    for path in (ckpt / folder / name for folder in folders for name in names):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("not ours")
+    before = content(ckpt)
+    assert examine(ckpt, repair=True).findings == found
+    run(ckpt, range(20, 45), ckpt.parent / "sink")
+    after = content(ckpt)
+    assert not [path for path in before if path.name in names and path not in after]
+    assert harm(examine(ckpt)) == [] and ms.open(ckpt).savepoints == {}
+
+
 def test_a_job_that_runs_yields_no_finding(tmp_path: Path) -> None:
     with start(tmp_path / "ckpt", tmp_path / "sink") as engine:
         for step in range(36):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
-from midstream.job.spark_log import begin_log, fit_sources
+from midstream.job.spark_log import begin_log, fit_sources, has_committed, offsets_of
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import Manifest
 from tests.unit.state.chunk_files import linux_only
@@ -30,6 +31,19 @@ def test_a_copy_of_spark_s_log_is_durable_before_it_is_in_place(
     synced.clear()
     begin_log(str(tmp_path), 3, Manifest(step=0), durable=False)
     assert synced == []
+
+
+def test_files_that_others_put_into_a_log_are_passed_over(tmp_path: Path) -> None:
+    former, names = tmp_path / "epoch=000001", (".nfs0001", ".DS_Store", "0 (copy)", "0~", "\u00b2")
+    for kind in ("offsets", "commits", "sources/0"):
+        (former / kind).mkdir(parents=True)
+        for name in ("0", *names):
+            (former / kind / name).write_text("v1\n{}\n-")
+    shutil.copytree(former, tmp_path / "epoch=000001 (copy)")
+    shutil.rmtree(tmp_path / "epoch=000001 (copy)" / "commits")
+    begun = Path(begin_log(str(tmp_path), 2, Manifest(step=0)))
+    assert offsets_of(str(tmp_path)) == {0} and has_committed(str(begun), 0)
+    fit_sources(str(begun), 1)
 
 
 def test_a_log_is_fitted_to_the_streams_of_a_job(tmp_path: Path) -> None:

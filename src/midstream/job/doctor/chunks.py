@@ -10,7 +10,7 @@ from midstream.job.doctor.finding import Finding, Patient
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, Manifest
 from midstream.state.store.files import FileStore, file_of, forget_opened
-from midstream.state.sweep import listed, sweep, without_brought
+from midstream.state.sweep import is_chunk, listed, sweep, without_brought
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:
@@ -49,7 +49,7 @@ def orphans(patient: Patient) -> Iterator[Finding]:
     store = patient.folders.chunks
     brought = partial(patient.folders.brought, patient.kept.values())
     listing |= set(map(file_of, saved))
-    loose = without_brought((name for name, _ in store.walk() if name not in listing), brought)
+    loose = without_brought((name for name, _ in store.walk() if name not in listing and is_chunk(name)), brought)
     if loose and not saved:
         yield Finding(
             "orphans",

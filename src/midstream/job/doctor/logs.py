@@ -66,7 +66,7 @@ def commands(patient: Patient) -> Iterator[Finding]:
 def events(patient: Patient) -> Iterator[Finding]:
     """Every file of events can be read."""
     log = patient.folders.events
-    for name in sorted(patient.folders.storage.names("events")):
+    for name in log.names():
         try:
             log.check(name)
         except CheckpointError as error:
@@ -77,7 +77,7 @@ def sources(patient: Patient) -> Iterator[Finding]:
     """Every note of which files an embedded job has read can be read."""
     for stream in patient.newest.streams if patient.newest else ():
         log = patient.folders.sources(stream)
-        for name in sorted(log.storage.names()):
+        for name in log.names():
             try:
                 log.check(name)
             except CheckpointError as error:
