@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 MICROSECONDS = pa.timestamp("us")
 
@@ -35,6 +36,78 @@ _REWRITTEN = (
     (r"([T ])(\d\d)(\d\d)(\d\d)", r"\1\2:\3:\4"),
 )
 """What Arrow does not read, as it does: a comma before fractions, a blank before the zone, the basic format."""
+
+
+_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
+"""The seconds in the units of a duration; a month and a year have no number of them."""
+
+_WHOLE, _SECONDS = r"\d{1,12}", r"\d{1,12})(?:[.,](?P<f>\d+)"
+_DURATIONS = (
+    rf"^(?P<sign>[+-]?)P(?:(?P<w>{_WHOLE})W)?(?:(?P<d>{_WHOLE})D)?"
+    rf"(?:T(?:(?P<h>{_WHOLE})H)?(?:(?P<m>{_WHOLE})M)?(?:(?P<s>{_SECONDS})?S)?)?$",
+    rf"^(?P<sign>[+-]?)(?:(?P<w>{_WHOLE}) ?WEEKS?,? ?)?(?:(?P<d>{_WHOLE}) ?DAYS?,? ?)?(?:(?P<h>{_WHOLE}) ?HOURS? ?)?"
+    rf"(?:(?P<m>{_WHOLE}) ?MINUTES? ?)?(?:(?P<s>{_SECONDS})? ?SECONDS?)?$",
+    rf"^(?:(?P<day>[+-]?{_WHOLE}) DAYS?,? )?(?P<sign>[+-]?)(?P<h>{_WHOLE}):(?P<m>[0-5]\d)"
+    r"(?::(?P<s>[0-5]\d)(?:[.,](?P<f>\d+))?)?$",
+)
+"""A duration of ISO 8601, one in words, and one as DuckDB and Python write it, where the sign is that of the clock."""
+
+
+def is_read(kind: pa.DataType) -> bool:
+    """Whether texts are read as a type here, and not by Arrow."""
+    return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_time(kind) or pt.is_duration(kind))
+
+
+def read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts as times, dates, times of a day or durations; raises Arrow's error where one is none.
+
+    A date is that of the time in UTC, and so is a time of a day; what is finer than the type is cut off.
+
+    >>> read(pa.array(["2024-02-29", "2024-03-01T00:30+01:00"]), pa.date32()).to_pylist()
+    [datetime.date(2024, 2, 29), datetime.date(2024, 2, 29)]
+    >>> read(pa.array(["T1230", "13:30:00.5+01:00"]), pa.time64("us")).to_pylist()
+    [datetime.time(12, 30), datetime.time(12, 30, 0, 500000)]
+    >>> [str(one) for one in read(pa.array(["P1DT2H", "1 day 02:00", "90.5 seconds"]), pa.duration("us")).to_pylist()]
+    ['1 day, 2:00:00', '1 day, 2:00:00', '0:01:30.500000']
+    """
+    if pt.is_date(kind):
+        try:
+            return pc.cast(texts, kind)  # Arrow reads plain dates, ten times as fast.
+        except pa.ArrowInvalid:
+            pass
+    if pt.is_duration(kind):
+        found = _durations(texts)
+    elif pt.is_time(kind):
+        bare = pc.replace_substring_regex(pc.utf8_upper(pc.utf8_trim_whitespace(texts)), r"^T", "")
+        found = times_of(pc.binary_join_element_wise("1970-01-01T", bare, ""))
+    else:
+        found = times_of(texts)
+    return pc.cast(found, options=pc.CastOptions(kind, allow_time_truncate=True))
+
+
+def _durations(texts: pa.Array) -> pa.Array:
+    plain = pc.utf8_upper(pc.utf8_trim_whitespace(texts))
+    plain = pc.if_else(pc.match_substring_regex(plain, r"\d"), plain, None)
+    found = pa.nulls(len(texts), pa.int64())
+    for pattern in _DURATIONS:
+        parts = pc.extract_regex(plain, pattern)
+        held = {field.name: part for field, part in zip(parts.type, parts.flatten(), strict=True)}
+        total = pc.utf8_slice_codeunits(pc.utf8_rpad(held["f"], 6, "0"), 0, 6).cast(pa.int64())
+        for unit, seconds in _UNITS.items():
+            if unit in held:
+                total = pc.add_checked(total, _microseconds(held[unit], seconds))
+        total = pc.if_else(pc.equal(held["sign"], "-"), pc.negate_checked(total), total)
+        if "day" in held:
+            total = pc.add_checked(total, _microseconds(held["day"], _UNITS["d"]))
+        found = pc.coalesce(found, total)
+    if found.null_count > texts.null_count:
+        raise pa.ArrowInvalid("one of the texts is no duration")
+    return found.cast(pa.duration("us"))
+
+
+def _microseconds(digits: pa.Array, seconds: int) -> pa.Array:
+    whole = pc.if_else(pc.equal(digits, ""), "0", digits)
+    return pc.multiply_checked(pc.replace_substring_regex(whole, r"^\+", "").cast(pa.int64()), seconds * 1_000_000)
 
 
 def times_of(texts: pa.Array) -> pa.Array:

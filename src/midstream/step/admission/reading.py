@@ -14,7 +14,7 @@ import pyarrow.types as pt
 from midstream.model.errors import InputError
 from midstream.model.schema import TIME_UNITS, StreamSchema
 from midstream.state.keys import band_codes
-from midstream.step.admission.iso_8601 import times_of
+from midstream.step.admission import iso_8601
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 from midstream.step.admission.outputs import python_values
 from midstream.step.admission.unreadable import surely_unreadable
@@ -153,7 +153,7 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
     """All values as another type; raises Arrow's error where one is none of it."""
     if pt.is_nested(values.type):
         values = _own(values)
-    if not (_is_text(values.type) and pt.is_timestamp(kind)):
+    if not (_is_text(values.type) and iso_8601.is_read(kind)):
         # Arrow's casts to dates and to times of a day do not look whether what is found is one.
         if pt.is_date(kind) and (pt.is_timestamp(values.type) or pt.is_date64(values.type)):
             zone = values.type.tz if pt.is_timestamp(values.type) else None
@@ -162,7 +162,7 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
         if pt.is_time(kind):
             found.validate(full=True)
         return found
-    return times_of(values).cast(kind, safe=False)
+    return iso_8601.read(values, kind)
 
 
 def _own(values: pa.Array) -> pa.Array:
