@@ -182,7 +182,8 @@ def test_what_a_query_cannot_evaluate_is_a_dead_letter_of_it(spark: SparkSession
     [
         ("ts STRING", None, ["1970-01-01 00:00:01", "soon", None, "1970-01-01T00:00:02Z"], [1, 2]),
         ("ts DATE", None, ["1970-01-01", None, "1970-01-03"], [0, 2 * 86_400]),
-        ("ts BIGINT", "us", [3 * SECOND, None, -SECOND], [3, -1]),
+        ("ts BIGINT", "us", [3 * SECOND, None, -SECOND, 2**63 - 1, -(2**63)], [3, -1]),
+        ("ts DATE", None, ["1970-01-01", "+500000-01-01", "+5881580-07-11"], [0]),
         ("ts INT", "us", [5, None], [0]),
         ("ts BIGINT", "ms", [3_000, None, -1_000, 2**62], [3, -1]),
         ("ts INT", "s", [3, None, -1], [3, -1]),
@@ -211,6 +212,34 @@ def test_event_times_of_other_types(
     if unit == "ms":
         reasons = dict(zip(dead["ts"].to_pylist(), dead["_reason"].to_pylist(), strict=True))
         assert reasons[2**62] == f"timestamp column 'ts': {2**62} ms are beyond all event times"
+
+
+@pytest.mark.parametrize("files", [True, False], ids=["read in tasks", "read by Spark"])
+def test_times_that_no_window_can_be_added_to(spark: SparkSession, tmp_path: Path, files: bool) -> None:
+    """Dead letters as they came, however rows are filtered and counted; they move no watermark."""
+    given = {"n": pa.array([0, 1, 2, 3], pa.int32()), "ts": pa.array([5, 2**63 - 1, -(2**62), 7], pa.timestamp("us"))}
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table(given), tmp_path / "in" / "rows.parquet")
+    frame = spark.readStream.schema("n INT, ts TIMESTAMP_NTZ").parquet(str(tmp_path / "in"))
+    frame = frame if files else frame.where("n > -1")
+    queries = {
+        "few": "SELECT n FROM A WHERE n = 3",
+        "windows": "SELECT COUNT(*) AS n FROM A GROUP BY TUMBLE(ts, INTERVAL '2' MICROSECONDS)",
+        "last": "SELECT n FROM A [ROWS 1]",
+    }
+    for name, sql in queries.items():
+        asked = ms.Job(spark, tmp_path / f"checkpoint {name}", lanes=2).stream("A", frame, timestamp="ts")
+        asked.query("q", sql, sink=ms.sinks.files(tmp_path / name))
+        run = finish(asked)
+        progress = run.status()["streams"]["A"]
+        assert (progress["rows"], progress["late"], progress["rejected"]) == (2, 0, 2), name
+        dead = read_all(tmp_path / f"checkpoint {name}" / "dead_letters" / "A")
+        found = sorted(zip(dead["ts"].cast(pa.int64()).to_pylist(), dead["_reason"].to_pylist(), strict=True))
+        assert found == [
+            (time, f"timestamp column 'ts': {time} us are beyond all event times") for time in (-(2**62), 2**63 - 1)
+        ]
+    assert read_all(tmp_path / "windows")["n"].to_pylist() == [1]
+    assert read_all(tmp_path / "few")["n"].to_pylist() == [3]
 
 
 def test_the_time_zone_of_the_session_does_not_matter(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 
 from midstream.language.expression import Column, Expression
 from midstream.runtime.lane_key import SLOTS, slots
+from midstream.runtime.watermark import LAST_TIME
 from midstream.spark.file_rows import Dealt
 from midstream.spark.layout import STREAM, StepLayout, arrivals_columns
 from midstream.spark.prepass import watermark_of
@@ -233,7 +234,9 @@ def _hashed(text: str) -> str:
 
 def _kept(passing: str | None, watermark: str) -> str:
     """Whether a row is sent: what no query can use stays, but never a late row or one without a time."""
-    return "TRUE" if passing is None else f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark})"
+    if passing is None:
+        return "TRUE"
+    return f"(({passing}) OR {TIME} IS NULL OR {TIME} < {watermark} OR {TIME} > {LAST_TIME}L)"
 
 
 def _slot_column(group: int) -> str:

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from midstream.runtime.watermark import FIRST_TIME, LAST_TIME
 from midstream.spark.file_rows import BatchFiles
 from midstream.spark.layout import StepLayout
 from midstream.spark.sources import JobStream
@@ -93,12 +94,13 @@ class PlainFiles:
 
 
 def _greatest(footer: pq.FileMetaData, timestamp: str) -> int | None:
-    """The greatest value of a column of microseconds; None where the file does not tell."""
+    """The greatest value of a column of microseconds; None where the file does not tell, or it is no event time."""
     at = footer.schema.names.index(timestamp)
     told = [footer.row_group(group).column(at).statistics for group in range(footer.num_row_groups)]
     if not told or not all(one is not None and one.has_min_max and one.physical_type == "INT64" for one in told):
         return None
-    return max(int(one.max_raw) for one in told)
+    greatest = max(int(one.max_raw) for one in told)
+    return greatest if FIRST_TIME <= greatest <= LAST_TIME else None
 
 
 def _has_old_calendar(metadata: Mapping[bytes, bytes]) -> bool:

@@ -12,11 +12,14 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, Row, Window
 from pyspark.sql import functions as F
 
-from midstream.runtime.watermark import Seen
+from midstream.runtime.watermark import FIRST_TIME, LAST_TIME, Seen
 from midstream.spark.layout import STREAM, arrivals_columns
 from midstream.state.base_state import TIME
 
 POSITION = "_position"
+
+TIMED = f"({TIME} BETWEEN {FIRST_TIME}L AND {LAST_TIME}L)"
+"""Whether a row has a usable event time, in SQL, as `judge` has it; NULL where it has none at all."""
 
 
 def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
@@ -24,7 +27,7 @@ def watermark_of(streams: Sequence[str], watermarks: Mapping[str, int]) -> str:
 
     An array is not written into generated code, as a number is: so the next step needs no new compilation.
     """
-    marks = (f"{max(watermarks[name], -(2**63) + 1)}L" for name in streams)
+    marks = (f"{max(watermarks[name], FIRST_TIME)}L" for name in streams)
     return f"get(array({', '.join(marks)}), {STREAM})"
 
 
@@ -33,7 +36,7 @@ def filtered_tallies(streams: Sequence[str]) -> list[SparkColumn]:
 
     They are of each stream the greatest time, and how many rows have a time.
     """
-    own = [f"CASE WHEN {STREAM} = {number}Y THEN {TIME} END" for number in range(len(streams))]
+    own = [f"CASE WHEN {STREAM} = {number}Y AND {TIMED} THEN {TIME} END" for number in range(len(streams))]
     greatest = [F.expr(f"max({times})").alias(f"greatest{n}") for n, times in enumerate(own)]
     return greatest + [F.expr(f"count({times})").alias(f"timed{n}") for n, times in enumerate(own)]
 
@@ -59,10 +62,10 @@ def tallies(streams: Sequence[str], watermarks: Mapping[str, int]) -> list[Spark
     for number in range(len(streams)):
         own, mark = f"{STREAM} = {number}Y", watermark_of(streams, watermarks)
         parts = {
-            "greatest": f"max(CASE WHEN {own} AND {TIME} >= {mark} THEN {TIME} END)",
-            "rows": f"count(CASE WHEN {own} AND {TIME} >= {mark} THEN 1 END)",
-            "late": f"count(CASE WHEN {own} AND {TIME} < {mark} THEN 1 END)",
-            "rejected": f"count(CASE WHEN {own} AND {TIME} IS NULL THEN 1 END)",
+            "greatest": f"max(CASE WHEN {own} AND {TIMED} AND {TIME} >= {mark} THEN {TIME} END)",
+            "rows": f"count(CASE WHEN {own} AND {TIMED} AND {TIME} >= {mark} THEN 1 END)",
+            "late": f"count(CASE WHEN {own} AND {TIMED} AND {TIME} < {mark} THEN 1 END)",
+            "rejected": f"count(CASE WHEN {own} AND coalesce(NOT {TIMED}, TRUE) THEN 1 END)",
         }
         found += [F.expr(text).alias(f"{part}{number}") for part, text in parts.items()]
     return found
@@ -100,7 +103,7 @@ def with_arrival_numbers(
     columns = arrivals_columns(tuple(counts))
     added = {
         columns[name]: F.count(
-            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIME} >= {mark} THEN 1 END")
+            F.expr(f"CASE WHEN {STREAM} = {streams.index(name)}Y AND {TIMED} AND {TIME} >= {mark} THEN 1 END")
         ).over(running)
         + F.lit(before)
         for name, before in counts.items()

@@ -25,12 +25,14 @@ from midstream.language.duration import stream_duration
 from midstream.language.query import Query
 from midstream.model.errors import InputError
 from midstream.model.schema import StreamSchema
+from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
-from midstream.step.admission.admit import check_columns
+from midstream.step.admission.admit import check_columns, judge
 from midstream.step.admission.outputs import REASON
 from midstream.step.admission.reading import never_fails, read_rows
 
 _MICROSECONDS_OF_DAY = 86_400_000_000
+_MOST_DAYS = 100_000_000
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,8 @@ class RowReader:
         for arrived in batches:
             batch = arrived.rename_columns(list(self.taken))
             reading = read_rows(self.schema, batch, {*self.unlike, self.schema.timestamp})
+            unread = judge(reading.times, BEGINNING).dead
+            gone = pa.array(np.zeros(batch.num_rows, np.bool_) if unread is None else unread)
             found = {name: reading.columns.get(name, batch.column(name)) for name in self.names}
             found[TIME] = reading.times
             texts = np.full(batch.num_rows, None, object)
@@ -113,7 +117,7 @@ class RowReader:
                 texts[row] = reason
             found[REASON] = pa.array(texts, pa.string())
             for name in self.unlike:
-                found[given_column(name)] = pc.if_else(reading.times.is_null(), batch.column(name), None)
+                found[given_column(name)] = pc.if_else(gone, batch.column(name), None)
             arrays = [found[field.name].cast(field.type, safe=False) for field in self.fields]
             yield pa.RecordBatch.from_arrays(arrays, schema=self.fields)
 
@@ -193,7 +197,9 @@ def _microseconds(column: SparkColumn, kind: T.DataType) -> SparkColumn:
     if isinstance(kind, T.TimestampType | T.TimestampNTZType):
         return F.unix_micros(column.cast("timestamp"))
     if isinstance(kind, T.DateType):
-        return F.unix_date(column).cast("bigint") * F.lit(_MICROSECONDS_OF_DAY)
+        # No product beyond 64 bits, for Spark ends a step for it: such a date is beyond all event times in any case.
+        days = F.least(F.greatest(F.unix_date(column).cast("bigint"), F.lit(-_MOST_DAYS)), F.lit(_MOST_DAYS))
+        return F.when(column.isNotNull(), days * F.lit(_MICROSECONDS_OF_DAY))
     return column.cast("bigint")
 
 

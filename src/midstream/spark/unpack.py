@@ -20,7 +20,7 @@ from midstream.state.base_state import SLOT, TIME, count_column
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
 from midstream.step.admission.outputs import dead_letters, late_rows
-from midstream.step.admission.reading import null_time
+from midstream.step.admission.reading import far_time, null_time
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,14 @@ class Share:
         """The rows that could not be read."""
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
         originals = {name: rows.column(slot) for name, slot in stream.originals}
-        reasons = [null_time(stream.timestamp)] * rows.num_rows
-        if stream.reason is not None:
-            reasons = rows.column(stream.reason).to_pylist()
+        told = [None] * rows.num_rows if stream.reason is None else rows.column(stream.reason).to_pylist()
+        times = rows.column(TIME).to_pylist()
+        reasons = [why or _no_time(stream.timestamp, time) for why, time in zip(told, times, strict=True)]
         return dead_letters(pa.table(stream.declared(rows) | originals), reasons)
+
+
+def _no_time(timestamp: str, time: int | None) -> str:
+    return null_time(timestamp) if time is None else far_time(timestamp, time)
 
 
 def shares(

@@ -52,6 +52,23 @@ def test_what_is_beyond_all_event_times_is_a_dead_letter() -> None:
     assert dead[0]["_reason"] == f"timestamp column 'ts': {2**62} s are beyond all event times"
 
 
+@pytest.mark.parametrize(
+    "group", ["SESSION(ts, INTERVAL '10' SECONDS)", "TUMBLE(ts, INTERVAL '10' SECONDS)"], ids=["session", "tumble"]
+)
+def test_windows_do_not_wrap_around(group: str) -> None:
+    """TIMESTAMP 'infinity' of DuckDB is 2^63 - 1, to which nothing can be added."""
+    made = ms.Engine()
+    made.create_stream("A", "ts TIMESTAMP", timestamp="ts")
+    made.add_query("q", f"SELECT COUNT(*) AS n, window_end FROM A GROUP BY {group}")
+
+    def push(*times: int) -> list[tuple[int, int]]:
+        found = made.push({"A": pa.table({"ts": pa.array(times, pa.timestamp("us"))})})["q"]
+        return list(zip(found["n"].to_pylist(), found["window_end"].cast(pa.int64()).to_pylist(), strict=True))
+
+    assert [push(-(2**63)), push(0, 2**63 - 1), push(2**62), push(2**62 - 1)] == [[], [], [], [(1, 10_000_000)]]
+    assert made.dead_letters["A"].num_rows == 3
+
+
 @pytest.mark.parametrize("unit", [None, "minutes", ""])
 def test_an_integer_timestamp_needs_its_unit(unit: str | None) -> None:
     with pytest.raises(ms.MidstreamError, match=r"nobody knows what|cannot be in") as caught:

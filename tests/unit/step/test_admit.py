@@ -239,6 +239,8 @@ def test_texts_of_a_dictionary_are_read_as_texts_are() -> None:
     given = pa.array(["1970-01-01T01:00:00+01:00", "19700101", "soon"]).dictionary_encode()
     found = admit(stream("ts TIMESTAMP"), pa.table({"ts": given}))
     assert found.rows.column("_ts").to_pylist() == [0, 0] and found.dead.num_rows == 1
+
+
 def test_columns_encoded_as_runs_are_written_out() -> None:
     """In rows, in late rows and dead letters, and where the stream is declared so."""
     runs = pa.chunked_array([pa.RunEndEncodedArray.from_arrays([2, 3], [5, None])])
@@ -246,3 +248,19 @@ def test_columns_encoded_as_runs_are_written_out() -> None:
     assert schema.columns.field("k").type == pa.int64()
     found = admit(schema, pa.table({"k": runs, "ts": pa.array([9, None, 1], pa.timestamp("us"))}), 5)
     assert [part["k"].to_pylist() for part in (found.rows, found.dead, found.late)] == [[5], [5], [None]]
+
+
+@pytest.mark.parametrize("watermark", [-(2**63), -(2**62), 0])
+@pytest.mark.parametrize("far", [2**63 - 1, 2**62, -(2**62), -(2**63)])
+def test_a_time_that_no_window_can_be_added_to_is_a_dead_letter(far: int, watermark: int) -> None:
+    """It moves no watermark: DuckDB's and PostgreSQL's TIMESTAMP 'infinity' are such times."""
+    found = admit(stream(), pa.table({"k": ["1", "2", "x"], "ts": times(far, 5, far)}), watermark)
+    assert found.rows.to_pylist() == [{"k": 2, "ts": datetime.datetime(1970, 1, 1, 0, 0, 0, 5), "_ts": 5}]
+    assert (found.seen.greatest, found.seen.rows, found.seen.late, found.seen.rejected) == (5, 1, 0, 2)
+    beyond = f"timestamp column 'ts': {far} us are beyond all event times"
+    assert reasons(found) == [beyond, "column 'k': cannot read 'x' as int64"]
+
+
+def test_the_farthest_times_enter() -> None:
+    found = admit(stream(), pa.table({"k": [1, 2], "ts": times(2**62 - 1, 1 - 2**62)}))
+    assert found.rows.num_rows == 2 and not found.dead.num_rows

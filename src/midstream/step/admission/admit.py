@@ -14,12 +14,12 @@ from midstream.language.result_time import time_in
 from midstream.model.errors import InputError
 from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema, plain_type, without_runs
-from midstream.runtime.watermark import BEGINNING, Seen
+from midstream.runtime.watermark import BEGINNING, FIRST_TIME, LAST_TIME, Seen
 from midstream.state.base_state import SLOT, TIME
 from midstream.state.rows import one_batch
 from midstream.step.admission.mixed import with_texts
 from midstream.step.admission.outputs import dead_letters, late_rows, readable
-from midstream.step.admission.reading import read_rows
+from midstream.step.admission.reading import Reading, far_time, read_rows
 
 Mask = npt.NDArray[np.bool_]
 
@@ -37,22 +37,27 @@ class Judged:
 def judge(times: pa.Array, watermark: int) -> Judged:
     """Classify rows by their event times and the watermark of their stream at the beginning of the step.
 
-    A row without an event time cannot be read; one from before the watermark is late; all others enter.
+    A row without an event time, or with one beyond all that there are, cannot be read; one from before the watermark
+    is late; all others enter.
 
     >>> judge(pa.array([7, None, 9]), 8).entering.tolist()
     [False, False, True]
     """
     dead = None if not times.null_count else times.is_null().to_numpy(zero_copy_only=False)
-    words = times.to_numpy() if dead is None else times.fill_null(watermark).to_numpy()
-    late = words < watermark
+    least = watermark if watermark > FIRST_TIME else FIRST_TIME
+    words = times.to_numpy() if dead is None else times.fill_null(least).to_numpy()
+    late = words < least
     some_late = bool(np.logical_or.reduce(late))
     if dead is None and not some_late:
-        return Judged(None, None, None, Seen(int(np.maximum.reduce(words)) if words.size else None, words.size))
-    entering = ~late if dead is None else ~(late | dead)
+        greatest = int(np.maximum.reduce(words)) if words.size else None
+        if greatest is None or greatest <= LAST_TIME:
+            return Judged(None, None, None, Seen(greatest, words.size))
+    far = (words < FIRST_TIME) | (words > LAST_TIME)
+    dead, late = far if dead is None else dead | far, late & ~far
+    entering = ~(late | dead)
     entered = words[entering]
-    greatest = int(entered.max()) if len(entered) else None
-    rejected = 0 if dead is None else int(dead.sum())
-    return Judged(entering, late if some_late else None, dead, Seen(greatest, len(entered), int(late.sum()), rejected))
+    seen = Seen(int(entered.max()) if len(entered) else None, len(entered), int(late.sum()), int(dead.sum()))
+    return Judged(entering, late if seen.late else None, dead if seen.rejected else None, seen)
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def admit(
     late = nothing.late
     if judged.late is not None:
         late = late_rows(read.filter(pa.array(judged.late)), watermark, time_in([schema], rules))
-    dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, reading.reasons)
+    dead = nothing.dead if judged.dead is None else _dead(table, judged.dead, schema, reading)
     return Admitted(
         read if judged.entering is None else read.filter(pa.array(judged.entering)), late, dead, judged.seen
     )
@@ -121,9 +126,10 @@ def _nothing(schema: StreamSchema, rules: LanguageRules) -> Admitted:
     return Admitted(rows, late, dead_letters(columns, []), Seen(), slotted)
 
 
-def _dead(table: pa.Table, dead: Mask, reasons: Mapping[int, str]) -> pa.Table:
-    rows = readable(_in_plain_types(table).filter(pa.array(dead)))
-    return dead_letters(rows, [reasons[row] for row in sorted(reasons)])
+def _dead(table: pa.Table, dead: Mask, schema: StreamSchema, reading: Reading) -> pa.Table:
+    rows, why = readable(_in_plain_types(table).filter(pa.array(dead))), reading.reasons
+    times = zip(np.flatnonzero(dead).tolist(), reading.times.filter(pa.array(dead)).to_pylist(), strict=True)
+    return dead_letters(rows, [why.get(row) or far_time(schema.timestamp, time) for row, time in times])
 
 
 def check_columns(schema: StreamSchema, given: list[str]) -> None:

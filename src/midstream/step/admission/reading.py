@@ -80,6 +80,11 @@ def null_time(timestamp: str) -> str:
     return f"timestamp column {timestamp!r} is NULL"
 
 
+def far_time(timestamp: str, word: int) -> str:
+    """The reason of a row whose event time, in microseconds, is beyond what a window can be added to."""
+    return f"timestamp column {timestamp!r}: {word} us are beyond all event times"
+
+
 def can_be_time(kind: pa.DataType) -> bool:
     """Whether event times can be read from values of a type."""
     return bool(pt.is_timestamp(kind) or pt.is_date(kind) or pt.is_integer(kind) or _is_text(kind))
