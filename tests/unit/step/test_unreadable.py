@@ -23,6 +23,7 @@ TEXT_KINDS = [
     *(pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint64(), pa.float32(), pa.float64(), pa.bool_()),
     *(pa.decimal128(10, 2), pa.decimal128(38, 0), pa.decimal128(5, 5), pa.decimal128(3, -2), pa.decimal256(50, 2)),
     *(pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.timestamp("ns"), pa.time64("us")),
+    *(pa.time32("s"), pa.duration("us")),
 ]
 NUMBER_KINDS = [
     *(pa.int8(), pa.int32(), pa.int64(), pa.uint16(), pa.uint64(), pa.float16(), pa.float32(), pa.float64()),
@@ -63,10 +64,17 @@ ZONES = st.sampled_from(
     ["", "", "Z", "z", " Z", "+01", "+0130", "-01:30", "+24", "+23:59", "+01:60", "-", "UTC", "[UTC]", "Z+01", "+1"]
 )
 TIMES = st.builds("".join, st.tuples(DAYS, CLOCKS, ZONES)) | DAYS
+DURATIONS = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["", "-", "P", "+P", "PT", "p"]),
+    st.sampled_from(["1", "02:30", "-1", "7W", "9" * 13, ""]),
+    st.sampled_from([" days", " day", "D", "", "DT5H", ":00", " hour 3 minutes", "W"]),
+    st.sampled_from(["", " 01:00:00", ", 5 seconds", "T1.5S", ".5 seconds"]),
+)
 TEXTS = st.builds(
     "{}{}{}".format,
     around := st.sampled_from(["", "", "", "", " ", "\t", "\n", "\u00a0", "\u3000", "\x00"]),
-    NUMBERS | EDGES | NAMED | TIMES | st.text(max_size=4),
+    NUMBERS | EDGES | NAMED | TIMES | CLOCKS | DURATIONS | st.text(max_size=4),
     around,
 )
 VALUES = st.sampled_from([0.0, -0.0, 0.5, -1.0, 1e10, 1e300, math.inf, -math.inf, math.nan]) | st.builds(
@@ -132,7 +140,9 @@ UNREADABLE: dict[str, tuple[pa.DataType, Callable[[int], Any]]] = {
     "no truth": (pa.bool_(), lambda number: f"{number + 2}"),
     "no days": (pa.date32(), lambda number: f"{number}-02-30"),
     "no times": (pa.timestamp("us"), lambda number: f"2024-02-30T{number}"),
-    "never cast": (pa.time64("us"), lambda number: f"10:00:{number}"),
+    "no times of a day": (pa.time64("us"), lambda number: f"10:61:{number}"),
+    "no durations": (pa.duration("us"), lambda number: f"{number} months"),
+    "never cast": (pa.list_(pa.int64()), lambda number: f"[{number}]"),
 }
 
 

@@ -78,16 +78,34 @@ def read(texts: pa.Array, kind: pa.DataType) -> pa.Array:
     if pt.is_duration(kind):
         found = _durations(texts)
     elif pt.is_time(kind):
-        bare = pc.replace_substring_regex(pc.utf8_upper(pc.utf8_trim_whitespace(texts)), r"^T", "")
-        found = times_of(pc.binary_join_element_wise("1970-01-01T", bare, ""))
+        found = times_of(_on_a_day(texts))
     else:
         found = times_of(texts)
     return pc.cast(found, options=pc.CastOptions(kind, allow_time_truncate=True))
 
 
-def _durations(texts: pa.Array) -> pa.Array:
+def never(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Whether each text is none that is read as a type; False of some that are not read, such as durations too long."""
+    if pt.is_duration(kind):
+        plain = _with_digits(texts)
+        known = [pc.match_substring_regex(plain, pattern) for pattern in _DURATIONS]
+        return pc.if_else(pc.is_null(texts), None, pc.invert(pc.fill_null(pc.or_(pc.or_(*known[:2]), known[2]), False)))
+    return never_times(_on_a_day(texts) if pt.is_time(kind) else texts)
+
+
+def _on_a_day(texts: pa.Array) -> pa.Array:
+    """Times of a day as those of the first of 1970."""
+    bare = pc.replace_substring_regex(pc.utf8_upper(pc.utf8_trim_whitespace(texts)), r"^T", "")
+    return pc.binary_join_element_wise("1970-01-01T", bare, "")
+
+
+def _with_digits(texts: pa.Array) -> pa.Array:
     plain = pc.utf8_upper(pc.utf8_trim_whitespace(texts))
-    plain = pc.if_else(pc.match_substring_regex(plain, r"\d"), plain, None)
+    return pc.if_else(pc.match_substring_regex(plain, r"\d"), plain, None)
+
+
+def _durations(texts: pa.Array) -> pa.Array:
+    plain = _with_digits(texts)
     found = pa.nulls(len(texts), pa.int64())
     for pattern in _DURATIONS:
         parts = pc.extract_regex(plain, pattern)

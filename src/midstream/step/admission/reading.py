@@ -130,7 +130,7 @@ def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arra
 def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.NDArray[np.int64]]:
     """The values cast, NULL where that cannot be, and at which rows that is."""
     try:
-        pc.cast(values.slice(0, 0), kind)
+        _as_type(values.slice(0, 0), kind)
     except pa.ArrowNotImplementedError:  # No value of the one type is ever cast to the other, nor is NULL.
         return pa.nulls(len(values), kind), np.arange(len(values))
     refused = np.asarray(surely_unreadable(values, kind))

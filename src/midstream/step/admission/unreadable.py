@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from midstream.step.admission.iso_8601 import DAY, never_times
+from midstream.step.admission.iso_8601 import is_read, never
 
 _WHOLE = pa.decimal128(38, 0)
 _WITHOUT_GAPS = {pa.float32(): 1 << 24, pa.float64(): 1 << 53}
@@ -54,9 +54,7 @@ def _texts(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
         return pc.or_(_unlike(texts, _DECIMAL), _too_long(texts, kind))
     if pt.is_boolean(kind):
         return _unlike(texts, _TRUTH)
-    if pt.is_date(kind):
-        return _unlike(texts, f"^{DAY}$")
-    return never_times(texts) if pt.is_timestamp(kind) else None
+    return never(texts, kind) if is_read(kind) else None
 
 
 def _unlike(texts: pa.Array, pattern: str) -> pa.Array:
