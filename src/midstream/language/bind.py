@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import difflib
 from collections.abc import Callable
 from datetime import timedelta
@@ -10,7 +9,7 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from midstream.language.coerce import cast, literal, name, plain
+from midstream.language.coerce import cast, literal, name, number, plain
 from midstream.language.duration import parse_duration, unit_size
 from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.function_nodes import HANDLERS, NODES, other_name
@@ -156,15 +155,7 @@ class Binder:
         return part_of(self.bind(node.this), constant_of(key) or self.bind(key))
 
     def _literal(self, node: exp.Expr) -> Expression:
-        text = node.name
-        if node.args["is_string"]:
-            return literal(text)
-        try:
-            if text.isdigit():
-                return literal(int(text))
-            return literal(float(text) if "e" in text.lower() else decimal.Decimal(text))
-        except (ValueError, OverflowError, decimal.InvalidOperation):
-            raise LanguageError(f"{text[:60]!r} is no number", remedy="write one such as 0.5 or 1e5") from None
+        return literal(node.name) if node.args["is_string"] else number(node.name)
 
     def _inner(self, node: exp.Expr) -> Expression:
         return self.bind(node.this)

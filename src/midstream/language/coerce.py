@@ -20,6 +20,8 @@ from midstream.language.types import (
 )
 from midstream.model.errors import LanguageError
 
+_MOST_DIGITS = 300
+"""A number of so many digits is in the range of a DOUBLE."""
 _READ_FROM_TEXT = frozenset({"date", "time", "timestamp", "binary"})
 
 
@@ -48,13 +50,33 @@ def literal(value: Any) -> Literal:
     return Literal(DOUBLE if isinstance(value, float) else TEXT, value)
 
 
+def number(text: str) -> Literal:
+    """The literal of a number without a sign, as a query writes it; raises LanguageError where no type has it.
+
+    >>> number("2.50").value, number("1e3").value, number("7").value
+    (Decimal('2.50'), 1000.0, 7)
+    """
+    try:
+        if "e" not in text.lower() and len(text) <= _MOST_DIGITS:
+            return literal(int(text) if text.isdigit() else decimal.Decimal(text))
+        found = literal(float(text))
+    except (ValueError, decimal.InvalidOperation):
+        raise LanguageError(f"{text[:60]!r} is no number", remedy="write one such as 0.5 or 1e5") from None
+    if found.value == float("inf"):
+        raise LanguageError(f"{text[:20]} is no number that a DOUBLE has", remedy="write a number below 1.8e308")
+    return found
+
+
 def cast(expression: Expression, type: pa.DataType) -> Expression:
     """The expression as another type; a literal is cast at once, and must survive it."""
     if expression.type == type:
         return expression
     if not isinstance(expression, Literal):
         return Call(type, "cast", (expression,))
-    value = cast_datum(type, scalar(expression)).as_py()
+    try:
+        value = cast_datum(type, scalar(expression)).as_py()
+    except OverflowError:
+        value = None  # A moment of which Python has no value.
     if value is None and expression.value is not None:
         raise LanguageError(
             f"{expression.value!r} is no {name(type)}", remedy=f"write a literal that is a {name(type)}"

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from midstream.language.expression import Call, Expression, Literal, is_result_time
+from midstream.language.kernels.letters import FEW
 from midstream.language.types import NUMBERS, TIMES, family
 
 
@@ -39,6 +40,17 @@ def divides_by_zero(call: Call) -> bool:
 def rounds_over(call: Call) -> bool:
     """Whether a rounded decimal may have a digit more than its type."""
     return family(call.type) == "decimal" and reach(call.arguments[0]) + 1 > _most(call.type)
+
+
+def repeats_often(call: Call) -> bool:
+    """Whether a text may be repeated so often that it becomes too long."""
+    count = call.arguments[1]
+    return not (isinstance(count, Literal) and (count.value is None or count.value <= FEW))
+
+
+def replaces_by_row(call: Call) -> bool:
+    """Whether what stands for a part of a text differs from row to row, so that it may become too long."""
+    return not isinstance(call.arguments[2], Literal)
 
 
 def cast_fails(call: Call) -> bool:

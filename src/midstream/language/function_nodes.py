@@ -11,9 +11,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from midstream.language.coerce import cast, literal
-from midstream.language.expression import Expression
+from midstream.language.expression import Expression, Literal
 from midstream.language.kernels.json import path_of
 from midstream.language.place import offset_of
+from midstream.language.rules import MOST_PLACES, PLACES
 from midstream.language.types import TIMESTAMP, family
 from midstream.model.errors import LanguageError
 
@@ -168,8 +169,12 @@ def _truncated_number(node: exp.Expr, build: Builder) -> Expression:
     places = node.args.get("decimals")
     if places is None:
         return build.call("trunc", build.bind(node.this))
-    power = literal(10.0 ** int(places.name))
-    return build.call("div", build.call("trunc", build.call("mul", build.bind(node.this), power)), power)
+    known = build.bind(places)
+    if not isinstance(known, Literal) or not isinstance(known.value, int) or abs(known.value) > MOST_PLACES:
+        raise LanguageError("TRUNC to a number of places that is no constant", remedy=PLACES)
+    power = literal(10.0 ** abs(known.value))
+    first, then = ("mul", "div") if known.value >= 0 else ("div", "mul")
+    return build.call(then, build.call("trunc", build.call(first, build.bind(node.this), power)), power)
 
 
 def _in_json(name: str) -> Callable[[exp.Expr, Builder], Expression]:
@@ -278,7 +283,7 @@ def other_name(node: exp.Expr) -> exp.Expr | None:
     try:
         text = sqlglot.transpile(node.sql("spark"), read="spark", write="duckdb")[0]
         found = sqlglot.parse_one(text, read="duckdb")
-    except SqlglotError:
+    except (SqlglotError, ValueError):  # A JSON path that sqlglot has read and cannot write is a ValueError.
         return None
     if any(isinstance(part, exp.Anonymous) for part in found.walk()):
         return None

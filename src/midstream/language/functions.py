@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from midstream.language.kernels.datum import Datum, Values
 from midstream.language.more_functions import MORE
 from midstream.language.nested import NESTED
 from midstream.language.rules import Rule, counted
-from midstream.language.types import BOOLEAN, INT64, TIMESTAMP
+from midstream.language.types import BOOLEAN, INT64, TIMESTAMP, family
 from midstream.language.user_predicates import needed
 from midstream.model.errors import LanguageError
 
@@ -159,9 +160,11 @@ def call(name: str, *arguments: Expression) -> Expression:
     except LanguageError as error:
         word = SYMBOLS.get(name, name.upper())
         raise LanguageError(f"{word!r}: {error.message}", place=error.place, remedy=error.remedy) from error
-    if fitted and all(isinstance(a, Literal) for a in fitted):
+    # A list or the like is no literal: it has no hash.
+    if fitted and family(type) != "other" and all(isinstance(a, Literal) for a in fitted):
         datum = function.kernel(type, *(scalar(a) for a in fitted if isinstance(a, Literal)))
-        return Literal(type, datum.as_py())
+        with suppress(OverflowError):  # A moment of which Python has no value.
+            return Literal(type, datum.as_py())
     return Call(type, name, fitted)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language import rules
+from midstream.language import failing, rules
 from midstream.language.function import MANY, Function, fixed
 from midstream.language.kernels import bits, json, letters, moments, number, pattern
 from midstream.language.kernels.datum import Datum, lift
 from midstream.language.rules import Rule, counted
 from midstream.language.shaped_rules import bits as of_bits
-from midstream.language.shaped_rules import cut_to, groups, separated, shaped, signs, tests
+from midstream.language.shaped_rules import cut_to, groups, rewritten, separated, shaped, signs, tests
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMESTAMP, TIMESTAMPTZ
 
 _REALS = {
@@ -30,13 +30,13 @@ def _failing(count: int, rule: Rule, kernel: Callable[..., Datum]) -> Function:
 
 
 _TEXTS: dict[str, Function] = {
-    "replace": fixed(3, shaped(TEXT, "text", "text", "text"), letters.replace),
+    "replace": Function(counted(3, 3, shaped(TEXT, "text", "text", "text")), letters.replace, failing.replaces_by_row),
     "starts_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.starts_with),
     "ends_with": fixed(2, shaped(BOOLEAN, "text", "text"), letters.ends_with),
     "contains": fixed(2, shaped(BOOLEAN, "text", "text"), letters.contains),
     "left": fixed(2, shaped(TEXT, "text", "whole"), letters.left),
     "right": fixed(2, shaped(TEXT, "text", "whole"), letters.right),
-    "repeat": fixed(2, shaped(TEXT, "text", "whole"), letters.repeat),
+    "repeat": Function(counted(2, 2, shaped(TEXT, "text", "whole")), letters.repeat, failing.repeats_often),
     "lpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=True)),
     "rpad": _failing(3, shaped(TEXT, "text", "whole", "text"), letters.padded(at_front=False)),
     "split_part": fixed(3, shaped(TEXT, "text", "text", "whole"), letters.split_part),
@@ -53,7 +53,7 @@ _TEXTS: dict[str, Function] = {
     "json_extract_string": fixed(2, shaped(TEXT, "text", "word"), json.extract_string),
     "json_extract": fixed(2, shaped(TEXT, "text", "word"), json.extract),
     "regexp_like": fixed(2, shaped(BOOLEAN, "text", "pattern"), pattern.matches),
-    "regexp_replace": Function(counted(3, 4, shaped(TEXT, "text", "pattern", "word", "word")), pattern.replaced),
+    "regexp_replace": Function(counted(3, 4, rewritten), pattern.replaced),
     "regexp_extract": fixed(3, groups(shaped(TEXT, "text", "pattern", "whole")), pattern.extracted),
 }
 
@@ -61,7 +61,7 @@ _TIMES: dict[str, Function] = {
     "date_trunc": fixed(2, cut_to(moments.UNITS), moments.truncated),
     "date_diff": fixed(3, cut_to(moments.COUNTED), moments.difference),
     "timestampdiff": fixed(3, cut_to(moments.COUNTED), moments.whole_units),
-    "strftime": fixed(2, shaped(TEXT, "moment", "word"), moments.formatted),
+    "strftime": fixed(2, shaped(TEXT, "moment", "format"), moments.formatted),
     "epoch": fixed(1, shaped(DOUBLE, "moment"), moments.epoch),
     "epoch_ms": fixed(1, shaped(INT64, "moment"), moments.epoch_ms),
     "to_timestamp": _failing(1, shaped(TIMESTAMPTZ, "real"), moments.from_seconds),

@@ -192,12 +192,18 @@ def reals(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     return DOUBLE, tuple(cast(need(a, NUMBERS, "arithmetic"), DOUBLE) for a in arguments)
 
 
+MOST_PLACES = 300
+"""So many places are rounded to at most, behind the point or before it."""
+PLACES = f"write the places as a whole number, of {MOST_PLACES} at most"
+
+
 def rounds(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A number and a literal number of places."""
     number = need(arguments[0], NUMBERS, "arithmetic")
     digits = arguments[1] if len(arguments) > 1 else literal(0)
-    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > 300:
-        raise wrong("ROUND to a number of places that is no constant", "write the places as a whole number")
+    if not isinstance(digits, Literal) or not isinstance(digits.value, int) or abs(digits.value) > MOST_PLACES:
+        raise wrong("ROUND to a number of places that is no constant", PLACES)
+    number = cast(number, DOUBLE) if family(number.type) == "null" else number
     type = number.type
     if family(type) == "decimal":
         scale = min(max(digits.value, 0), type.scale)
@@ -250,7 +256,14 @@ def joined(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Anything that can be written as text; or binaries only."""
     if all(family(a.type) == "binary" for a in arguments):
         return same(arguments)
-    return texts()(tuple(plain(a) if family(a.type) == "text" else cast(plain(a), TEXT) for a in arguments))
+    return texts()(tuple(plain(a) if family(a.type) == "text" else written(a) for a in arguments))
+
+
+def written(argument: Expression) -> Expression:
+    """A value of any plain type as a text."""
+    if family(argument.type) == "other":
+        raise wrong(f"a value of type {argument.type} as a text", "name the parts of it that you mean")
+    return cast(plain(argument), TEXT)
 
 
 def measured(arguments: Arguments) -> tuple[pa.DataType, Arguments]:

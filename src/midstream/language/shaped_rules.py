@@ -10,12 +10,13 @@ import pyarrow as pa
 from midstream.language.coerce import cast, plain, unify
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels import pattern
-from midstream.language.rules import Arguments, Rule, need, whole_number, wrong
+from midstream.language.kernels.strftime import check_format
+from midstream.language.rules import Arguments, Rule, need, whole_number, written, wrong
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, family
 
-Kind = OneOf["text", "whole", "real", "moment", "word", "pattern"]
+Kind = OneOf["text", "whole", "real", "moment", "word", "pattern", "format"]
 """What an argument is: a text, a whole number, a DOUBLE, a date or timestamp; or a constant text, or one that is a
-regular expression.
+regular expression, or a format of moments.
 """
 
 
@@ -50,6 +51,11 @@ def _pattern(argument: Expression) -> Expression:
     return argument
 
 
+def _format(argument: Expression) -> Expression:
+    check_format(str(getattr(_word(argument), "value", "")))
+    return argument
+
+
 def _moment(argument: Expression) -> Expression:
     moment = need(argument, TIMES, "a function of times")
     return cast(moment, TIMESTAMP) if family(moment.type) in ("date", "null") else moment
@@ -62,6 +68,7 @@ _AS: dict[str, Callable[[Expression], Expression]] = {
     "moment": _moment,
     "word": _word,
     "pattern": _pattern,
+    "format": _format,
 }
 
 
@@ -70,12 +77,19 @@ def groups(rule: Rule) -> Rule:
 
     def checked(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
         type, (text, expression, group) = rule(arguments)
-        if not isinstance(group, Literal) or not isinstance(expression, Literal):
+        if not isinstance(group, Literal) or not isinstance(expression, Literal) or group.value is None:
             raise wrong("a group that is no constant", "write its number")
-        pattern.named(expression.value, group.value)
+        pattern.check_group(expression.value, group.value)
         return type, (text, expression, group)
 
     return checked
+
+
+def rewritten(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """A text, a pattern, what a match is replaced by, and perhaps options."""
+    type, (text, *constants) = shaped(TEXT, "text", "pattern", "word", "word")(arguments)
+    pattern.check_replacement(*(str(constant.value) for constant in constants if isinstance(constant, Literal)))
+    return type, (text, *constants)
 
 
 def cut_to(units: tuple[str, ...]) -> Rule:
@@ -95,6 +109,10 @@ def cut_to(units: tuple[str, ...]) -> Rule:
 def bits(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """Integers of one type, which is also the result's."""
     unified = unify(tuple(need(a, frozenset({"integer"}), "bits") for a in arguments))
+    if family(unified[0].type) == "boolean":
+        unified = tuple(cast(a, INT64) for a in unified)  # They are all NULL.
+    if family(unified[0].type) != "integer":
+        raise wrong("bits of a UBIGINT beside a signed integer", "CAST one of them to the other's type")
     return unified[0].type, unified
 
 
@@ -110,4 +128,4 @@ def tests(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
 
 def separated(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """A separator and values of any plain type as texts."""
-    return TEXT, tuple(_text(a) if family(a.type) in ("text", "null") else cast(plain(a), TEXT) for a in arguments)
+    return TEXT, tuple(_text(a) if family(a.type) in ("text", "null") else written(a) for a in arguments)

@@ -13,6 +13,7 @@ from midstream.language.kernels.datum import Datum
 from midstream.language.kernels.letters import each_different
 
 _STEP = re.compile(r'\."((?:[^"\\]|\\.)*)"|\[(-?\d+)\]')
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _NOTHING = object()
 
 
@@ -32,6 +33,8 @@ def _steps(path: str) -> list[str | int]:
 def _at(text: str, steps: list[str | int]) -> Any:
     try:
         value = json.loads(text)
+        if _SURROGATE.search(text):
+            _written(value).encode()  # Half of a pair is no character: a UnicodeEncodeError, which is a ValueError.
     except (ValueError, RecursionError):
         return _NOTHING
     for step in steps:

@@ -53,10 +53,20 @@ def each_different(function: Callable[[str], Any]) -> Kernel:
     return kernel
 
 
-replace = by_arrow(
-    lambda text, old, new: pc.replace_substring(text, old, new) if old else text,
-    lambda text, old, new: text.replace(old, new) if old else text,
-)
+LONGEST = 1 << 20
+"""A text of which a row says how long it becomes has so many characters at most: what is longer cannot be evaluated."""
+FEW = 1_000
+"""A text may be repeated so often, as a constant, however long it is."""
+
+
+def _replace(text: str, old: str, new: str) -> str | None:
+    grown = len(text) + (text.count(old) * (len(new) - len(old)) if old else 0)
+    if grown > max(LONGEST, len(text)):
+        return None
+    return text.replace(old, new) if old else text
+
+
+replace = by_arrow(lambda text, old, new: pc.replace_substring(text, old, new) if old else text, _replace)
 starts_with = by_arrow(lambda text, part: pc.starts_with(text, part), str.startswith)
 ends_with = by_arrow(lambda text, part: pc.ends_with(text, part), str.endswith)
 contains = by_arrow(lambda text, part: pc.match_substring(text, part), lambda text, part: part in text)
@@ -74,7 +84,20 @@ def _right(text: str, count: int) -> str:
 
 left = by_arrow(lambda text, count: pc.utf8_slice_codeunits(text, 0, count) if count >= 0 else None, _left)
 right = by_arrow(lambda text, count: pc.utf8_slice_codeunits(text, -count, None) if count > 0 else None, _right)
-repeat = by_arrow(lambda text, count: pc.binary_repeat(text, max(count, 0)), lambda text, count: text * max(count, 0))
+
+
+def _repeat(text: str, count: int) -> str | None:
+    return None if count > FEW and len(text) * count > LONGEST else text * max(count, 0)
+
+
+def _all_repeated(text: Datum, count: int) -> Datum | None:
+    """The same of all texts; None where that may be too long, of one or together."""
+    if is_scalar(text) or count > FEW or (pc.sum(pc.binary_length(text)).as_py() or 0) * count >= 1 << 31:
+        return None
+    return pc.binary_repeat(text, max(count, 0))
+
+
+repeat = by_arrow(_all_repeated, _repeat)
 
 
 WIDEST = 1_000
@@ -88,9 +111,9 @@ def padded(at_front: bool) -> Kernel:
         missing = max(width, 0) - len(text)
         if missing <= 0:
             return text[: max(width, 0)]
-        if not fill:
+        if not fill or width > LONGEST:
             return None
-        filling = (fill * missing)[:missing]
+        filling = (fill * (missing // len(fill) + 1))[:missing]
         return filling + text if at_front else text + filling
 
     def all_at_once(text: Datum, width: int, fill: str) -> Datum | None:
@@ -158,7 +181,15 @@ def translate(text: str, old: str, new: str) -> str:
 
 def concat_ws(_: pa.DataType, separator: Datum, *parts: Datum) -> Datum:
     """The parts that are not NULL with the separator between them; NULL where that is NULL."""
-    joined = pc.binary_join_element_wise(*parts, separator.cast(parts[0].type), null_handling="skip")
+    first, *others = parts
+    # A row of which every part is NULL is left out by Arrow, not empty.
+    nothing = pc.is_null(pc.coalesce(*parts))
+    joined = pc.binary_join_element_wise(
+        pc.if_else(nothing, pa.scalar("", first.type), first),
+        *others,
+        pc.fill_null(separator.cast(first.type), ""),
+        null_handling="skip",
+    )
     there = pc.is_valid(separator)
     return pc.if_else(there, joined, pa.scalar(None, joined.type))
 
@@ -170,7 +201,16 @@ def reverse(_: pa.DataType, text: Datum) -> Datum:
 
 position = rows_of(lambda text, part: text.find(part) + 1)
 code_of = rows_of(lambda text: ord(text[0]) if text else 0)
-character = rows_of(chr)
+
+
+def _character(code: int) -> str:
+    """The character of a code; a ValueError where there is none, as of half a surrogate pair."""
+    text = chr(code)
+    text.encode()
+    return text
+
+
+character = rows_of(_character)
 md5 = each_different(
     lambda text: None if text is None else hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 )

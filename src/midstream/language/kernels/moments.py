@@ -12,6 +12,7 @@ import pyarrow.types as is_
 
 from midstream.language.kernels.cast import cast, cut
 from midstream.language.kernels.datum import Datum, Values, lift, restore, storage, values
+from midstream.language.kernels.strftime import written
 
 UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second", "millisecond", "microsecond")
 """What DATE_TRUNC cuts to."""
@@ -83,8 +84,7 @@ COUNTED = tuple(unit for unit in UNITS if unit != "week")
 
 def formatted(type: pa.DataType, moment: Datum, pattern: Datum) -> Datum:
     """A moment as text, by a pattern of `strftime`."""
-    seconds = pc.floor_temporal(_plain(moment), unit="second").cast(pa.timestamp("s"))
-    return pc.strftime(seconds, format=pattern.as_py(), locale="C").cast(type)
+    return written(cut(pa.timestamp("us", moment.type.tz), moment), pattern.as_py()).cast(type)
 
 
 def epoch(type: pa.DataType, moment: Datum) -> Datum:
@@ -133,4 +133,4 @@ def last_day(type: pa.DataType, moment: Datum) -> Datum:
 
 def name_of(pattern: str) -> Callable[..., Datum]:
     """The kernel of DAYNAME or MONTHNAME."""
-    return lambda type, moment: formatted(type, moment, pa.scalar(pattern))
+    return lambda type, moment: written(_plain(moment), pattern, endless=False).cast(type)

@@ -71,7 +71,7 @@ def entry(type: pa.DataType, maps: Datum, key: Datum) -> Datum:
     >>> entry(pa.int64(), pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())), pa.scalar("a")).to_pylist()
     [1, None]
     """
-    if isinstance(key, pa.Scalar):
+    if isinstance(key, pa.Scalar) and key.is_valid:
         return pc.map_lookup(maps, query_key=key, occurrence="first")
     maps, key = _as_long(maps, key)
     offsets = np.asarray(maps.offsets, np.int64)

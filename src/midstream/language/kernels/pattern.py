@@ -11,6 +11,9 @@ from midstream.language.kernels.datum import Datum
 from midstream.model.errors import LanguageError
 
 _GROUP = "found"
+_NO_GROUP = re.compile(r"\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]", re.DOTALL)
+"""A text that is quoted, a character that is, or a class of them: no bracket in it begins a group."""
+_BEGINNING = re.compile(r"\((\?P?<[^>=!]*>)?(?!\?)")
 
 
 def check(pattern: str) -> None:
@@ -20,6 +23,27 @@ def check(pattern: str) -> None:
     except pa.ArrowInvalid as error:
         raise LanguageError(
             f"{pattern!r} is no regular expression: {str(error).split(':')[-1].strip()}", remedy="write one as RE2 does"
+        ) from error
+
+
+def check_group(pattern: str, number: int) -> None:
+    """Raise a `LanguageError` where a regular expression has no group of a number, or none that can be told apart."""
+    with_name = named(pattern, number)
+    check(with_name)
+    if _GROUP not in [field.name for field in pc.extract_regex(pa.scalar(""), with_name).type]:
+        raise LanguageError(f"group {number} of {pattern!r} is not found", remedy="write the group in another way")
+
+
+def check_replacement(pattern: str, replacement: str, options: str = "") -> None:
+    """Raise a `LanguageError` where a text cannot stand for a match, or for options that are unknown."""
+    if set(options) - {"g", "i", "c"}:
+        raise LanguageError(f"unknown options {options!r}", remedy="use 'g' for all matches, 'i' for either case")
+    try:
+        pc.replace_substring_regex(pa.scalar(""), pattern, replacement)
+    except pa.ArrowInvalid as error:
+        raise LanguageError(
+            f"{replacement!r} cannot replace a match: {str(error).split(':')[-1].strip()}",
+            remedy="write \\0 to \\9 for what the groups have matched, and \\\\ for a backslash",
         ) from error
 
 
@@ -47,25 +71,20 @@ def named(pattern: str, number: int) -> str:
     >>> named("(a)(?:b)([)(])", 2), named("a+", 0)
     ('(?:a)(?:b)(?P<found>[)(])', '(?P<found>a+)')
     """
-    pieces, at, count, inside = list[str](), 0, 0, False
+    pieces, at, count = list[str](), 0, 0
     while at < len(pattern):
-        one = pattern[at]
-        if one == "\\":
-            pieces.append(pattern[at : at + 2])
-            at += 2
+        if (other := _NO_GROUP.match(pattern, at)) is not None:
+            pieces.append(other[0])
+            at = other.end()
             continue
-        if one == "[":
-            inside = True
-        elif one == "]":
-            inside = False
-        group = re.match(r"\((\?P?<[^>=!]*>)?(?!\?)", pattern[at:]) if one == "(" and not inside else None
+        group = _BEGINNING.match(pattern, at)
         if group is None:
-            pieces.append(one)
+            pieces.append(pattern[at])
             at += 1
             continue
         count += 1
         pieces.append(f"(?P<{_GROUP}>" if count == number else "(?:")
-        at += group.end()
-    if number > count:
+        at = group.end()
+    if not 0 <= number <= count:
         raise LanguageError(f"{pattern!r} has no group {number}", remedy=f"use 0 to {count}")
     return "".join(pieces) if number else f"(?P<{_GROUP}>{''.join(pieces)})"

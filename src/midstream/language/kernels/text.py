@@ -11,6 +11,8 @@ import pyarrow.compute as pc
 from midstream.language.kernels.datum import Datum, by_row, is_scalar
 from midstream.language.types import BOOLEAN
 
+_FAR = 2**63 - 1
+
 
 def arrow_pattern(pattern: str, escape: str = "") -> str | None:
     """A LIKE pattern as Arrow writes it, where backslash escapes; None if the pattern ends in its escape.
@@ -63,7 +65,7 @@ def substring(type: pa.DataType, text: Datum, start: Datum, length: Datum | None
     """SUBSTRING with SQL's positions: 1 is the first character, a negative start counts from the end."""
     fixed = start.as_py() if is_scalar(start) and start.is_valid else None
     if fixed is not None and fixed > 0 and (length is None or (is_scalar(length) and (length.as_py() or -1) >= 0)):
-        stop = None if length is None else fixed - 1 + length.as_py()
+        stop = None if length is None else min(fixed - 1 + length.as_py(), _FAR)
         return pc.utf8_slice_codeunits(text, fixed - 1, stop)
     if length is None:
         return by_row(lambda t, s: cut(t, s, None), type, text, start)
