@@ -46,6 +46,13 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return _float_to_integer(type, datum)
     if source in ("integer", "decimal") and target in ("integer", "decimal"):
         return to_exact(type, datum)
+    if (source, target) == ("decimal", "boolean"):
+        return pc.not_equal(datum, pa.scalar(0, datum.type))
+    if (source, target) == ("boolean", "decimal"):
+        return to_exact(type, pc.cast(datum, pa.int8()))
+    if datum.type == pa.int64() and target == "time":
+        number = values(datum)
+        return lift(lambda a: a, type, datum, ok=np.asarray((number >= 0) & (number < _DAY * _PER_SECOND[type.unit])))
     if source == "float" and target == "decimal":
         return _float_to_decimal(type, datum)
     if source == "text" and target in ("integer", "decimal"):
