@@ -93,9 +93,16 @@ def ranked(
         raise _error(found, clause.window, f"{failing!r}, which may have no value for a row's number", remedy)
     order = clause.window.args.get("order")
     keys = tuple(_key(found, inner, node) for node in (order.expressions if order is not None else ()))
-    groups = tuple(inner.bind(node) for node in tree.args["group"].expressions)
+    groups = tuple(_group(found, inner, node) for node in tree.args["group"].expressions)
     top = TopN(clause.count, keys, RANKS[type(clause.window.this)])
     return outputs, Aggregate(groups, (), every, having, offset, top)
+
+
+def _group(found: CqlText, binder: Binder, node: exp.Expr) -> Expression:
+    group = binder.bind(node)
+    if family(group.type) == "other":
+        raise _error(found, node, f"values of type {name(group.type)} do not group", "PARTITION BY plain values")
+    return group
 
 
 def _key(found: CqlText, binder: Binder, node: exp.Expr) -> tuple[Expression, bool]:

@@ -114,13 +114,24 @@ class StreamSchema(EncodedOnce):
         return self.unit or "us"
 
     def in_unit(self) -> StreamSchema:
-        """This stream, which is declared now: it has a name, and nobody is to guess what its timestamp counts."""
+        """This stream, which is declared now.
+
+        It has a name, nobody is to guess what an integer timestamp counts, and every column is of a type that can be
+        compared.
+        """
         check_name("stream", self.name)
         if pt.is_integer(self.columns.field(self.timestamp).type) and self.unit is None:
             raise InputError(
                 f"nobody knows what the integer timestamp {self.timestamp!r} counts",
                 place=f"stream {self.name}",
                 remedy='say its unit: unit="s", "ms", "us" or "ns"',
+            )
+        rounded = [f.name for f in self.columns if pt.is_decimal(f.type) and f.type.scale < 0]
+        if rounded:
+            raise InputError(
+                f"column {rounded[0]!r} is a decimal of a negative scale, with which Arrow does not compute",
+                place=f"stream {self.name}",
+                remedy="cast it to a decimal of scale 0",
             )
         return self
 

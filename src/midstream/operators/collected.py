@@ -62,7 +62,7 @@ def rank(values: pa.Array, *, descending: bool = False) -> Words:
     """
     if pt.is_duration(values.type):
         values = values.view(pa.int64())
-    values = canonical(values) if pt.is_floating(values.type) else values
+    values = canonical(values) if pt.is_floating(values.type) else told_apart(values)
     codes = values.dictionary_encode("mask")
     dictionary = codes.dictionary.cast(pa.int8()) if pt.is_boolean(values.type) else codes.dictionary
     order = np.asarray(pc.sort_indices(dictionary))
@@ -71,6 +71,15 @@ def rank(values: pa.Array, *, descending: bool = False) -> Words:
     at = np.asarray(pc.fill_null(codes.indices, 0), np.int64)
     found = place[at] if len(place) else np.zeros(len(values), np.int64)
     return np.where(_there(values), found, len(order))
+
+
+def told_apart(column: pa.Array) -> pa.Array:
+    """The same values in a type of which Arrow tells equal ones: not as codes, nor as decimals of 32 or 64 bits."""
+    if pt.is_dictionary(column.type):
+        return told_apart(column.dictionary_decode())
+    if pt.is_decimal(column.type) and column.type.bit_width < 128:
+        return column.cast(pa.decimal128(column.type.precision, column.type.scale))
+    return column
 
 
 def canonical(column: pa.Array) -> pa.Array:

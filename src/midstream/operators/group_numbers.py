@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from midstream.operators.collected import canonical
+from midstream.operators.collected import canonical, told_apart
 from midstream.state.combinations import Words
 
 _DENSE = 4
@@ -21,7 +21,7 @@ def codes_of(column: pa.Array) -> Words:
         offsets = _offsets(column)
         if offsets is not None:
             return offsets
-    plain = canonical(column) if pt.is_floating(column.type) else column
+    plain = canonical(column) if pt.is_floating(column.type) else told_apart(column)
     return np.asarray(plain.dictionary_encode("encode").indices.to_numpy(zero_copy_only=False), np.int64)
 
 
