@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -12,7 +14,9 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.dashboard import app as application
+from midstream.dashboard.api import Api
 from midstream.dashboard.app import STATIC
+from midstream.dashboard.reading import ANSWERS_KEPT, JobReading
 from midstream.dashboard.safety import Access, access
 from midstream.dashboard.views import views
 from tests.dashboard.jobs import Played, played
@@ -117,6 +121,24 @@ def test_of_a_step_one_manifest_is_read_once(job: Played, tmp_path: Path, monkey
         for name in views():
             asking.get(f"/api/0/views/{name}")
         assert (len(read), kept) == (1, [*range(kept[-1] + 1)])
+
+
+def test_whatever_is_asked_memory_stays_bounded(job: Played, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parameters that a view does not read make no other answer, and of those that it reads the last are kept."""
+    api, computed = Api([Checkpoint.open(tmp_path / "ckpt")]), list[Mapping[str, str]]()
+    queries = views()["queries"]
+
+    def counted(reading: JobReading, options: Mapping[str, str]) -> dict[str, Any]:
+        computed.append(options)
+        return queries.data(reading, options)
+
+    monkeypatch.setitem(views(), "queries", replace(queries, data=counted))
+    for number in range(200):
+        api.view(0, "queries", {"junk": str(number), "search": "q"})
+    assert computed == [{"search": "q"}]
+    for number in range(200):
+        api.view(0, "queries", {"search": f"q{number}"})
+    assert len(computed) == 201 and len(api._reading(0, {}).answers) == ANSWERS_KEPT
 
 
 def test_any_kept_step_is_shown_as_it_was(job: Played, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from zlib import crc32
 
 from midstream.checkpoint.outcome import outcome_of
 from midstream.checkpoint.reader import Checkpoint
-from midstream.dashboard.reading import JobReading, JobReadings
+from midstream.dashboard.reading import ANSWERS_KEPT, JobReading, JobReadings
 from midstream.dashboard.view import nothing_else
 from midstream.dashboard.views import views
 from midstream.model.codec import decode, encode
@@ -80,12 +80,14 @@ class Api:
         """What a view shows, as its file documents it."""
         if name not in views():
             raise QueryError(f"there is no view {name!r}", place="view", remedy=f"use one of: {', '.join(views())}")
-        reading = self._reading(index, options)
+        view, reading = views()[name], self._reading(index, options)
+        read = {option: options[option] for option in view.options if option in options}
         with self._at(index).lock:
-            known = ("view", name, views()[name].also(reading), tuple(sorted(options.items())))
-            if known not in reading.memory:
-                reading.memory[known] = views()[name].data(reading, options)
-            found: JsonObject = reading.memory[known]
+            known = (name, view.also(reading), tuple(read.items()))
+            found = reading.answers.pop(known, None)
+            reading.answers[known] = found = view.data(reading, read) if found is None else found
+            while len(reading.answers) > ANSWERS_KEPT:
+                reading.answers.popitem(last=False)
             return found
 
     def send(self, index: int, value: Any) -> JsonObject:

@@ -20,6 +20,9 @@ from midstream.model.manifest import Manifest
 READINGS_KEPT = 12
 """So many steps of a job are kept as they were read: the newest, and those that someone looks back at."""
 
+ANSWERS_KEPT = 32
+"""So many answers of views are kept of each step: anybody who asks may search for any text."""
+
 
 @dataclass(frozen=True)
 class JobReading:
@@ -43,8 +46,10 @@ class JobReading:
     history: EventHistory
     earlier: Manifest | None = None
     """An older step that was seen not long before, to tell what has been done since; None where none was."""
-    memory: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What views have computed of this step, by a key of theirs."""
+    answers: OrderedDict[tuple[Any, ...], dict[str, Any]] = field(
+        default_factory=OrderedDict, repr=False, compare=False
+    )
+    """What views have computed of this step, by all that it depends on; of what was asked for last."""
 
     @property
     def step(self) -> int:

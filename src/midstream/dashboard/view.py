@@ -25,9 +25,10 @@ def nothing_else(reading: JobReading) -> str:
 class DashboardView:
     """A view: a file in `dashboard/views` that has one as `VIEW`, and `static/views/NAME.js`, which draws it.
 
-    `data` gives the JSON values that the script gets; `options` are the parameters of the page's address, texts all:
-    `query` is the chosen query. `title` stands in the list of views, which is in rising `order`. Where the values
-    change without a step or a command, `also` gives what they change with, at the cost of a listing or two.
+    `data` gives the JSON values that the script gets; `options` names the parameters of the page's address that it
+    reads, texts all, and it is given no others: `query` is the chosen query. `title` stands in the list of views,
+    which is in rising `order`. Where the values change without a step or a command, `also` gives what they change with,
+    at the cost of a listing or two.
     """
 
     name: str
@@ -35,3 +36,4 @@ class DashboardView:
     data: ViewData
     order: int = 100
     also: ViewVersion = nothing_else
+    options: tuple[str, ...] = ()

@@ -118,4 +118,4 @@ def _path(panel: ChartPanel, reviews: list[JsonObject]) -> list[list[float]]:
     return [*points[:1], *(point for before, point in pairwise(points) if point != before)]
 
 
-VIEW = DashboardView("decisions", "Decisions", decisions, order=10)
+VIEW = DashboardView("decisions", "Decisions", decisions, order=10, options=("query", "review"))

@@ -63,4 +63,4 @@ def _marks(reading: JobReading, queries: set[str]) -> list[dict[str, Any]]:
     return [{"at": event["step"], "label": _MARKS[event["event"]]} for event in found]
 
 
-VIEW = DashboardView("plan", "Plan", plan, order=0)
+VIEW = DashboardView("plan", "Plan", plan, order=0, options=("query",))

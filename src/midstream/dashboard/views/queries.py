@@ -69,4 +69,4 @@ def _row(query: QueryReport) -> dict[str, Any]:
     }
 
 
-VIEW = DashboardView("queries", "Queries", queries, order=60)
+VIEW = DashboardView("queries", "Queries", queries, order=60, options=("order", "search"))

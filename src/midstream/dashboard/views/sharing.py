@@ -77,4 +77,4 @@ def _chain(reading: JobReading, options: Mapping[str, str], names: list[str]) ->
     }
 
 
-VIEW = DashboardView("sharing", "Sharing", sharing, order=40)
+VIEW = DashboardView("sharing", "Sharing", sharing, order=40, options=("chain", "query"))
