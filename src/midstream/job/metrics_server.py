@@ -13,6 +13,23 @@ from midstream.model.errors import MidstreamError
 METRICS_PORT = 9464
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_: object) -> None:
+        """Who asked has gone away; that is nothing to print in the terminal of a job."""
+
+
+def _answer(text: Callable[[], str]) -> tuple[int, str]:
+    try:
+        return 200, text()
+    except Exception as error:  # Whatever fails, who asks is told, and is not left without an answer.
+        known = isinstance(error, MidstreamError)
+        remedy = "report it; the job itself is not disturbed"
+        fault = MidstreamError(f"a fault: {type(error).__name__}: {error}", place="/metrics", remedy=remedy)
+        return 503, f"{error if known else fault}\n"
+
+
 class MetricsServer:
     """Serves a text at `/metrics` from a thread, until it is closed; usable as a context manager.
 
@@ -22,26 +39,25 @@ class MetricsServer:
     def __init__(self, text: Callable[[], str], port: int = METRICS_PORT, host: str = "127.0.0.1") -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                found = self.path.partition("?")[0] == "/metrics"
-                body = text().encode() if found else b"see /metrics\n"
-                self.send_response(200 if found else 404)
+                status, body = _answer(text) if self.path.partition("?")[0] == "/metrics" else (404, "see /metrics\n")
+                data = body.encode()
+                self.send_response(status)
                 self.send_header("Content-Type", CONTENT_TYPE)
-                self.send_header("Content-Length", str(len(body)))
+                self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
-                self.wfile.write(body)
+                self.wfile.write(data)
 
             def log_message(self, *_: object) -> None:
                 """Nothing is written to a terminal."""
 
         try:
-            self._server = ThreadingHTTPServer((host, port), Handler)
+            self._server = _Server((host, port), Handler)
         except OSError as error:
             raise MidstreamError(
                 f"cannot listen: {error.strerror or error}",
                 place=f"{host} port {port}",
                 remedy="name another port, or 0 for any that is free",
             ) from error
-        self._server.daemon_threads = True
         self.url = f"http://{host}:{self._server.server_address[1]}/metrics"
         threading.Thread(target=self._server.serve_forever, name="midstream-metrics", daemon=True).start()
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import struct
+import threading
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,6 +22,8 @@ from midstream.dashboard.prometheus import metrics_of
 from midstream.dashboard.safety import Access
 from midstream.dashboard.server import Dashboard
 from midstream.explain.prometheus import CONTENT_TYPE, METRICS, Measured, exposition, prometheus_text
+from midstream.job.metrics_server import MetricsServer
+from midstream.model.errors import CheckpointError
 from midstream.model.step_time import StepTime, StepTotals
 from tests.docs.pages import ROOT
 from tests.unit.building import DDL, engine, table
@@ -127,6 +132,51 @@ def test_an_engine_serves_its_metrics() -> None:
             made.serve_metrics(port=port)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(served.url)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            CheckpointError("the file is damaged", place="/c", remedy="restore it"),
+            "damaged (at /c). Remedy: restore it",
+        ),
+        (RuntimeError("no such thing"), "a fault: RuntimeError: no such thing (at /metrics). Remedy: report it"),
+    ],
+)
+def test_who_asks_is_told_where_the_metrics_cannot_be(
+    error: Exception, told: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def failing() -> str:
+        raise error
+
+    with MetricsServer(failing, port=0) as served:
+        with pytest.raises(urllib.error.HTTPError, match="503") as answer:
+            urllib.request.urlopen(served.url)
+        assert told in answer.value.read().decode()
+        answer.value.close()
+    assert capfd.readouterr() == ("", "")
+
+
+def test_who_goes_away_before_the_answer_leaves_nothing_in_the_terminal(capfd: pytest.CaptureFixture[str]) -> None:
+    asked, gone = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        asked.set()
+        gone.wait(10)
+        return "x" * (1 << 24)
+
+    with MetricsServer(slow, port=0) as served:
+        host, port = served.url.split("/")[2].split(":")
+        with socket.create_connection((host, int(port))) as asking:
+            asking.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            asking.sendall(b"GET /metrics HTTP/1.0\r\n\r\n")
+            assert asked.wait(10)
+        gone.set()
+        threads = [one for one in threading.enumerate() if "process_request_thread" in one.name]
+        for thread in threads:
+            thread.join(10)
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_command_writes_a_file_and_the_dashboard_has_a_route(
