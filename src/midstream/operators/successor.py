@@ -12,9 +12,13 @@ import pyarrow.compute as pc
 
 from midstream.model.codec import written_as
 from midstream.operators.user_operator import OperatorSpec
+from midstream.state.rows import one_batch
 
 WATERMARK = "_watermark"
 """The column of a queue that has the watermark of the step in which a row arrived."""
+
+QUEUE = "the queue of a user's operator"
+"""The place of an error about rows that wait there."""
 
 Pieces = list[tuple[pa.Table, int | None]]
 
@@ -50,7 +54,7 @@ class Successor:
         if count == queue.num_rows and (not pieces or pieces[-1][1] != watermark):
             pieces.append((rows.slice(0, 0), watermark))
         given = pieces[-1][1] if pieces else self.last_watermark
-        left = one_batch(queue.slice(count))
+        left = one_batch(queue.slice(count), QUEUE)
         return replace(self, fed=self.fed + count, waiting=left.num_rows, last_watermark=given), pieces, left
 
     def is_over(self, before: int | None) -> bool:
@@ -111,8 +115,3 @@ def _pieces(queue: pa.Table, count: int, given: int | None) -> Pieces:
             given = queue[WATERMARK][begin].as_py()
         pieces.append((rows.slice(begin, min(end, count) - begin), given))
     return pieces
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as one batch, if it is empty too."""
-    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=table.schema)

@@ -11,6 +11,7 @@ from midstream.model.ids import StateId, StateKind
 from midstream.runtime.lane import Lane
 from midstream.runtime.result_operator import Answer
 from midstream.state.keys import stable_order
+from midstream.state.rows import one_batch
 
 _TIME = "_now"
 
@@ -29,7 +30,7 @@ def hold_back(lane: Lane, table_id: StateId, answer: Answer) -> None:
     rows = answer.table.append_column(_TIME, pa.array(answer.times, pa.int64()))
     held = lane.table(table_id)
     table = rows if held is None else pa.concat_tables([pa.Table.from_batches([held]), rows])
-    lane.keep(table_id, one_batch(table))
+    lane.keep(table_id, one_batch(table, f"rows held back, {table_id}"))
 
 
 def released(lane: Lane, table_id: StateId, answer: Answer) -> Answer:
@@ -47,8 +48,3 @@ def with_held(answer: Answer, held: Sequence[pa.RecordBatch]) -> Answer:
     table = pa.concat_tables([*kept, answer.table])
     order = stable_order(times)
     return Answer(table.take(pa.array(order)), times[order], answer.dead)
-
-
-def one_batch(table: pa.Table) -> pa.RecordBatch:
-    """A table as one batch, if it is empty too."""
-    return pa.RecordBatch.from_arrays([c.combine_chunks() for c in table.columns], schema=table.schema)

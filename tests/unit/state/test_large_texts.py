@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import midstream as ms
 from midstream.model.errors import InputError
+from midstream.runtime.result_operator import Answer
 from midstream.state import rows
 from midstream.state.rows import NUMBER, BaseRows, RowRun, united
+from midstream.step.held import held_id, hold_back
 
 SIZE = 1_200_000_000
 
@@ -26,6 +31,13 @@ def test_what_has_no_room_in_a_batch_is_an_error() -> None:
     one = huge()
     with pytest.raises(InputError, match="2 GB"):
         united([one, one], ["t", "ts"])
+
+
+def test_rows_that_a_migration_holds_back_are_told_the_same() -> None:
+    both = pa.Table.from_batches([huge(), huge()])
+    lane: Any = SimpleNamespace(table=lambda table_id: None, keep=lambda table_id, rows: None)
+    with pytest.raises(InputError, match="2 GB"):
+        hold_back(lane, held_id("q", 0), Answer(both, np.zeros(2, np.int64)))
 
 
 def test_a_push_of_too_long_texts_is_refused() -> None:

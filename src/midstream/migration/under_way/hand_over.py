@@ -13,11 +13,12 @@ from typing import Any
 from midstream.migration.base import Strategy
 from midstream.model.window import EVENT_TIME
 from midstream.operators.ensure import ensure, states_of
-from midstream.operators.successor import Successor, one_batch, queued
+from midstream.operators.successor import QUEUE, Successor, queued
 from midstream.operators.user import Standing, UserResultOperator
 from midstream.operators.user_operator import OperatorSpec
 from midstream.runtime.lane import Lane
 from midstream.runtime.operator import Operator
+from midstream.state.rows import one_batch
 
 
 def hand_over(
@@ -51,7 +52,7 @@ def hand_over(
             rows = result_operator.rows_of(lane, _living(results, lane))
             (budget,) = (option.of(options) for option in strategy.options if option.name == "budget")
             coming = replace(coming, budget=budget, waiting=rows.num_rows)
-            result_operator.begin(lane, replace(standing, successor=coming), one_batch(queued(rows, before)))
+            result_operator.begin(lane, replace(standing, successor=coming), one_batch(queued(rows, before), QUEUE))
 
 
 def _living(results: Sequence[Operator], lane: Lane) -> Any:
