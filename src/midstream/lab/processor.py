@@ -130,7 +130,6 @@ class Processor:
             rows=sum(table.num_rows for table in batch.values()),
             queue=sum(rows.before(now) - rows.before(upto) for rows in arrivals.values()),
             results=results.num_rows,
-            delay_mean=float(delays.mean()) if len(delays) else 0.0,
             delay_greatest=float(delays.max()) if len(delays) else 0.0,
             comparisons=counted.comparisons,
             inserted=counted.inserted,

@@ -29,7 +29,6 @@ class Step:
     rows: int
     queue: int
     results: int
-    delay_mean: float
     delay_greatest: float
     comparisons: int
     inserted: int

@@ -112,7 +112,6 @@ class MultiJoin(Plan):
     """
 
     orders: tuple[tuple[str, tuple[str, ...]], ...]
-    brackets: ClassVar[str] = "[]"
 
     @override
     def aliases(self) -> tuple[str, ...]:

@@ -66,11 +66,6 @@ def as_found(schema: T.StructType, own: T.StructType) -> T.StructType:
     return T.StructType([_lossless(field, own) for field in schema])
 
 
-def ddl_of(schema: T.StructType) -> str:
-    """The columns as DDL text."""
-    return ", ".join(f"`{field.name.replace('`', '``')}` {field.dataType.simpleString()}" for field in schema)
-
-
 def _schema(session: Any, ddl: str) -> T.StructType:
     schema: T.StructType = session.createDataFrame([], ddl).schema
     return schema

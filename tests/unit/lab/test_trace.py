@@ -10,7 +10,7 @@ from midstream.model.events import MigrationBegun, MigrationEnded
 
 
 def step(number: int, begin: float, end: float, results: int = 0, state_rows: int = 0) -> Step:
-    return Step(number, begin, end, begin, 1, 0, results, 0.0, 0.0, 10, 0, 0, 0, 10.0, state_rows, 0)
+    return Step(number, begin, end, begin, 1, 0, results, 0.0, 10, 0, 0, 0, 10.0, state_rows, 0)
 
 
 STEPS = (step(0, 1, 1.5, 4, 7), step(1, 2, 2.5, 0, 9), step(2, 3, 5.5, 2, 3), step(3, 5.5, 6, 0, 3))
