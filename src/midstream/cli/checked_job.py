@@ -22,7 +22,7 @@ from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest
-from midstream.model.schema import StreamSchema, TableSchema
+from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
 from midstream.state.store.places import located
@@ -89,7 +89,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
         with found.at(places["checkpoint"]):
             with_streams(newest, {**streams, **_as_declared(newest, job, streams)}, folders.root)
-    tables: dict[str, TableSchema] = {}
+    tables: dict[str, StaticTable] = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):
             refuse_taken_name("table", name, {"stream": job.streams, "table": tables})

@@ -212,6 +212,8 @@ class Binder:
             raise LanguageError(
                 f"no {name(value.type)} can be cast to {name(type)}", remedy="TRY_CAST gives NULL, if you mean that"
             )
+        if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
+            value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
         if isinstance(value, Literal) and not tries and (text or self.scope.checked):
             known = cast(value, type)  # Raises where the constant is no value of the type.

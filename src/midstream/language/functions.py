@@ -67,13 +67,14 @@ CATALOGUE: dict[str, Function] = {
     "sub": _exact(2, rules.sums("sub"), number.arithmetic("sub")),
     "mul": _exact(2, rules.products("mul"), number.arithmetic("mul")),
     "mod": _whole(rules.products("mod"), number.remainder),
-    "ieee_mod": fixed(2, rules.reals, number.remainder_ieee),
+    "ieee_mod": fixed(2, rules.remainders, number.remainder_ieee),
     "div": fixed(2, rules.quotients, number.divide),
     "ieee_div": fixed(2, rules.quotients, number.divide_ieee),
     "intdiv": _whole(rules.whole_quotients, number.divide_whole),
     "neg": _exact(1, rules.signed, number.arithmetic("neg")),
     "abs": _exact(1, rules.signed, number.arithmetic("abs")),
     "round": Function(counted(1, 2, rules.rounds), number.round_to, failing.rounds_over),
+    "round_even": _real(np.rint),
     "floor": fixed(1, rules.wholes, number.whole(pc.floor)),
     "ceil": fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
@@ -113,7 +114,18 @@ NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, 
 
 
 INTERNAL = frozenset(
-    {"microseconds", "moment", EVALUABLE, UNLESS_FALSE, "cast", "try_cast", "position", "make_timestamp_ms", "join"}
+    {
+        "microseconds",
+        "moment",
+        EVALUABLE,
+        UNLESS_FALSE,
+        "cast",
+        "try_cast",
+        "position",
+        "make_timestamp_ms",
+        "join",
+        "round_even",
+    }
     | NESTED.keys()
     | {name for name in CATALOGUE if name.startswith("ieee_")}
 )

@@ -151,6 +151,13 @@ def products(function: str) -> Rule:
     return lambda arguments: _numbers(function, arguments)
 
 
+def remainders(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
+    """Doubles, or what is left of them as FLOATs where that is the type of both."""
+    if unify(tuple(need(a, NUMBERS, "arithmetic") for a in arguments))[0].type == pa.float32():
+        arguments = tuple(cast(a, pa.float32()) for a in arguments)
+    return reals(arguments)
+
+
 def quotients(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     """True division: doubles, or floats where both sides fit one."""
     unified = unify(tuple(need(a, NUMBERS, "arithmetic") for a in arguments))

@@ -77,3 +77,13 @@ def test_a_column_without_a_name() -> None:
     engine.add_query("q", "SELECT COUNT(*) AS n FROM A GROUP BY \"\", TUMBLE(ts, INTERVAL '1' SECOND)")
     later = pa.table({"": [2], "ts": pa.array([9_000_000], pa.timestamp("us"))})
     assert [engine.push({"A": given})["q"].to_pylist() for given in (rows, later)] == [[], [{"n": 2}]]
+
+
+def test_a_time_of_day_is_read_from_a_text() -> None:
+    engine = Engine()
+    engine.create_stream("A", "x TIME, ts TIMESTAMP", timestamp="ts")
+    engine.add_query("q", "SELECT CAST(x AS VARCHAR) AS x FROM A")
+    given = ["12:30:00", "01:02:03.25", "7:5", "25:00:00", None]
+    found = engine.push({"A": [{"x": one, "ts": "1970-01-01"} for one in given]})["q"].to_pylist()
+    assert [row["x"] for row in found] == ["12:30:00", "01:02:03.25", None]
+    assert engine.dead_letters["A"]["x"].to_pylist() == ["7:5", "25:00:00"]

@@ -19,6 +19,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _DAY = 86_400
 _EXACT_DIGITS = 15
 _DATE_LENGTH = len("2013-01-01")
+_LEAST_ALIKE, _MOST_ALIKE = 1e-4, 1e10
 
 
 def cast(type: pa.DataType, datum: Datum) -> Datum:
@@ -38,8 +39,10 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return cut(type, datum)
     if source == "text" and target == "timestamp" and type.unit in ("s", "ms"):
         return _rounded_time(type, cast(pa.timestamp("us", type.tz), datum))
-    if target == "text" and source == "timestamp":
+    if target == "text" and source in ("timestamp", "time"):
         return _moment_text(type, datum)
+    if target == "text" and source == "float":
+        return _float_text(datum).cast(type)
     if datum.type == pa.float64() and type == pa.float32():
         return _narrowed(datum)
     if source == "float" and target == "integer":
@@ -63,10 +66,25 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
 
 
 def _moment_text(type: pa.DataType, datum: Datum) -> Datum:
-    """A timestamp as DuckDB writes it: no trailing zeros, a zone as `+00`."""
+    """A timestamp or a time as DuckDB writes it: no trailing zeros, a zone as `+00`."""
     for pattern, shorter in ((r"\.0+(Z?)$", r"\1"), (r"(\.\d*?[1-9])0+(Z?)$", r"\1\2"), (r"Z$", "+00")):
         datum = pc.replace_substring_regex(_strict(type, datum), pattern, shorter)
     return datum.cast(type)
+
+
+def _float_text(datum: Datum) -> Datum:
+    """A float as DuckDB writes it: 1.0, and with an exponent from 1e+16 on and below 0.0001."""
+    if is_scalar(datum):
+        return _float_text(pa.array([datum.as_py()], datum.type))[0]
+    shortest = pc.cast(datum, pa.string())
+    text = pc.replace_substring_regex(shortest, r"^(-?\d+)$", r"\1.0")
+    size = np.abs(values(datum).astype(np.float64))
+    # These Arrow writes in another way than numpy, whose way is DuckDB's.
+    other = np.isfinite(size) & (size != 0) & ((size < _LEAST_ALIKE) | (size >= _MOST_ALIKE))
+    if not other.any():
+        return text
+    digits = pc.cast(shortest.filter(pa.array(other)), pa.float64()).to_numpy()
+    return pc.replace_with_mask(text, pa.array(other), pa.array(digits.astype(str), pa.string()))
 
 
 def _nothing(type: pa.DataType, datum: Datum) -> Datum:
@@ -83,6 +101,19 @@ def _tolerant(type: pa.DataType, datum: Datum) -> Datum:
     try:
         return _strict(type, datum)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        pass
+    if family(datum.type) == "text" and (is_.is_date(type) or (is_.is_timestamp(type) and type.tz is None)):
+        datum = pc.replace_substring_regex(datum, r"(:\d\d(?:\.\d+)?)(?:[Zz]|[+-]00(?::?00)?)$", r"\1")
+        if is_.is_timestamp(type):
+            return _tolerant_each(type, datum)
+    return _each(_one, type, datum)
+
+
+def _tolerant_each(type: pa.DataType, datum: Datum) -> Datum:
+    """Arrow's cast once more, of texts that are in UTC without saying so."""
+    try:
+        return _strict(type, datum)
+    except pa.ArrowInvalid:
         return _each(_one, type, datum)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -155,7 +156,7 @@ split_part = by_arrow(_parts, _part)
 
 split = by_arrow(
     lambda text, separator: pc.split_pattern(text, separator) if separator else None,
-    lambda text, separator: text.split(separator) if separator else list(text),
+    lambda text, separator: text.split(separator) if separator else list(text) or [""],
 )
 
 
@@ -194,8 +195,33 @@ def concat_ws(_: pa.DataType, separator: Datum, *parts: Datum) -> Datum:
     return pc.if_else(there, joined, pa.scalar(None, joined.type))
 
 
-def reverse(_: pa.DataType, text: Datum) -> Datum:
+_ZERO_WIDTH_JOINER = "\u200d"
+
+
+def _joins(character: str, before: str) -> bool:
+    """Whether a character belongs to the one before: a mark on it, or a part of an emoji."""
+    if unicodedata.category(character) in ("Mn", "Me", "Mc") or character == _ZERO_WIDTH_JOINER:
+        return True
+    return before == _ZERO_WIDTH_JOINER or "\U0001f3fb" <= character <= "\U0001f3ff"
+
+
+def _reversed(text: str | None) -> str | None:
+    """A text from its end to its beginning, marks staying on the letters that they are on.
+
+    >>> _reversed("e\\u0301a") == "ae\\u0301"
+    True
+    """
+    if text is None:
+        return None
+    begins = [at for at in range(len(text)) if not at or not _joins(text[at], text[at - 1])]
+    ends = [*begins[1:], len(text)]
+    return "".join(text[begin:end] for begin, end in zip(begins[::-1], ends[::-1], strict=True)) if begins else ""
+
+
+def reverse(type: pa.DataType, text: Datum) -> Datum:
     """A text from its end to its beginning."""
+    if is_scalar(text) or not pc.all(pc.string_is_ascii(text), min_count=0).as_py():
+        return each_different(_reversed)(type, text)
     return pc.utf8_reverse(text)
 
 

@@ -64,18 +64,28 @@ def whole_units(_: pa.DataType, unit: Datum, begin: Datum, end: Datum) -> Datum:
     if name not in _MONTHS:
         size = _SIZES[name]
         return lift(lambda a, b: np.sign(b - a) * (np.abs(b - a) // size), pa.int64(), one, other)
-    first, last = (_counted(moment, "month") for moment in (one, other))
-    in_month = [pc.subtract(storage(m), storage(pc.floor_temporal(m, unit="month"))) for m in (one, other)]
-    return lift(_whole_months(_MONTHS[name]), pa.int64(), first, last, *in_month)
+    return lift(_whole_months(_MONTHS[name]), pa.int64(), one, other)
 
 
 def _whole_months(months: int) -> Callable[..., Values]:
-    def whole(first: Values, last: Values, from_: Values, to: Values) -> Values:
-        crossed = last - first
-        crossed = crossed - ((crossed > 0) & (to < from_)) + ((crossed < 0) & (to > from_))
-        return np.asarray(np.sign(crossed) * (np.abs(crossed) // months))
+    """Between microseconds; the last day of a month stands for days that it does not have, as in DuckDB."""
+
+    def whole(begin: Values, end: Values) -> Values:
+        (first, day, time), (last, until, at) = map(_in_month, (np.minimum(begin, end), np.maximum(begin, end)))
+        is_last = _in_month(np.maximum(begin, end) + _SIZES["day"])[1] == 0
+        until = np.where(is_last & (day > until), day, until)
+        crossed = last - first - ((until < day) | ((until == day) & (at < time)))
+        return np.asarray(np.where(end < begin, -1, 1) * (crossed // months))
 
     return whole
+
+
+def _in_month(moment: Values) -> tuple[Values, Values, Values]:
+    """Which month since 1970 a moment is in, which day of it, from 0 on, and how many microseconds of that."""
+    days = np.floor_divide(moment, _SIZES["day"])
+    month = days.astype("datetime64[D]").astype("datetime64[M]")
+    day = days - month.astype("datetime64[D]").astype(np.int64)
+    return month.astype(np.int64), day, moment - days * _SIZES["day"]
 
 
 COUNTED = tuple(unit for unit in UNITS if unit != "week")
