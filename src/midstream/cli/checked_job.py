@@ -21,7 +21,7 @@ from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
-from midstream.model.manifest import EMBEDDED, SPARK, Manifest
+from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
