@@ -77,7 +77,7 @@ class SourceOperator(Operator):
         lineage = self.spec.lineage
         chosen = self._selected(arrived) if lineage is None else _marked(arrived, lineage, step)
         # In the order of chunks made of others, so that these are put together as they are.
-        return chosen.select(sorted([n for n in chosen.schema.names if n.startswith("_") or n in self.spec.columns]))
+        return chosen.select(sorted([n for n in chosen.schema.names if n[:1] == "_" or n in self.spec.columns]))
 
     def _kept_of_nothing(self, arrived: pa.RecordBatch) -> pa.RecordBatch:
         """The same where no row arrived, made once for each schema."""

@@ -192,7 +192,7 @@ class BaseState:
         gaps = [1 for one, other in pairwise(runs) if one.end != other.first]
         if gaps or [1 for run in runs if run.is_numbered]:
             runs = [replace(s, batch=numbered(s)) for s in runs]
-        names = {n for s in runs for n in s.batch.schema.names if n.startswith("_")} | {*self.spec.columns}
+        names = {n for s in runs for n in s.batch.schema.names if n[:1] == "_"} | {*self.spec.columns}
         lifetimes = _united([s.known_lifetimes for s in runs])
         return [RowRun(runs[0].first, united([s.batch for s in runs], sorted(names)), lifetimes=lifetimes)]
 
