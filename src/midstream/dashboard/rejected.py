@@ -14,10 +14,11 @@ from midstream.dashboard.reading import JobReading
 from midstream.model.codec import decode
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import ChunkRef
+from midstream.model.python_values import python_values
 from midstream.sinks.file_sink import FileSink
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
-from midstream.step.admission.outputs import REASON, WATERMARK, python_values
+from midstream.step.admission.outputs import REASON, WATERMARK
 
 LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}

@@ -17,7 +17,7 @@ import pyarrow.parquet
 import pyarrow.types as pt
 
 from midstream.model.errors import SinkError
-from midstream.step.admission.outputs import python_values
+from midstream.model.python_values import python_values
 
 
 def written(table: pa.Table, format: str) -> pa.Buffer:

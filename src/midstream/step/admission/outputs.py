@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from midstream.model.python_values import BEYOND_PYTHON, python_values
 from midstream.state.base_state import TIME
 
 WATERMARK, REASON = "_watermark", "_reason"
@@ -28,26 +28,6 @@ def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
     return rows.append_column(REASON, pa.array(reasons, pa.string()))
 
 
-_BEYOND_PYTHON = (ArithmeticError, ValueError, LookupError)
-"""What is raised for values that Python has not: by its own times, by those of pandas, and by its zones."""
-
-
-def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values, and Arrow's text of those that Python has not: of far times, of unknown zones, of damaged texts.
-
-    >>> python_values(pa.array([2**62], pa.timestamp("s"))), python_values(pa.array([b"a"]))
-    (['<value out of range: 4611686018427387904>'], [b'a'])
-    """
-    try:
-        values: list[Any] = column.to_pylist()
-    except _BEYOND_PYTHON:
-        if len(column) == 1:
-            return [column.to_string(skip_new_lines=True).strip("[]")]
-        half = len(column) // 2
-        return python_values(column.slice(0, half)) + python_values(column.slice(half))
-    return values
-
-
 def readable(rows: pa.Table) -> pa.Table:
     """Rows of which columns are texts that Python, or a Parquet file, cannot hold as they are."""
     return _as_text(rows, [name for name in rows.column_names if not _is_readable(rows.column(name))])
@@ -60,7 +40,7 @@ def _is_readable(column: pa.ChunkedArray) -> bool:
         return True
     try:
         column.to_pylist()
-    except _BEYOND_PYTHON:
+    except BEYOND_PYTHON:
         return False
     return True
 

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from midstream.model.errors import InputError
+from midstream.model.python_values import python_values
 from midstream.model.schema import TIME_UNITS, StreamSchema
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
-from midstream.step.admission.outputs import python_values
 from midstream.step.admission.unreadable import surely_unreadable
 
 _SHOWN = 80
