@@ -12,10 +12,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from typing_extensions import override
 
-GOLDEN = (5**0.5 - 1) / 2
+from midstream.model.window import SECOND
 
-SECOND = 1_000_000
-"""In microseconds, the unit of event time; everywhere else the lab counts virtual seconds."""
+GOLDEN = (5**0.5 - 1) / 2
 
 Times = npt.NDArray[np.int64]
 

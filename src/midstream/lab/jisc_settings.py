@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from typing_extensions import override
 
-from midstream.lab.generator import SECOND, Even, Schedule, Workload, equal, query
+from midstream.lab.generator import Even, Schedule, Workload, equal, query
 from midstream.lab.hybmig_settings import left_deep
 from midstream.lab.processor import PlanSwitch, Prices, Processor
 from midstream.lab.trace import Trace
+from midstream.model.window import SECOND
 
 ROW = 0.001
 """A row of every stream comes each millisecond."""

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from midstream.engine import Engine
-from midstream.lab.generator import SECOND, Arrivals, Schedule, Workload
+from midstream.lab.generator import Arrivals, Schedule, Workload
 from midstream.lab.trace import Step, Trace
 from midstream.model.counters import Counters
 from midstream.model.events import Event, MigrationBegun, MigrationEnded, StepDone
+from midstream.model.window import SECOND
 
 QUERY = "q"
 """The name of the only query of a run."""

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from midstream.lab.generator import SECOND, Arrivals
+from midstream.lab.generator import Arrivals
 from midstream.lab.trace import Numbers
 from midstream.lab.zhu import ZhuSetting
+from midstream.model.window import SECOND
 
 
 @dataclass(frozen=True)

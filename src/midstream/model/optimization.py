@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 from midstream.model.codec import EncodedOnce
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
+from midstream.model.window import SECOND
 
 Mode = Literal["off", "suggest", "ask", "auto"]
 """What a decision does: nothing is looked at; it is said; it waits for `approve` or `reject`; it is carried out."""
@@ -20,8 +21,6 @@ MODE_OFF: Mode = "off"
 """Nothing is looked at."""
 
 ProposalState = Literal["waits", "approved", "rejected", "withdrawn"]
-
-SECOND = 1_000_000
 
 
 @dataclass(frozen=True)

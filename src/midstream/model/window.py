@@ -11,6 +11,9 @@ from midstream.model.codec import Text
 
 WindowKind = Literal["range", "rows"]
 
+SECOND = 1_000_000
+"""Of event time, which is in microseconds everywhere."""
+
 FOREVER = 2**63 - 1
 """The end of a lifetime that nothing limits."""
 

@@ -15,7 +15,7 @@ from midstream.language.query import BandPredicate, EquiPredicate, Query
 from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey, StateId
 from midstream.model.manifest import Manifest, StateListing
-from midstream.model.window import EVENT_TIME, Window
+from midstream.model.window import EVENT_TIME, SECOND, Window
 from midstream.operators.window_join import WindowJoin
 from midstream.optimizer.statistics import (
     DEFAULT_SPEED,
@@ -30,8 +30,6 @@ from midstream.plan.key_classes import key_classes
 from midstream.runtime.operator import Operator
 from midstream.state.lineage import BEFORE
 from midstream.state.specs import RowsSpec
-
-SECOND = 1_000_000
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from midstream.job.carried_log import SparkLog
 from midstream.language.duration import parse_duration
 from midstream.language.query import Query
 from midstream.model.errors import CheckpointError, MidstreamError
-from midstream.model.optimization import SECOND
+from midstream.model.window import SECOND
 from midstream.spark.layout import Intake, intake
 from midstream.spark.session import QUERY_SETTINGS, settings
 from midstream.spark.sources import JobStream, needs

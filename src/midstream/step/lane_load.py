@@ -20,8 +20,8 @@ from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.optimizer.decayed_mean import DecayedMean
 from midstream.step.lane_step import LaneOutput
 
-SECOND = 1_000_000_000
-"""Nanoseconds."""
+NANOSECONDS = 1_000_000_000
+"""Of a second."""
 
 COMPARED = 0.25
 """Two steps tell how slow operations are where the work of one is less than that of the other by this share."""
@@ -53,7 +53,7 @@ def _corrected(manifest: Manifest, timing: StepTiming | None) -> Slowness:
     known = is_watched(manifest) and kept.work and manifest.step - 1 > load.rescaled
     if timing is None or timing.took is None or not known:
         return kept
-    took = timing.took * SECOND * min(manifest.lanes, timing.workers)
+    took = timing.took * NANOSECONDS * min(manifest.lanes, timing.workers)
     more = kept.work - kept.by
     if kept.took is not None and abs(more) < COMPARED * max(kept.work, kept.by):
         return kept

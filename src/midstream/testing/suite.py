@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from midstream.model.errors import InputError
+from midstream.model.window import SECOND
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 Contract = TypeVar("Contract")
 
-SECOND = 1_000_000
 STEP = 2 * SECOND
 """Event time moves on by this with every step; rows spread over twice as much, so they come out of order."""
 

@@ -18,10 +18,9 @@ from math import ceil, isclose
 from typing_extensions import override
 
 from midstream.model.codec import decode, encode
+from midstream.model.window import SECOND
 from midstream.model.words import rough_span_text
 from midstream.optimizer.policies.base import Decision, Policy, Review, SwitchCost, WeighedPlan
-
-SECOND = 1_000_000
 
 REVIEWS = 2
 """So many reviews in a row must find the running plan beaten, unless a switch pays at once."""

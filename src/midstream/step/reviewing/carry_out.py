@@ -12,6 +12,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.events import PlanReviewed, ProposalClosed, ReviewFailed
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization, Proposal
+from midstream.model.window import SECOND
 from midstream.optimizer.policies.base import Decision, SwitchCost
 from midstream.runtime import checks
 from midstream.state.store.base import ChunkStore
@@ -28,7 +29,6 @@ from midstream.step.reviewing.turns import due, query_time, timely
 DECIDED = {"suggest": "suggest", "ask": "ask", "auto": "switch"}
 """What a decision to move to another plan is, by mode."""
 
-SECOND = 1_000_000
 
 INSISTS = 0.5
 """Once a plan was rejected, none is proposed until it costs at most this share of what the rejected one would have."""

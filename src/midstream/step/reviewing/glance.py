@@ -13,13 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
+from midstream.model.window import SECOND
 from midstream.step.program import compile_program
 from midstream.step.reviewing.affordable import is_affordable, is_saved_for
 from midstream.step.reviewing.paces import Done, Pace, has_moved, inner_joins, lost, pace_of
 from midstream.step.reviewing.plan_group import PlanGroup
 from midstream.step.unit import Unit
-
-SECOND = 1_000_000
 
 REMEMBERED = 8
 """So many paces are compared with: a stream that bursts now and then is reviewed at its first bursts only."""

@@ -14,10 +14,9 @@ from midstream.model.counters import Counters
 from midstream.model.ids import CounterKey
 from midstream.model.manifest import Manifest
 from midstream.model.optimization import Optimization
+from midstream.model.window import SECOND
 from midstream.optimizer.cost.units import JoinUnitCosts
 from midstream.step.unit import Unit
-
-SECOND = 1_000_000
 
 MOVED = 0.5
 """OM's threshold: by a greater share of the greater one two paces differ."""

@@ -11,6 +11,7 @@ from midstream.language.parse import parsed
 from midstream.language.query import Query
 from midstream.model.errors import MidstreamError
 from midstream.model.manifest import Manifest
+from midstream.model.window import SECOND
 from midstream.optimizer.alternatives import Alternatives, cost_model
 from midstream.optimizer.charts.rates import CostAtRates
 from midstream.optimizer.discovery import policy
@@ -30,8 +31,6 @@ from midstream.step.reviewing.affordable import price
 from midstream.step.reviewing.group_settings import split_allowed
 from midstream.step.reviewing.kept_states import kept_by_others
 from midstream.step.reviewing.plan_group import PlanGroup
-
-SECOND = 1_000_000
 
 _MEMORIES: WeakKeyDictionary[ChunkStore, ChunkSamples] = WeakKeyDictionary()
 """What was drawn of each store's chunks: kept so that a chunk is opened once, it changes no figure."""
