@@ -22,9 +22,12 @@ from midstream.state.store.storage import Storage
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.sweep import Sweeper
 
+LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
+"""What a stream's rows may be that enter no state, and results that a query cannot give."""
+
 OWN = (
-    "store", "manifests", "commands", "events", "times", "savepoints", "sources", "staging", "spark", "late",
-    "dead_letters", "rejected",
+    "store", "manifests", "commands", "events", "times", "savepoints", "sources", "staging", "spark", LATE,
+    DEAD_LETTERS, REJECTED,
 )  # fmt: skip
 """The folders of a checkpoint that are the job's own; there may be others beside them, such as that of results."""
 

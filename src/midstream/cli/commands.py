@@ -21,11 +21,8 @@ from midstream.cli.arguments import (
 )
 from midstream.cli.errors import WrongUse
 from midstream.cli.send import send
-
-FORMATS = ("parquet", "json", "csv")
-
-MOST_LANES = 4096
-"""Rows are hashed to as many slots; a lane holds one at least."""
+from midstream.runtime.lane_key import SLOTS
+from midstream.sinks.formats import FORMATS
 
 
 def add(
@@ -157,7 +154,7 @@ def spread(
 
 def rescale(
     path: CheckpointPath,
-    lanes: Annotated[int, typer.Option("--lanes", min=1, max=MOST_LANES, help="How many lanes there shall be.")],
+    lanes: Annotated[int, typer.Option("--lanes", min=1, max=SLOTS, help="How many lanes there shall be.")],
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from midstream.language.job_specs import OF_A_JOB, read_results
 from midstream.model.allowed_sources import check_source
 from midstream.model.errors import InputError
 from midstream.model.spark_cause import spark_cause
@@ -21,9 +22,6 @@ TEXTS = ("csv", "json")
 
 READING_OPTIONS = {"dateformat", "timestampformat", "timestampntzformat", "locale", "mode"}
 """Options, in small letters, that say how Spark shall read values from text."""
-
-RESULTS = "midstream"
-"""The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
 
 KAFKA_OPTIONS = "kafka.bootstrap.servers and subscribe"
 
@@ -72,7 +70,7 @@ def check_sources(file: JobFile) -> None:
 
 def _read(session: Any, name: str, spec: SourceSpec, declared: Any) -> Any:
     """The streaming DataFrame of a source."""
-    if spec.format == RESULTS:
+    if spec.format == OF_A_JOB:
         return _of_another_job(session, name, spec)
     inferred = declared is None and spec.path is not None and spec.format in SELF_DESCRIBING
     # Without a schema, the columns of a CSV file can only be known by its header.
@@ -97,15 +95,8 @@ def _of_another_job(session: Any, name: str, spec: SourceSpec) -> Any:
     """The results of a query of another job."""
     from midstream.spark.results import results_stream
 
-    options = dict(spec.options)
-    query = options.pop("query", None)
-    if spec.path is None or query is None:
-        raise InputError(
-            f"stream {name!r} does not say whose results it reads",
-            place=f"[streams.{name}]",
-            remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
-        )
-    return results_stream(session, spec.path, query, **options)
+    path, query, options = read_results(name, spec)
+    return results_stream(session, path, query, **options)
 
 
 def _given(session: Any, spec: SourceSpec, declared: Any, options: dict[str, str]) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.dashboard.reading import JobReading
 from midstream.model.codec import decode
 from midstream.model.errors import MidstreamError
@@ -20,7 +21,6 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
 from midstream.step.admission.outputs import REASON, WATERMARK
 
-LATE, DEAD_LETTERS, REJECTED = "late", "dead_letters", "rejected"
 EVENT_OF = {LATE: "rows_late", DEAD_LETTERS: "rows_rejected", REJECTED: "results_rejected"}
 """The event that tells of rows of a kind."""
 

@@ -12,13 +12,13 @@ from itertools import count
 import pyarrow as pa
 
 from midstream.checkpoint.event_log import JsonObject
-from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.writer import Writer
 from midstream.engine.staged_results import StagedResults
 from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput, Outputs
+from midstream.job.outputs import RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes
 from midstream.job.stopwatch import Stopwatch

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.checkpoint.saved_engine import load_engine, save_engine
 from midstream.dashboard.beside import DashboardBeside
 from midstream.engine.culprits import culprits
@@ -20,7 +21,6 @@ from midstream.engine.durable import EngineCheckpoint, refuse_if_closed, refuse_
 from midstream.engine.threads import in_threads, workers
 from midstream.job.frames import Rows, tables_of
 from midstream.job.journal import log_command, log_failure, log_step
-from midstream.job.outputs import DEAD_LETTERS, LATE
 from midstream.job.reconcile import optimized, redeclared, settings, tabled, with_declared, with_stream
 from midstream.job.reported import Reported
 from midstream.job.static_tables import TableControl, set_table

@@ -13,7 +13,7 @@ from midstream.engine.durable import READ
 from midstream.engine.engine import Engine
 from midstream.engine.file_source import FileSource
 from midstream.engine.folder_source import FolderSource
-from midstream.engine.results_source import RESULTS, ResultsSource
+from midstream.engine.results_source import ResultsSource
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.commits import STEPS_BETWEEN_TIDYINGS
@@ -22,7 +22,7 @@ from midstream.job.reconcile import refuse_other_streams
 from midstream.job.stopwatch import Stopwatch
 from midstream.language.duration import parse_duration
 from midstream.language.job_file import JobFile
-from midstream.language.job_specs import SourceSpec
+from midstream.language.job_specs import OF_A_JOB, SourceSpec
 from midstream.state.store.places import located
 from midstream.step.reviewing.settings import declared_optimizer
 
@@ -183,4 +183,4 @@ class FileJob:
 
 
 def _source(name: str, spec: SourceSpec, known: pa.Schema | None) -> FileSource:
-    return ResultsSource.of(name, spec) if spec.format == RESULTS else FolderSource.of(name, spec, known)
+    return ResultsSource.of(name, spec) if spec.format == OF_A_JOB else FolderSource.of(name, spec, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -12,14 +13,10 @@ from midstream.engine.file_source import FileSource, known_options, most_files
 from midstream.job.delivered import DeliveredResults
 from midstream.job.results import committed_results
 from midstream.language.ddl import parse_ddl
-from midstream.language.job_specs import SourceSpec
-from midstream.model.errors import InputError
+from midstream.language.job_specs import SourceSpec, read_results
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink
 from midstream.state.store.places import located, storage_at
-
-RESULTS = "midstream"
-"""The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
 
 
 class ResultsSource(FileSource):
@@ -41,16 +38,9 @@ class ResultsSource(FileSource):
     @staticmethod
     def of(name: str, spec: SourceSpec) -> ResultsSource:
         """The source of a stream of a job file; raises a `MidstreamError` where there is no such stream of results."""
-        place = f"[streams.{name}]"
-        options = known_options(spec, {"query"}, place)
-        query = options.pop("query", None)
-        if spec.path is None or query is None:
-            raise InputError(
-                f"stream {name!r} does not say whose results it reads",
-                place=place,
-                remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
-            )
-        checkpoint = Checkpoint.open(located(spec.path))
+        known = known_options(spec, {"query"}, f"[streams.{name}]")
+        path, query, options = read_results(name, replace(spec, options=known))
+        checkpoint = Checkpoint.open(located(path))
         found = committed_results(checkpoint.folders, checkpoint.manifest(), query)
         columns = found.columns if spec.schema is None else parse_ddl(spec.schema)
         return ResultsSource(DeliveredResults(checkpoint, query, found.sink), columns, options)

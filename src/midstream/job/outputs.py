@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from midstream.checkpoint.folders import Folders
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.new_sink import new_sink
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
@@ -22,7 +22,7 @@ from midstream.sinks.formats import check_types
 from midstream.state.store.storage import Storage
 from midstream.step.result_columns import result_columns
 
-RESULTS, LATE, DEAD_LETTERS, REJECTED = "results", "late", "dead_letters", "rejected"
+RESULTS = "results"
 
 
 class JobOutput(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 
 from midstream.language.ddl import parse_ddl
 from midstream.language.toml_file import TomlTable
+from midstream.model.errors import InputError
 from midstream.model.words import suggest
 
 
@@ -28,6 +29,22 @@ class SourceSpec:
     options: Mapping[str, str] = field(default_factory=dict)
     value: str | None = None
     unit: str | None = None
+
+
+OF_A_JOB = "midstream"
+"""The format of a stream that is the results of another job's query: `path` is that job's checkpoint."""
+
+
+def read_results(name: str, spec: SourceSpec) -> tuple[str, str, dict[str, str]]:
+    """The checkpoint and the query whose results a stream `OF_A_JOB` reads, and its other options."""
+    others = {key: value for key, value in spec.options.items() if key != "query"}
+    if spec.path is None or "query" not in spec.options:
+        raise InputError(
+            f"stream {name!r} does not say whose results it reads",
+            place=f"[streams.{name}]",
+            remedy='give the path of the job\'s checkpoint, and options = { query = "..." }',
+        )
+    return spec.path, spec.options["query"], others
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from midstream.job.outputs import REJECTED, RESULTS, JobOutput
+from midstream.checkpoint.folders import REJECTED
+from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.codec import encode
 from midstream.model.errors import MidstreamError, fault_located
 from midstream.model.ids import LaneId

@@ -14,8 +14,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.job.crash_points import CrashPoint
-from midstream.job.outputs import DEAD_LETTERS, LATE, REJECTED, RESULTS, JobOutput
+from midstream.job.outputs import RESULTS, JobOutput
 from midstream.model.allowed_operators import allow_operators
 from midstream.model.codec import encode
 from midstream.model.counters import Counters

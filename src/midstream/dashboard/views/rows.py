@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.dashboard.reading import JobReading
-from midstream.dashboard.rejected import DEAD_LETTERS, EVENT_OF, LATE, REJECTED, in_place, sample, steps_with
+from midstream.dashboard.rejected import EVENT_OF, in_place, sample, steps_with
 from midstream.dashboard.view import DashboardView
 
 STEPS_SHOWN = 200
