@@ -21,6 +21,7 @@ from midstream.state.store.base import ChunkStore, store_chunk
 from midstream.state.store.files import FileStore
 from midstream.state.store.local import LocalStorage
 from midstream.state.store.places import storage_at
+from midstream.step.admission.outputs import apart
 from midstream.step.commands.set_table import SetTable
 
 STORE, MANIFESTS = "store", "manifests"
@@ -114,7 +115,7 @@ def load_engine(path: str | os.PathLike[str], store: ChunkStore) -> Saved:
         replace(_moved(manifest, files, store), published={}),
         tuple(decode(Event, event) for event in kept["events"]),
         {name: _get_table(files, value) for name, value in kept["late"].items()},
-        {name: _get_table(files, value) for name, value in kept["dead_letters"].items()},
+        apart({name: _get_table(files, value) for name, value in kept["dead_letters"].items()}, manifest.streams),
     )
 
 

@@ -33,7 +33,7 @@ from midstream.state.store.files import FileStore
 from midstream.state.store.places import located, storage_at
 from midstream.state.store.unsynced import Unsynced
 from midstream.state.store.write_back import WriteBackStore
-from midstream.step.admission.outputs import appended
+from midstream.step.admission.outputs import appended, of_queries
 from midstream.step.fold import OpenPieces, StepResult
 
 READ = "read"
@@ -222,7 +222,7 @@ class EngineCheckpoint:
             ) from error
 
     def rejected(self, kind: str, manifest: Manifest) -> dict[str, pa.Table]:
-        """All `late` rows or `dead_letters` that are in the checkpoint, by stream; the latter also by query."""
+        """All `late` rows or `dead_letters` that are in the checkpoint, by stream; the latter also `of_queries`."""
         places = [(kind, stream) for stream in manifest.streams]
         if kind == DEAD_LETTERS:
             places += [(REJECTED, query) for query, entry in manifest.queries.items() if entry.rejects]
@@ -231,7 +231,8 @@ class EngineCheckpoint:
             place = self.folders.rejected(folder_kind, name)
             storage = storage_at(place)
             for _, file in FileSink(place).files(range(manifest.step + 1), anything):
-                found = appended(found, {name: parquet_rows(storage.read(file), storage.place(file))})
+                rows = {name: parquet_rows(storage.read(file), storage.place(file))}
+                found = appended(found, of_queries(rows) if folder_kind == REJECTED else rows)
         return found
 
     def name_sink(self, query: str, sink: Sink, manifest: Manifest, ahead: Manifest) -> None:

@@ -42,7 +42,7 @@ from midstream.state.store.base import ChunkStore
 from midstream.state.store.memory import MemoryStore
 from midstream.state.store.write_back import WriteBackStore
 from midstream.state.sweep import listed
-from midstream.step.admission.outputs import ROWS_KEPT, appended
+from midstream.step.admission.outputs import ROWS_KEPT, appended, by_name, of_queries
 from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.base import taken
 from midstream.step.commands.controls import Controls
@@ -283,8 +283,9 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
 
     @property
     def dead_letters(self) -> Mapping[str, pa.Table]:
-        """By stream what could not be read, by query what not evaluated, with the `_reason`; as many as of `late`."""
-        return MappingProxyType(self._rejected(DEAD_LETTERS, self._dead))
+        """By stream what could not be read, by query what not evaluated, with the `_reason`; as many as of `late`.
+        Those of a query `A` beside a stream `A` are those of `query A`."""
+        return MappingProxyType(by_name(self._rejected(DEAD_LETTERS, self._dead), self._manifest.streams))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the engine to a folder: a new one, or one of a saved engine, which is replaced; no other is touched."""
@@ -296,9 +297,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         """The engine that was saved in a folder."""
         engine = cls()
         loaded = load_engine(path, engine._store)
-        engine._manifest = loaded.manifest
+        engine._manifest, engine._late, engine._dead = loaded.manifest, dict(loaded.late), dict(loaded.dead_letters)
         engine._events.extend(loaded.events)
-        engine._late, engine._dead = dict(loaded.late), dict(loaded.dead_letters)
         return engine
 
     def close(self, failure: BaseException | None = None) -> None:
@@ -366,8 +366,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         events = (*self._refusals, *result.events)
         if self._checkpoint is None:
             late = appended(self._late, result.late, ROWS_KEPT)
-            dead = appended(self._dead, result.dead_letters, ROWS_KEPT)
-            self._manifest, self._late, self._dead = result.manifest, late, appended(dead, result.rejected, ROWS_KEPT)
+            dead = appended(self._dead, {**result.dead_letters, **of_queries(result.rejected)}, ROWS_KEPT)
+            self._manifest, self._late, self._dead = result.manifest, late, dead
         else:
             self._manifest = self._checkpoint.commit(self._manifest, result, events, self._pool, watch, read)
         self._ahead, self._refusals = None, []

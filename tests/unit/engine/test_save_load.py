@@ -179,3 +179,30 @@ def test_base_rows_must(tmp_path: Path) -> None:
         ms.Engine.load(tmp_path / "saved")
     assert str(path) in caught.value.place
     assert caught.value.remedy
+
+
+def test_a_query_and_a_stream_of_one_name_keep_their_dead_letters(tmp_path: Path) -> None:
+    """Also on a checkpoint, and where the engine is saved and loaded."""
+
+    def letters(made: ms.Engine) -> dict[str, list[str]]:
+        return {name: one["_reason"].to_pylist() for name, one in made.dead_letters.items()}
+
+    def push(made: ms.Engine) -> None:
+        rows = [{"k": "bad", "s": "1", "ts": "2020-01-01"}, {"k": 1, "s": "x", "ts": "2020-01-01"}]
+        made.push({"A": rows, "B": rows})
+
+    unread, failed = "column 'k': cannot read 'bad' as int64", "cast(B.s) cannot be evaluated"
+    expected = {"A": [unread], "B": [unread], "query A": [failed], "q": [failed]}
+    with ms.Engine(checkpoint=tmp_path / "checkpoint", durable=False) as durable:
+        for made in (ms.Engine(), durable):
+            for name in "AB":
+                made.create_stream(name, "k BIGINT, s VARCHAR, ts TIMESTAMP", timestamp="ts")
+            for name in ("A", "q"):
+                made.add_query(name, "SELECT CAST(s AS INT) AS n FROM B")
+            push(made)
+            assert letters(made) == expected
+            made.save(tmp_path / "saved")
+            again = ms.Engine.load(tmp_path / "saved")
+            assert letters(again) == expected
+            push(again)
+            assert letters(again) == {name: found * 2 for name, found in expected.items()}

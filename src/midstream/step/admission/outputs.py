@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -66,6 +66,38 @@ def appended(
     if most is not None:
         joined = {name: rows.slice(max(0, rows.num_rows - most)) for name, rows in joined.items()}
     return {**kept, **joined}
+
+
+_OF_QUERY = "query "
+
+
+def of_queries(rejected: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Dead letters of queries, to be kept beside those of streams, which may have the same names."""
+    return {_OF_QUERY + name: rows for name, rows in rejected.items()}
+
+
+def by_name(kept: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, pa.Table]:
+    """Dead letters of streams and `of_queries` by their names, those of a query that has a stream's as `query name`.
+
+    >>> sorted(by_name({"A": pa.table({}), **of_queries({"A": pa.table({}), "q": pa.table({})})}, ["A"]))
+    ['A', 'q', 'query A']
+    """
+    found: dict[str, pa.Table] = {}
+    for key, rows in kept.items():
+        name = key.removeprefix(_OF_QUERY)
+        found = appended(found, {key if key in streams or name in streams else name: rows})
+    return found
+
+
+def apart(shown: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, pa.Table]:
+    """Dead letters as they are kept, those of streams beside `of_queries`, from what they are `by_name`.
+
+    >>> sorted(apart({"A": pa.table({}), "q": pa.table({}), "query A": pa.table({})}, ["A"]))
+    ['A', 'query A', 'query q']
+    """
+    own = {name: rows for name, rows in shown.items() if name in streams}
+    others = {name.removeprefix(_OF_QUERY): rows for name, rows in shown.items() if name not in streams}
+    return {**own, **of_queries(others)}
 
 
 def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
