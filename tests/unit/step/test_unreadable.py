@@ -159,3 +159,16 @@ def test_rows_that_cannot_be_read_cost_a_handful_of_casts(what: str, monkeypatch
     found = read(pa.array([value(number) for number in range(500)]), kind)
     assert len(found.reasons) == 500
     assert len(casts) <= 3
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.date32(), pa.timestamp("us"), pa.time64("us")])
+@pytest.mark.parametrize("what", ["damaged", "views"])
+def test_damaged_texts_and_views_stop_nothing(kind: pa.DataType, what: str) -> None:
+    """Arrow asks no regular expression of the former, and takes no rows of the latter."""
+    good = {pa.date32(): "2024-02-29", pa.timestamp("us"): "2024-02-29", pa.time64("us"): "12:30"}.get(kind, "7")
+    words = pa.array([b"\xff" if what == "damaged" else b"soon", good.encode(), None])
+    texts = pa.Array.from_buffers(pa.string(), 3, words.buffers())
+    texts = texts if what == "damaged" else texts.cast(pa.string_view())
+    reasons: dict[int, str] = {}
+    read = reading.read_as(texts, pa.field("x", kind), reasons)
+    assert read.type == kind and read.is_valid().to_pylist() == [False, True, False] and list(reasons) == [0]

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
-from midstream.model.schema import TIME_UNITS, StreamSchema
+from midstream.model.schema import TIME_UNITS, StreamSchema, plain_type
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
@@ -100,6 +100,8 @@ def read_as(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Ar
         values = pc.run_end_decode(values)
     if pt.is_dictionary(values.type) and not pt.is_dictionary(field.type):
         values = values.dictionary_decode()
+    if pt.is_string_view(values.type) or pt.is_binary_view(values.type):
+        values = values.cast(plain_type(values.type))  # Arrow takes no rows of views.
     if pt.is_integer(values.type) and (pt.is_timestamp(field.type) or pt.is_date(field.type)):
         return _not_guessed(values, field, reasons)
     if pt.is_timestamp(values.type) and pt.is_timestamp(field.type) and values.type.unit == field.type.unit:
@@ -133,7 +135,12 @@ def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.ND
         _as_type(values.slice(0, 0), kind)
     except pa.ArrowNotImplementedError:  # No value of the one type is ever cast to the other, nor is NULL.
         return pa.nulls(len(values), kind), np.arange(len(values))
-    refused = np.asarray(surely_unreadable(values, kind))
+    try:
+        refused = np.asarray(surely_unreadable(values, kind))
+    except (
+        pa.ArrowInvalid
+    ):  # No regular expression is asked of a damaged text, so that each of them must be found alone.
+        refused = np.zeros(len(values), np.bool_)
     others = values.take(pa.array(np.arange(len(values)), mask=refused))
     read: list[pa.Array] = []
     refused[_halved(others, kind, 0, read)] = True
