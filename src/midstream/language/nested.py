@@ -40,6 +40,8 @@ def part_of(value: Expression, key: Expression) -> Expression:
     if is_.is_struct(value.type) and isinstance(key, Literal) and isinstance(key.value, str):
         return field_of(value, key.value)
     if is_.is_map(value.type):
+        if "other" in (family(key.type), family(value.type.key_type)):
+            raise wrong(f"a key of type {key.type} of a value of type {value.type}", "only plain keys are looked for")
         return plain(Call(value.type.item_type, ENTRY, (value, cast(key, value.type.key_type))))
     if is_list(value.type):
         if family(key.type) != "integer":
@@ -79,6 +81,8 @@ def _contained(arguments: Arguments) -> tuple[pa.DataType, Arguments]:
     lists, value = arguments
     if not is_list(lists.type):
         raise wrong(f"what a value of type {lists.type} contains", "only a list has items")
+    if "other" in (family(lists.type.value_type), family(value.type)):
+        raise wrong(f"a value of type {value.type} in one of type {lists.type}", "only plain items are looked for")
     return BOOLEAN, (lists, cast(plain(value), lists.type.value_type))
 
 

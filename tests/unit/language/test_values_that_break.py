@@ -26,6 +26,9 @@ TABLE = pa.table(
         "m": pa.array(ENDS, pa.timestamp("us")),
         "tags": pa.array([["a"], [], None, [None], ["b", "c"], ["d"]], pa.list_(pa.string())),
         "attrs": pa.array([[("a", 1)], [], None, [], [], []], pa.map_(pa.string(), pa.int64())),
+        "pairs": pa.array([[1, 2], None, [3, None], [2, 2], None, [1, 1]], pa.list_(pa.int64(), 2)),
+        "lists": pa.array([[[1]], [], None, [], [], []], pa.list_(pa.list_(pa.int64()))),
+        "rates": pa.array([[(1.5, "a")], [], None, [], [], [(1.5, None)]], pa.map_(pa.float64(), pa.string())),
         "ts": pa.array([0] * 6, pa.timestamp("us")),
     }
 )
@@ -64,6 +67,8 @@ def found(text: str, table: pa.Table = TABLE) -> list[Any]:
         ("array_length(str_split('a,b', ','))", [2] * 6),
         ("length(dayname(m))", [None, None, None, 8, None, 9]),
         ("attrs[NULL]", [None] * 6),
+        ("rates[1.5]", ["a", *[None] * 5]),
+        ("list_contains(pairs, 2)", [True, None, False, True, None, False]),
         ("round(NULL, -1)", [None] * 6),
         ("NULL & NULL", [None] * 6),
         ("trunc(d, -1)", [0.0, -0.0, None, 1e300, float("nan"), 10.0]),
@@ -115,6 +120,9 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("lpad('a', 1099511627776, 'x')", "'LPAD' has no value"),
         ("chr(55296)", "'CHR' has no value for 55296"),
         ("u & n", "bits of a UBIGINT beside a signed integer"),
+        ("list_contains(lists, pairs)", "only plain items are looked for"),
+        ("list_contains(lists, 1)", "only plain items are looked for"),
+        ("attrs[tags]", "only plain keys are looked for"),
         ("tags || s", "a value of type list"),
         ("concat_ws('-', tags)", "a value of type list"),
         ("get_json_object(s, '$..a')", "unknown function 'GET_JSON_OBJECT'"),

@@ -58,10 +58,13 @@ def contains(type: pa.DataType, lists: Datum, value: Datum) -> Datum:
     lists, value = _as_long(lists, value)
     if pa.types.is_fixed_size_list(lists.type):
         lists = lists.cast(pa.list_(lists.type.value_type))
-    rows = pc.list_parent_indices(lists)
-    same = np.asarray(pc.fill_null(pc.equal(pc.list_flatten(lists), value.take(rows)), False))
+    there = np.flatnonzero(np.asarray(pc.is_valid(lists)))
+    # A list that is NULL may have items all the same, of which one of Arrow's functions knows and another does not.
+    known, sought = lists.take(pa.array(there)), value.take(pa.array(there))
+    rows = pc.list_parent_indices(known)
+    same = np.asarray(pc.fill_null(pc.equal(pc.list_flatten(known), sought.take(rows)), False))
     found = np.zeros(len(lists), np.bool_)
-    found[np.asarray(rows)[same]] = True
+    found[there[np.asarray(rows)[same]]] = True
     return pa.array(found, mask=np.asarray(pc.is_null(lists)) | np.asarray(pc.is_null(value)))
 
 
@@ -71,7 +74,7 @@ def entry(type: pa.DataType, maps: Datum, key: Datum) -> Datum:
     >>> entry(pa.int64(), pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())), pa.scalar("a")).to_pylist()
     [1, None]
     """
-    if isinstance(key, pa.Scalar) and key.is_valid:
+    if isinstance(key, pa.Scalar) and key.is_valid and not pa.types.is_floating(key.type):
         return pc.map_lookup(maps, query_key=key, occurrence="first")
     maps, key = _as_long(maps, key)
     offsets = np.asarray(maps.offsets, np.int64)
