@@ -43,6 +43,8 @@ def cast(type: pa.DataType, datum: Datum) -> Datum:
         return _moment_text(type, datum)
     if target == "text" and source == "float":
         return _float_text(datum).cast(type)
+    if target == "text" and source == "decimal":
+        return _decimal_text(type, datum)
     if datum.type == pa.float64() and type == pa.float32():
         return _narrowed(datum)
     if source == "float" and target == "integer":
@@ -85,6 +87,18 @@ def _float_text(datum: Datum) -> Datum:
         return text
     digits = pc.cast(shortest.filter(pa.array(other)), pa.float64()).to_numpy()
     return pc.replace_with_mask(text, pa.array(other), pa.array(digits.astype(str), pa.string()))
+
+
+def _decimal_text(type: pa.DataType, datum: Datum) -> Datum:
+    """A decimal as DuckDB writes it, with all of its places; Arrow writes small ones with an exponent."""
+    if is_scalar(datum):
+        return _decimal_text(type, pa.array([datum.as_py()], datum.type))[0]
+    texts = pc.cast(datum, pa.string())
+    small = pc.fill_null(pc.match_substring(texts, "E"), False)
+    if pc.any(small).as_py():
+        plain = [f"{number:f}" for number in datum.filter(small).to_pylist()]
+        texts = pc.replace_with_mask(texts, small, pa.array(plain, pa.string()))
+    return texts.cast(type)
 
 
 def _nothing(type: pa.DataType, datum: Datum) -> Datum:

@@ -111,7 +111,7 @@ def remainder_ieee(type: pa.DataType, left: Datum, right: Datum) -> Datum:
 
 def power_ieee(type: pa.DataType, base: Datum, exponent: Datum) -> Datum:
     """A power: infinity for zero to a negative power, NaN for a root of a negative number."""
-    return lift(np.power, type, base, exponent)
+    return lift(np.float_power, type, base, exponent)  # `np.power` takes 0.5 for a square root, which has no -inf.
 
 
 def divide_whole(type: pa.DataType, left: Datum, right: Datum) -> Datum:

@@ -85,11 +85,14 @@ def cut(text: str, start: int, length: int | None) -> str:
     return text[max(begin, 0) : max(end, 0)]
 
 
+_BLANKS = " \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000"
+
+
 def trim(function: Callable[..., Datum]) -> Callable[..., Datum]:
-    """The kernel of TRIM, LTRIM or RTRIM; the characters default to the blank."""
+    """The kernel of TRIM, LTRIM or RTRIM; the characters default to the blanks of Unicode, and no others."""
 
     def kernel(type: pa.DataType, text: Datum, characters: Datum | None = None) -> Datum:
-        return function(text, characters=" " if characters is None else characters.as_py() or "")
+        return function(text, characters=_BLANKS if characters is None else characters.as_py() or "")
 
     return kernel
 
