@@ -84,9 +84,8 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     raises.
     """
     exchange, streams = setting.exchange, setting.exchange.layout.streams
-    marks = watermarks(plan.manifest.streams, before.progress)
-    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
-    clock = StepClock(plan.manifest.step, marks, marks, counts)
+    clock = _clock(before, plan)
+    marks = clock.before
     seen: dict[str, Seen] | None = None
     observation = None
     cached = batch.persist() if setting.needs_watermarks or setting.counted else None
@@ -95,7 +94,7 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
             seen = tally(batch, streams, marks)
             clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, seen)))
         if setting.counted:
-            batch = with_arrival_numbers(batch, streams, {s: counts[s] for s in setting.counted}, marks)
+            batch = with_arrival_numbers(batch, streams, {s: clock.counts[s] for s in setting.counted}, marks)
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
@@ -122,9 +121,8 @@ def run_over_files(
 ) -> Gathered:
     """The same over files that the tasks read by themselves."""
     exchange, streams = setting.exchange, setting.exchange.layout.streams
-    marks = watermarks(plan.manifest.streams, before.progress)
-    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
-    clock = StepClock(plan.manifest.step, marks, marks, counts)
+    clock = _clock(before, plan)
+    marks = clock.before
     few = _are_few(files.rows, plan, setting)
     exchange = exchange.in_one if few else exchange
     if setting.needs_watermarks:
@@ -139,6 +137,13 @@ def run_over_files(
     reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
     found = _gathered(plan, spreads, reports, _seen_by_tasks(streams, reports))
     return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
+
+
+def _clock(before: Manifest, plan: StepPlan) -> StepClock:
+    """Where the step begins, until it is known what its rows do to the watermarks."""
+    marks = watermarks(plan.manifest.streams, before.progress)
+    counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
+    return StepClock(plan.manifest.step, marks, marks, counts)
 
 
 def _with_levels_above(
