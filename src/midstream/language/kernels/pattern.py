@@ -42,7 +42,7 @@ def check_replacement(pattern: str, replacement: str, options: str = "") -> None
         pc.replace_substring_regex(pa.scalar(""), pattern, replacement)
     except pa.ArrowInvalid as error:
         raise LanguageError(
-            f"{replacement!r} cannot replace a match: {str(error).split(':')[-1].strip()}",
+            f"{replacement!r} cannot replace a match: {str(error).split(':')[-1].strip(' .')}",
             remedy="write \\0 to \\9 for what the groups have matched, and \\\\ for a backslash",
         ) from error
 
