@@ -135,10 +135,11 @@ class Oracle:
 
     def answer(self, join: DrawnJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
         """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
-        what is of an event time on.
+        that and what is of an event time on.
         """
         came = f"greatest({', '.join(f'{name}.step' for name in join.streams)}) = {step}"
-        seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
+        new = "{0}.step >= " + str(since)
+        seen = {"all": "true", "new": new}.get(str(sees), f"({new} OR {{0}}.ts >= {sees})")
         return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
 
     def _rows(self, sql: str) -> Counter[Row]:
