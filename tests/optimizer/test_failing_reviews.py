@@ -39,3 +39,20 @@ def test_a_fault_of_a_policy_keeps_no_step_from_being_done(monkeypatch: pytest.M
     found = contextvars.Context().run(lambda: [made.push(rows(step, BAD_FIRST))["q"] for step in range(25)])
     assert found == expected
     assert _failed(made)[0] == "a fault of the review, please report it: ZeroDivisionError: q"
+
+
+def test_beside_a_query_that_keeps_stairs_a_tree_is_made_of_joins_alone() -> None:
+    made = ms.Engine()
+    for name in "ABC":
+        made.create_stream(name, "k BIGINT, ts TIMESTAMP", timestamp="ts")
+    windows = "A [RANGE {} SECONDS], B [RANGE 20 SECONDS], C [RANGE 20 SECONDS]"
+    text = f"SELECT A.k FROM {windows} WHERE A.k = B.k AND B.k = C.k"
+    for name, seconds in (("q", 20), ("w", 5)):
+        made.add_query(name, text.format(seconds), plan="((A B) C)")
+    made.optimize("w", mode="auto")
+    made.migrate("q", plan="stairs(((C B) A))", strategy="stairs")
+    for second in range(0, 60, 4):
+        made.push({name: [{"k": second % 3, "ts": f"1970-01-01 00:00:{second:02d}"}] for name in "ABC"})
+    assert made.manifest.queries["q"].plan.startswith("stairs(") and made.migration("q") is None
+    assert not _failed(made) and reviews(made.events)
+    assert "stairs" not in str(made.plans("w"))

@@ -8,7 +8,7 @@ from midstream.model.manifest import Manifest
 from midstream.optimizer.statistics import Sources
 from midstream.plan.decompose import subplans
 from midstream.plan.signature import relabel_plan
-from midstream.plan.tree import Leaf, Plan
+from midstream.plan.tree import Join, Leaf, Plan
 from midstream.step.program import compile_program, unit_of
 from midstream.step.unit import Unit
 
@@ -31,9 +31,13 @@ def kept_by_others(manifest: Manifest, query: str) -> Mapping[Sources, Plan]:
 
 
 def _common(own: Unit, other: Unit) -> Iterator[tuple[Sources, Plan]]:
-    """The labels of each state that two units stand on alike, but for that of the whole query."""
+    """The labels of each state that two units stand on alike, but for that of the whole query.
+
+    What another form than a tree makes, such as STAIRs, can be no part of a tree.
+    """
     box, labels = other.box(other.plan), frozenset(source.alias for source in own.query.sources)
-    parts = {**subplans(box.plan), **{frozenset({alias}): Leaf(alias) for alias in box.plan.aliases()}}
+    joins = {held: plan for held, plan in subplans(box.plan).items() if isinstance(plan, Join)}
+    parts = {**joins, **{frozenset({alias}): Leaf(alias) for alias in box.plan.aliases()}}
     for spec in other.requirements(box).specs:
         held = frozenset(spec.labels)
         if held < labels and held in parts:
