@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,14 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     try:
         yield session
     finally:
+        _stop(session)
+
+
+def _stop(session: Any) -> None:
+    """End a session; where its JVM has died there is none, and what the command failed by is to be told."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):
         session.stop()
 
 

@@ -32,15 +32,14 @@ from midstream.model.errors import (
     LostCheckpointError,
     MidstreamError,
     ReadError,
-    SparkError,
     WriteError,
 )
 from midstream.model.events import ChunksFetched, Event, StepDelayed, StepDone
 from midstream.model.lanes import StepTiming
 from midstream.model.manifest import Manifest
-from midstream.model.spark_cause import spark_cause
 from midstream.model.step_time import StepTime, time_summary
 from midstream.spark.driver import Driver, OtherUnion, RowsNeeded
+from midstream.spark.failure import told_of
 from midstream.spark.feed import Feed
 from midstream.spark.frames import rows_of_frame
 from midstream.spark.plain_files import PlainFiles
@@ -332,6 +331,13 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
                     self.stop()
 
     def _watch(self) -> None:
+        try:
+            self._follow()
+        finally:  # Whatever it ends by, somebody may be waiting for it.
+            self._ended.set()
+
+    def _follow(self) -> None:
+        """Wait until the query has ended, and let go of the checkpoint; a query that is too narrow is replaced."""
         while True:
             failure: BaseException | None = None
             try:
@@ -348,22 +354,11 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
                 break
         if self._error is None and not self._stopping:
             self._error = failure
-        if self._error is not None and type(self._error).__module__.startswith(("py4j.", "pyspark.")):
-            self._error = self._of_spark(self._error)
+        if self._error is not None:
+            self._error = told_of(self._error, f"step {self._driver.manifest.step + 1}")
         self._let_go()
         if self._error is not None:
             log_failure(self._error, self._driver.manifest.step + 1, self._driver.manifest.job)
-        self._ended.set()
-
-    def _of_spark(self, failure: BaseException) -> SparkError:
-        """An exception of Spark's that the job failed by, in words; its cause is the exception itself."""
-        error = SparkError(
-            f"Spark has failed: {spark_cause(str(failure))}",
-            place=f"step {self._driver.manifest.step + 1}",
-            remedy="mend that and start the job again, which goes on where it stopped; Spark's log has all of it",
-        )
-        error.__cause__ = failure
-        return error
 
     def _let_go(self) -> None:
         """Release the checkpoint; whatever a job ends with that has lost it, that is the reason."""

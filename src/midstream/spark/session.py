@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -60,7 +61,8 @@ def local_session(
     """A quiet session on this machine: no user interface, errors only, little waiting.
 
     `cores` as in `local[cores]`; a task that dies is tried again. `settings` are added. If this process has a session
-    already, that one is given back as it is.
+    already, that one is given back as it is. Spark's JVM, if this call starts it, ends with this process and by no
+    SIGTERM of its own.
     """
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -72,9 +74,24 @@ def local_session(
         given[_JVM_OPTIONS] += f" {_quiet()[_JVM_OPTIONS]}"
     for key, value in {**_quiet(), **given}.items():
         builder = builder.config(key, value)
+    has_jvm = SparkContext._gateway is not None
     session = builder.getOrCreate()
+    if not has_jvm:
+        _ignore_terminate(session)
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _ignore_terminate(session: SparkSession) -> None:
+    """Have the JVM that was started for a session ignore SIGTERM, as PySpark has it ignore SIGINT.
+
+    `timeout` and systemd send one to every process of a job, which could not end in order without its JVM. That one
+    ends when its stdin closes, however this process dies.
+    """
+    context: Any = session.sparkContext
+    if getattr(context._gateway, "proc", None) is not None:  # Else it is the JVM that has started this process.
+        signals: Any = context._jvm.sun.misc
+        signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
 
 
 def _quiet() -> dict[str, str]:
