@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     from midstream.state.store.disk import cannot_write
 
     with from_extra("spark", "Spark"):
-        from midstream.spark.session import local_session
+        from midstream.spark.session import end, local_session
 
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -39,15 +39,7 @@ def spark_session(name: str, cores: int | str, log: Path, settings: Mapping[str,
     try:
         yield session
     finally:
-        _stop(session)
-
-
-def _stop(session: Any) -> None:
-    """End a session; where its JVM has died there is none, and what the command failed by is to be told."""
-    from py4j.protocol import Py4JError
-
-    with suppress(Py4JError, OSError):
-        session.stop()
+        end(session)
 
 
 @contextmanager

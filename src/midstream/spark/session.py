@@ -14,12 +14,13 @@ import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -80,6 +81,12 @@ def local_session(
         _ignore_terminate(session)
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def end(session: SparkSession) -> None:
+    """End a session; where its JVM has died there is none, and what the job failed by is to be told."""
+    with suppress(Py4JError, OSError):
+        session.stop()
 
 
 def _ignore_terminate(session: SparkSession) -> None:
