@@ -108,6 +108,11 @@ class StreamSchema(EncodedOnce):
                 remedy="use a duration of zero or more",
             )
 
+    @cached_property
+    def with_texts(self) -> tuple[pa.Field, ...]:
+        """The columns that are texts, or have some in them."""
+        return tuple(field for field in self.columns if has_texts(field.type))
+
     @property
     def time_unit(self) -> str:
         """What an integer timestamp counts."""
@@ -181,3 +186,14 @@ def without_runs(table: pa.Table) -> pa.Table:
         if pt.is_run_end_encoded(field.type):
             table = table.set_column(at, field.name, pc.run_end_decode(table.column(at)))
     return table
+
+
+def has_texts(kind: pa.DataType) -> bool:
+    """Whether values of a type are texts, or have some in them.
+
+    >>> has_texts(pa.list_(pa.string())), has_texts(pa.binary())
+    (True, False)
+    """
+    if pa.types.is_nested(kind):
+        return any(has_texts(kind.field(at).type) for at in range(kind.num_fields))
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -108,7 +108,9 @@ def _layout(
     for stream in streams:
         name, timestamp, taken = stream.schema.name, stream.schema.timestamp, set[str]()
         own = {c: found.take(stream.kinds[c], taken) for c in sorted(needed[name] - {timestamp})}
-        by_itself = stream.has_own_timestamp or (timestamp in needed[name] and not stream.is_timed)
+        # A row with a damaged text has no event time, and its dead letter shows the time that it came with.
+        may_be_dead = any(isinstance(stream.kinds[c], T.StringType) for c in needed[name])
+        by_itself = stream.has_own_timestamp or may_be_dead or (timestamp in needed[name] and not stream.is_timed)
         own[timestamp] = found.take(stream.kinds[timestamp], taken) if by_itself else TIME
         slots[name] = own
         if stream.is_read:

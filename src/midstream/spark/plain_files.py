@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -18,10 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
+from midstream.model.schema import has_texts
 from midstream.runtime.watermark import FIRST_TIME, LAST_TIME
 from midstream.spark.file_rows import BatchFiles
 from midstream.spark.layout import StepLayout
 from midstream.spark.sources import JobStream
+from midstream.step.admission.reading import is_whole
 
 MOST_BYTES, MOST_FILES = 256 << 20, 256
 """Every task reads all files of a batch: with more than this the rows had better be dealt out."""
@@ -76,6 +78,9 @@ class PlainFiles:
             raise ValueError(f"{path} has other types than are declared")
         if _has_old_calendar(known.metadata or {}):
             raise ValueError(f"{path} counts days by another calendar")
+        texts = [name for name in needed if has_texts(known.field(name).type)]
+        if texts and not all(map(is_whole, _chunks(path, texts))):
+            raise ValueError(f"{path} has texts that are no UTF-8")
         return footer
 
     def _end(self, source: int, batch: int) -> int:
@@ -91,6 +96,12 @@ class PlainFiles:
             # Those that hold all before grow with the job: only the lines of this entry are read.
             entries = [json.loads(line) for line in file if f'"batchId":{number}' in line]
         return [_local(entry["path"]) for entry in entries if entry["batchId"] == number]
+
+
+def _chunks(path: str, names: Sequence[str]) -> Iterator[pa.Array]:
+    """The values of some columns of a file, in pieces."""
+    for batch in pq.ParquetFile(path, memory_map=True).iter_batches(columns=names, use_threads=False):
+        yield from batch.columns
 
 
 def _greatest(footer: pq.FileMetaData, timestamp: str) -> int | None:

@@ -24,7 +24,7 @@ from midstream.language.ddl import columns_of
 from midstream.language.duration import stream_duration
 from midstream.language.query import Query
 from midstream.model.errors import InputError
-from midstream.model.schema import StreamSchema
+from midstream.model.schema import StreamSchema, has_texts
 from midstream.runtime.watermark import BEGINNING
 from midstream.state.base_state import TIME
 from midstream.step.admission.admit import check_columns, judge
@@ -72,7 +72,12 @@ class JobStream:
         schema, timestamp = self.schema, self.schema.timestamp
         if not self.is_read:
             columns = [self._cast(name) for name in names]
-            return self.frame.select(*columns, _microseconds(self._cast(timestamp), self.kinds[timestamp]).alias(TIME))
+            time = _microseconds(self._cast(timestamp), self.kinds[timestamp])
+            for name in names:
+                if isinstance(self.kinds[name], T.StringType):
+                    # Spark takes any bytes of a file for a text. Such a row has no time, so that it is a dead letter.
+                    time = F.when(F.coalesce(F.is_valid_utf8(self._cast(name)), F.lit(True)), time)
+            return self.frame.select(*columns, time.alias(TIME))
         taken = sorted({*names, *self.unlike, timestamp})
         # PySpark resolves the names anew, and takes a dot or a backtick for more than a part of one.
         given = [
@@ -107,15 +112,20 @@ class RowReader:
         """The batches, read."""
         for arrived in batches:
             batch = arrived.rename_columns(list(self.taken))
-            reading = read_rows(self.schema, batch, {*self.unlike, self.schema.timestamp})
+            texts = {name for name in self.names if has_texts(batch.schema.field(name).type)}
+            reading = read_rows(self.schema, batch, {*self.unlike, *texts, self.schema.timestamp})
             unread = judge(reading.times, BEGINNING).dead
             gone = pa.array(np.zeros(batch.num_rows, np.bool_) if unread is None else unread)
-            found = {name: reading.columns.get(name, batch.column(name)) for name in self.names}
+            as_given = texts - self.unlike - {self.schema.timestamp}
+            found = {
+                name: batch.column(name) if name in as_given else reading.columns.get(name, batch.column(name))
+                for name in self.names
+            }
             found[TIME] = reading.times
-            texts = np.full(batch.num_rows, None, object)
+            reasons = np.full(batch.num_rows, None, object)
             for row, reason in reading.reasons.items():
-                texts[row] = reason
-            found[REASON] = pa.array(texts, pa.string())
+                reasons[row] = reason
+            found[REASON] = pa.array(reasons, pa.string())
             for name in self.unlike:
                 found[given_column(name)] = pc.if_else(gone, batch.column(name), None)
             arrays = [found[field.name].cast(field.type, safe=False) for field in self.fields]

@@ -19,8 +19,8 @@ from midstream.spark.tag import TAG, TagFormat, Words
 from midstream.state.base_state import SLOT, TIME, count_column
 from midstream.state.rows import one_batch
 from midstream.step.admission.admit import Mask
-from midstream.step.admission.outputs import dead_letters, late_rows
-from midstream.step.admission.reading import far_time, null_time
+from midstream.step.admission.outputs import dead_letters, late_rows, readable
+from midstream.step.admission.reading import far_time, null_time, reasons_of_texts
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,13 @@ class Share:
         rows, stream = self.rows.filter(pa.array(dead)), self.stream
         originals = {name: rows.column(slot) for name, slot in stream.originals}
         told = [None] * rows.num_rows if stream.reason is None else rows.column(stream.reason).to_pylist()
-        times = rows.column(TIME).to_pylist()
-        reasons = [why or _no_time(stream.timestamp, time) for why, time in zip(told, times, strict=True)]
-        return dead_letters(pa.table(stream.declared(rows) | originals), reasons)
+        times, declared = rows.column(TIME).to_pylist(), stream.declared(rows)
+        damaged = reasons_of_texts(declared)
+        reasons = [
+            why or damaged.get(row) or _no_time(stream.timestamp, time)
+            for row, (why, time) in enumerate(zip(told, times, strict=True))
+        ]
+        return dead_letters(readable(pa.table(declared | originals)), reasons)
 
 
 def _no_time(timestamp: str, time: int | None) -> str:

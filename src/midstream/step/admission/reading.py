@@ -13,7 +13,7 @@ import pyarrow.types as pt
 
 from midstream.model.errors import InputError
 from midstream.model.python_values import python_values
-from midstream.model.schema import TIME_UNITS, StreamSchema, plain_type
+from midstream.model.schema import TIME_UNITS, StreamSchema, has_texts, plain_type
 from midstream.state.keys import band_codes
 from midstream.step.admission import iso_8601
 from midstream.step.admission.mixed import Mixed, read_of, reasons_of
@@ -53,12 +53,33 @@ def read_rows(schema: StreamSchema, rows: pa.RecordBatch, names: Collection[str]
         field.name: given if (given := rows.column(field.name)).type == field.type else read_as(given, field, reasons)
         for field in declared
     }
+    for field in schema.with_texts:
+        if field.name in columns and not is_whole(columns[field.name]):
+            columns[field.name] = read_as(columns[field.name], field, reasons)
     times = _times(columns[schema.timestamp], schema.timestamp, schema.time_unit, reasons)
     if reasons:
         unread = np.zeros(len(times), np.bool_)
         unread[list(reasons)] = True
         times = pc.if_else(pa.array(unread), None, times)
     return Reading(columns, times, reasons)
+
+
+def is_whole(texts: pa.Array) -> bool:
+    """Whether all texts are UTF-8: Spark, and files of older writers, bring others as texts, which no chunk takes."""
+    try:
+        texts.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
+    """Of rows with texts that are no UTF-8, by position, why they cannot be read."""
+    reasons: dict[int, str] = {}
+    for name, values in columns.items():
+        if has_texts(values.type) and not is_whole(values):
+            read_as(values, pa.field(name, values.type), reasons)
+    return reasons
 
 
 def never_fails(given: pa.DataType, declared: pa.DataType) -> bool:
@@ -171,7 +192,7 @@ def _as_type(values: pa.Array, kind: pa.DataType) -> pa.Array:
             zone = values.type.tz if pt.is_timestamp(values.type) else None
             values = pc.cast(values, options=pc.CastOptions(pa.timestamp("us", zone), allow_time_truncate=True))
         found = pc.cast(values, options=pc.CastOptions(kind, allow_time_truncate=True))
-        if pt.is_time(kind):
+        if pt.is_time(kind) or has_texts(kind):
             found.validate(full=True)
         return found
     return iso_8601.read(values, kind)
