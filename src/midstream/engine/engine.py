@@ -221,8 +221,7 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         manifest: so whoever goes on knows it exactly. What is not returned need not be held: unless it `returns` them,
         results go to sinks only, and many of them piece by piece.
         """
-        if self._closed:
-            refuse_if_closed(self._closed)
+        refuse_if_closed(self._closed)
         place, given = partial("step {}".format, self._manifest.step + 1), tables_of(tables, self._manifest.streams)
         watch, self._timing = watch or Stopwatch(), self._timing.after(took, interval)
         if self._checkpoint is not None:

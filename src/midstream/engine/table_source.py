@@ -7,6 +7,7 @@ import pyarrow as pa
 from midstream.engine.folder_source import FolderSource
 from midstream.language.job_specs import SourceSpec, TableSpec
 from midstream.model.errors import InputError
+from midstream.step.admission.mixed import Mixed, read_of, reasons_of
 
 
 def table_rows(name: str, spec: TableSpec) -> pa.Table:
@@ -17,7 +18,7 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
     files = source.waiting(())
     if not files:
         raise InputError(f"table {name!r} has no file at {spec.path}", place=place, remedy="correct its path")
-    rows = source.read(files)
+    rows = _as_read(name, source.read(files), place)
     try:
         return rows.cast(source.columns)
     except (pa.ArrowException, ValueError) as error:
@@ -27,3 +28,15 @@ def table_rows(name: str, spec: TableSpec) -> pa.Table:
             place=place,
             remedy=f"correct them, or its schema: {declared}",
         ) from error
+
+
+def _as_read(name: str, rows: pa.Table, place: str) -> pa.Table:
+    """The rows with the values of nested columns, which were read one by one; raises where one is none of its type."""
+    for at, field in enumerate(rows.schema):
+        if isinstance(field.type, Mixed):
+            chunks = rows.column(at).chunks
+            if reason := next((text for chunk in chunks for text in reasons_of(chunk).values()), None):
+                raise InputError(f"table {name!r}: {reason}", place=place, remedy="correct its files, or its schema")
+            values = pa.chunked_array([read_of(chunk) for chunk in chunks], field.type.storage_type.field("read").type)
+            rows = rows.set_column(at, field.name, values)
+    return rows

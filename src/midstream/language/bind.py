@@ -18,7 +18,7 @@ from midstream.language.kernels.cast import PARTS
 from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
-from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, family, from_sql
+from midstream.language.types import BOOLEAN, DURATION, family, from_sql
 from midstream.language.user_predicates import is_declared, registering, user_predicate
 from midstream.language.widening import checked_call
 from midstream.model.errors import LanguageError
@@ -204,16 +204,6 @@ class Binder:
         value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
         if "other" in (family(type), family(value.type)) and type != value.type:
             raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
-        if (
-            family(type) in NEVER_CAST.get(family(value.type), ())
-            and self.scope.checked
-            and not isinstance(node, exp.TryCast)
-        ):
-            raise LanguageError(
-                f"no {name(value.type)} can be cast to {name(type)}", remedy="TRY_CAST gives NULL, if you mean that"
-            )
-        if node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
-            value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
         if isinstance(value, Literal) and not tries and (text or self.scope.checked):
             known = cast(value, type)  # Raises where the constant is no value of the type.

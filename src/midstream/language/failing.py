@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from midstream.language.expression import Call, Expression, Literal, is_result_time
-from midstream.language.kernels.letters import FEW
 from midstream.language.types import NUMBERS, TIMES, family
 
 
@@ -38,22 +37,8 @@ def divides_by_zero(call: Call) -> bool:
 
 
 def rounds_over(call: Call) -> bool:
-    """Whether a rounded decimal may have a digit more than its type, or an integer be rounded beyond its own."""
-    number, places = call.arguments
-    if family(call.type) == "integer":
-        return not isinstance(places, Literal) or (places.value or 0) < 0
-    return family(call.type) == "decimal" and reach(number) + 1 > _most(call.type)
-
-
-def repeats_often(call: Call) -> bool:
-    """Whether a text may be repeated so often that it becomes too long."""
-    count = call.arguments[1]
-    return not (isinstance(count, Literal) and (count.value is None or count.value <= FEW))
-
-
-def replaces_by_row(call: Call) -> bool:
-    """Whether what stands for a part of a text differs from row to row, so that it may become too long."""
-    return not isinstance(call.arguments[2], Literal)
+    """Whether a rounded decimal may have a digit more than its type."""
+    return family(call.type) == "decimal" and reach(call.arguments[0]) + 1 > _most(call.type)
 
 
 def cast_fails(call: Call) -> bool:
@@ -66,21 +51,16 @@ def cast_fails(call: Call) -> bool:
     """
     (inner,) = call.arguments
     source, target = family(inner.type), family(call.type)
-    if source == "null" or (target in ("text", "binary", "boolean") and source not in ("text", "binary")):
+    if source == "null" or (target in ("text", "binary", "boolean") and source != "text"):
         return False
-    if source == target == "text" or (source, target) == ("text", "binary"):
+    if source == target == "text" or {source, target} == {"text", "binary"}:
         return False
     if source in ("integer", "decimal") and target in ("integer", "decimal"):
-        if is_.is_unsigned_integer(call.type) and not is_.is_unsigned_integer(inner.type):
-            return True
         rounding = target != "decimal" or (source == "decimal" and call.type.scale < inner.type.scale)
         return reach(inner) + int(rounding and source == "decimal") > _most(call.type)
     if source in NUMBERS and target == "float":
         return bool(is_.is_float64(inner.type) and is_.is_float32(call.type))
-    if {source, target} <= TIMES and is_.is_timestamp(call.type) and call.type.unit == "ns":
-        # Nanoseconds reach from 1677 to 2262.
-        return not is_.is_timestamp(inner.type) or inner.type.unit != "ns"
-    # Dates and times of the years that a timestamp has are all the others', too.
+    # Dates and times of the years that a timestamp has are all the others' too.
     return not {source, target} <= {"date", "timestamp", "duration", "time", "boolean"}
 
 

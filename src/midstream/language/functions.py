@@ -74,7 +74,6 @@ CATALOGUE: dict[str, Function] = {
     "neg": _exact(1, rules.signed, number.arithmetic("neg")),
     "abs": _exact(1, rules.signed, number.arithmetic("abs")),
     "round": Function(counted(1, 2, rules.rounds), number.round_to, failing.rounds_over),
-    "round_even": _real(np.rint),
     "floor": fixed(1, rules.wholes, number.whole(pc.floor)),
     "ceil": fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
@@ -124,7 +123,6 @@ INTERNAL = frozenset(
         "position",
         "make_timestamp_ms",
         "join",
-        "round_even",
     }
     | NESTED.keys()
     | {name for name in CATALOGUE if name.startswith("ieee_")}

@@ -10,13 +10,12 @@ import pyarrow as pa
 from midstream.language.coerce import cast, plain, unify
 from midstream.language.expression import Expression, Literal
 from midstream.language.kernels import pattern
-from midstream.language.kernels.strftime import check_format
 from midstream.language.rules import Arguments, Rule, need, whole_number, written, wrong
 from midstream.language.types import BOOLEAN, DOUBLE, INT64, TEXT, TIMES, TIMESTAMP, family
 
-Kind = OneOf["text", "whole", "real", "moment", "word", "pattern", "format"]
+Kind = OneOf["text", "whole", "real", "moment", "word", "pattern"]
 """What an argument is: a text, a whole number, a DOUBLE, a date or timestamp; or a constant text, or one that is a
-regular expression, or a format of moments.
+regular expression.
 """
 
 
@@ -51,11 +50,6 @@ def _pattern(argument: Expression) -> Expression:
     return argument
 
 
-def _format(argument: Expression) -> Expression:
-    check_format(str(getattr(_word(argument), "value", "")))
-    return argument
-
-
 def _moment(argument: Expression) -> Expression:
     moment = need(argument, TIMES, "a function of times")
     return cast(moment, TIMESTAMP) if family(moment.type) in ("date", "null") else moment
@@ -68,7 +62,6 @@ _AS: dict[str, Callable[[Expression], Expression]] = {
     "moment": _moment,
     "word": _word,
     "pattern": _pattern,
-    "format": _format,
 }
 
 

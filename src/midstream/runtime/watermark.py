@@ -10,11 +10,12 @@ from midstream.model.revised import revised
 from midstream.model.schema import StreamSchema
 
 BEGINNING = -(2**63)
+"""The watermark of a stream that has not spoken."""
+
 FIRST_TIME, LAST_TIME = 1 - 2**62, 2**62 - 1
 """The event times that rows can have, some 146,000 years around 1970: with a duration added, which is below 2^62
 microseconds, each is one of 64 bits.
 """
-"""The watermark of a stream that has not spoken."""
 
 
 @dataclass(frozen=True)

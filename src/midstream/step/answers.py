@@ -68,8 +68,8 @@ def with_answers_widened(manifest: Manifest) -> Manifest:
     """
     for name in [stream.name for level in streams_by_level(manifest) for stream in level]:
         former = manifest.streams[name]
-        answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
         try:
+            answering = [_answering(manifest, query, f"stream {name}") for query in former.answers_of]
             now = answers_as_stream(name, answering, manifest.streams, manifest.rules)
         except LanguageError:
             continue

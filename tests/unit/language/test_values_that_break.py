@@ -54,8 +54,8 @@ def found(text: str, table: pa.Table = TABLE) -> list[Any]:
     [
         ("s->>'a'", [None, None, None, None, "😀", None]),
         ("CAST(s->'a' AS VARCHAR)", [None, None, None, None, '"😀"', None]),
-        ("length(repeat(s, n))", [FAILED, 0, None, None, FAILED, 55296]),
-        ("length(repeat(s, 2000000))", [FAILED, FAILED, None, FAILED, FAILED, FAILED]),
+        ("length(repeat(s, n))", [None, 0, None, None, None, 55296]),
+        ("length(repeat(s, 2000000))", [None] * 6),
         ("length(lpad(s, n, 'xy'))", [FAILED, 0, None, None, FAILED, 55296]),
         ("length(rpad(s, n, 'xy'))", [FAILED, 0, None, None, FAILED, 55296]),
         ("chr(n)", [FAILED, FAILED, "\x03", None, FAILED, FAILED]),
@@ -80,9 +80,9 @@ def test_a_value_of_a_row_is_no_fault(text: str, expected: list[Any]) -> None:
     assert repr(found(text)) == repr(expected)
 
 
-def test_a_text_that_a_row_makes_too_long_cannot_be_evaluated() -> None:
+def test_a_text_that_a_row_makes_too_long_is_null() -> None:
     table = pa.table({"s": ["a" * 2_000, "a"], "t": ["b" * 2_000, "b" * LONGEST]})
-    assert [value == FAILED for value in found("replace(s, 'a', t)", table)] == [True, False]
+    assert [value is None for value in found("replace(s, 'a', t)", table)] == [True, False]
     assert found("length(replace(s, 'a', 'bb'))", table) == [4_000, 2]
     assert found("length(repeat(s, 1000))", table) == [2_000_000, 1_000]
 
@@ -110,13 +110,11 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
     [
         ("regexp_replace(s, '(a)', '\\9')", "cannot replace a match"),
         ("regexp_replace(s, '(a)', '\\')", "cannot replace a match"),
-        ("regexp_replace(s, 'a', 'b', 'z')", "unknown options 'z'"),
         ("regexp_extract(s, '(a)', -1)", "has no group -1"),
         ("regexp_extract(s, '(a)', NULL)", "a group that is no constant"),
         ("regexp_extract(s, '\\Q(\\E', 1)", "has no group 1"),
         ("trunc(d, -400)", "TRUNC to a number of places"),
         ("trunc(d, n)", "TRUNC to a number of places"),
-        ("repeat('ab', 1099511627776)", "'REPEAT' has no value for ab, 1099511627776"),
         ("lpad('a', 1099511627776, 'x')", "'LPAD' has no value"),
         ("chr(55296)", "'CHR' has no value for 55296"),
         ("u & n", "bits of a UBIGINT beside a signed integer"),
@@ -128,9 +126,6 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("get_json_object(s, '$..a')", "unknown function 'GET_JSON_OBJECT'"),
         ("9" * 400, "is no number that a DOUBLE has"),
         ("9" * 5_000, "is no number that a DOUBLE has"),
-        ("strftime(ts, '%Q')", "unknown code '%Q'"),
-        ("strftime(ts, '%-Y')", "unknown code '%-Y'"),
-        ("strftime(ts, 'at 5%')", "unknown code '%'"),
     ],
 )
 def test_what_has_no_value_is_refused(text: str, message: str) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from midstream.language.kernels.datum import Datum
+from midstream.language.kernels.datum import Datum, is_scalar
 
 
 def field(type: pa.DataType, struct: Datum, name: pa.Scalar) -> Datum:
@@ -24,6 +24,8 @@ def item(type: pa.DataType, lists: Datum, position: Datum) -> Datum:
     >>> [item(pa.int64(), pa.array([[1, 2], [], None]), pa.scalar(at)).to_pylist() for at in (2, -2)]
     [[2, None, None], [1, None, None]]
     """
+    if is_scalar(lists) and is_scalar(position):
+        return item(type, pa.array([lists.as_py()], lists.type), position)[0]
     lists, position = _as_long(lists, position)
     if pa.types.is_fixed_size_list(lists.type):
         lists = lists.cast(pa.list_(type))

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from midstream.language.kernels.datum import Datum, Values, build, is_scalar, valid, values
-from midstream.model.errors import LanguageError
 
 _ALIKE = frozenset("abdehjmprtuwyABCGHIMRSTUVWXY%")
 _SHORTER = {"c": "%Y-%m-%d %H:%M:%S", "x": "%Y-%m-%d", "F": "%Y-%m-%d", "D": "%m/%d/%y"}
@@ -26,19 +25,9 @@ _USUAL = (-62_135_596_800 * _SECOND, 253_402_300_800 * _SECOND)
 """The years 1 to 9999. Arrow writes others in another way, or, for its years have 16 bits, wrongly."""
 
 
-def check_format(pattern: str) -> None:
-    """Raise a `LanguageError` where a pattern has a code that is unknown."""
-    for token in _TOKEN.findall(pattern):
-        known = _UNPADDED if token.startswith("%-") else _KNOWN
-        if token.startswith("%") and (token in ("%", "%-") or token[-1] not in known):
-            raise LanguageError(
-                f"unknown code {token!r} in the format {pattern!r}",
-                remedy="use those of DuckDB, such as %Y, %m, %d, %H, %M, %S, %f and %-d; %% is a percent sign",
-            )
-
-
 def written(moment: Datum, pattern: str, *, endless: bool = True) -> Datum:
-    """Timestamps in microseconds, without a zone but that of their type, by a pattern.
+    """Timestamps in microseconds, without a zone but that of their type, by a pattern; a code that DuckDB does not know
+    is left to Arrow.
 
     '-infinity' and 'infinity' are written so, or are NULL where `endless` is False.
 
@@ -79,7 +68,8 @@ def _parts(pattern: str, own_years: bool) -> list[str]:
     arrow = False
     for token in _TOKEN.findall(whole):
         code = token[1:] if token.startswith("%") else ""
-        alike = not code or (code in _ALIKE and not (own_years and code in "YGy"))
+        unknown = code[1:] not in _UNPADDED if code.startswith("-") else code not in _KNOWN
+        alike = not code or unknown or (code in _ALIKE and not (own_years and code in "YGy"))
         parts[-1:] = [parts[-1] + token] if alike and arrow else [*parts[-1:], token]
         arrow = alike
     return parts

@@ -96,8 +96,14 @@ def apart(shown: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, 
     ['A', 'query A', 'query q']
     """
     own = {name: rows for name, rows in shown.items() if name in streams}
-    others = {name.removeprefix(_OF_QUERY): rows for name, rows in shown.items() if name not in streams}
+    others = {_query_of(name, streams): rows for name, rows in shown.items() if name not in streams}
     return {**own, **of_queries(others)}
+
+
+def _query_of(shown: str, streams: Collection[str]) -> str:
+    """The query that is shown by a name: another one only where it has that of a stream."""
+    name = shown.removeprefix(_OF_QUERY)
+    return name if name in streams else shown
 
 
 def _joined(kept: pa.Table, added: pa.Table) -> pa.Table:
