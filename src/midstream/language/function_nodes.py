@@ -171,7 +171,7 @@ def _truncated_number(node: exp.Expr, build: Builder) -> Expression:
         return build.call("trunc", build.bind(node.this))
     known = build.bind(places)
     if not isinstance(known, Literal) or not isinstance(known.value, int) or abs(known.value) > MOST_PLACES:
-        raise LanguageError("TRUNC to a number of places that is no constant", remedy=PLACES)
+        raise LanguageError("TRUNC to a number of places that is no constant between -300 and 300", remedy=PLACES)
     power = literal(10.0 ** abs(known.value))
     first, then = ("mul", "div") if known.value >= 0 else ("div", "mul")
     return build.call(then, build.call("trunc", build.call(first, build.bind(node.this), power)), power)

@@ -158,9 +158,8 @@ def _read_in_part(values: pa.Array, kind: pa.DataType) -> tuple[pa.Array, npt.ND
         return pa.nulls(len(values), kind), np.arange(len(values))
     try:
         refused = np.asarray(surely_unreadable(values, kind))
-    except (
-        pa.ArrowInvalid
-    ):  # No regular expression is asked of a damaged text, so that each of them must be found alone.
+    except pa.ArrowInvalid:
+        # No regular expression is asked of a damaged text, so that each of them must be found alone.
         refused = np.zeros(len(values), np.bool_)
     others = values.take(pa.array(np.arange(len(values)), mask=refused))
     read: list[pa.Array] = []
