@@ -1,8 +1,8 @@
 """What a run must have put out: by the oracle, over the rows that each query is said to see, and it must be said right.
 
 A result is due in the step in which its last component arrives. A query that sees "all" has every result due since it
-began, over all rows of the whole input; one that sees what is "new" counts only rows that arrived since it began; one
-that sees from a time on counts these, and rows that are not older.
+began, over all rows of the whole input; one that sees from a time on counts only rows that are not older; one that sees
+what is "new" counts only rows that arrived since it began.
 """
 
 from __future__ import annotations
@@ -194,8 +194,7 @@ def due(streams: tuple[StreamSpec, ...], arrivals: Arrivals, spec: QuerySpec, be
     """What a query that runs from `begin` up to `end` must put out if it sees this."""
     since = begin if sees == "new" else 0
     if isinstance(sees, int):
-        seen = {n: t.filter(pc.or_(pc.greater_equal(t["__ts"], sees), pc.greater_equal(t["__step"], begin)))
-                for n, t in arrivals.admitted.items()}  # fmt: skip
+        seen = {n: t.filter(pc.greater_equal(t["__ts"], sees)) for n, t in arrivals.admitted.items()}
         arrivals = replace(arrivals, admitted=seen)
     found = answer(streams, arrivals, Lifetime("", spec, since, end))
     return Due(found, [place for place, step in enumerate(found.steps) if step >= begin])

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-import midstream as ms
 from tests.conformance.trips import strategies
 from tests.oracle.spec import Item, SourceSpec
 from tests.property.drive import Rescale, Restart
@@ -309,26 +307,3 @@ def test_rows_are_counted(mode: str) -> None:
     wider, narrow = replace(counted(8), step=2), replace(counted(3), step=4)
     found, _ = hold(pairs(*begun, wider, narrow), mode)
     assert seen(found, "q30", 4) == ("new" if mode == "off" else "all")
-
-
-@pytest.mark.parametrize("how", ["beside another", "changed"])
-def test_rows_that_come_later_are_seen_though_the_chain_began_after_their_time(how: str) -> None:
-    """The chain begins after the rows of 100, so that it holds all only from then on; the watermark stands at 90."""
-    made, sql = ms.Engine(), "SELECT A.k, _ts FROM A, B WHERE A.k = B.k WINDOW {} SECONDS"
-    for stream in "AB":
-        made.create_stream(stream, "k BIGINT, ts TIMESTAMP", timestamp="ts", lateness="10 seconds")
-
-    def push(**times: int) -> int:
-        found = made.push({name: [{"k": 0, "ts": datetime.fromtimestamp(at, UTC)}] for name, at in times.items()})
-        return found["q"].num_rows if "q" in found else 0
-
-    push(A=100, B=100)
-    if how == "changed":
-        made.add_query("q", sql.format(30))
-        made.push({})
-        made.change_query("q", sql.format(20))
-    else:
-        made.add_query("first", sql.format(30))
-        made.add_query("q", sql.format(20))
-    assert [push(A=95, B=96), push(B=101)] == [1, 1]
-    assert isinstance(made.manifest.queries["q"].sees, int) and not made.late

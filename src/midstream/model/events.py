@@ -107,9 +107,9 @@ class TableDropped(Event):
 class QueryAdded(Event):
     """A query runs from this step on.
 
-    `sees`: the rows its answers are made of. "all": every row its windows cover; "new": those that arrive from this
-    step on; a number: these, and those whose event time (microseconds) is not before it. `exact_from`: the event time
-    from which on its answers are what they would be had it run for ever; None: from the first one on.
+    `sees`: the rows its answers are made of. "all": every row its windows cover; a number: those whose event time
+    (microseconds) is not before it; "new": those that arrive from this step on. `exact_from`: the event time from which
+    on its answers are what they would be had it run for ever; None: from the first one on.
     """
 
     query: str

@@ -121,9 +121,10 @@ class Results:
             return None
         mask: Mask | None = None
         for label in self.found.labels:
-            here = self.column(label, ARRIVED) >= member.entered
-            if isinstance(member.sees, int) and not here.all():
-                here |= self.column(label, TIME) >= member.sees
+            if isinstance(member.sees, int):
+                here = self.column(label, TIME) >= member.sees
+            else:
+                here = self.column(label, ARRIVED) >= member.entered
             if not here.all():
                 mask = here if mask is None else mask & here
         return mask

@@ -135,11 +135,10 @@ class Oracle:
 
     def answer(self, join: DrawnJoin, step: int, since: int, sees: str | int) -> Counter[Row]:
         """What a step brings to a query that sees everything ("all"), what comes from step `since` on ("new"), or
-        that and what is of an event time on.
+        what is of an event time on.
         """
         came = f"greatest({', '.join(f'{name}.step' for name in join.streams)}) = {step}"
-        new = "{0}.step >= " + str(since)
-        seen = {"all": "true", "new": new}.get(str(sees), f"({new} OR {{0}}.ts >= {sees})")
+        seen = {"all": "true", "new": "{}.step >= " + str(since)}.get(str(sees), "{}.ts >= " + str(sees))
         return self._rows(join.sql(" ".join(f"AND {text}" for text in (came, *map(seen.format, join.streams)))))
 
     def _rows(self, sql: str) -> Counter[Row]:

@@ -136,9 +136,10 @@ class _Reader:
             mine: Mask = (words >> self._lineage.bit(demand.filter)) & 1 != 0
         else:  # Selections are pulled up: rows are kept whether they pass them or not.
             mine = all_hold(self._filter, rows)
-        if self._entry.sees != "all":
-            seen: Mask = np.asarray(rows.column(ARRIVED).to_numpy()) >= self._entry.entered
-            mine &= seen | (times(rows) >= self._entry.sees) if isinstance(self._entry.sees, int) else seen
+        if self._entry.sees == "new":
+            mine &= np.asarray(rows.column(ARRIVED).to_numpy()) >= self._entry.entered
+        elif isinstance(self._entry.sees, int):
+            mine &= times(rows) >= self._entry.sees
         return mine
 
     def _lifetimes(self, rows: pa.RecordBatch) -> dict[Clock, tuple[int, int]]:
