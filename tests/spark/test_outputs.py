@@ -216,7 +216,7 @@ def test_event_times_of_other_types(
 
 @pytest.mark.parametrize("files", [True, False], ids=["read in tasks", "read by Spark"])
 def test_times_that_no_window_can_be_added_to(spark: SparkSession, tmp_path: Path, files: bool) -> None:
-    """Dead letters as they came, however rows are filtered and counted; they move no watermark."""
+    """Dead letters, which show such times as texts, however rows are filtered and counted; they move no watermark."""
     given = {"n": pa.array([0, 1, 2, 3], pa.int32()), "ts": pa.array([5, 2**63 - 1, -(2**62), 7], pa.timestamp("us"))}
     (tmp_path / "in").mkdir()
     pq.write_table(pa.table(given), tmp_path / "in" / "rows.parquet")
@@ -234,9 +234,10 @@ def test_times_that_no_window_can_be_added_to(spark: SparkSession, tmp_path: Pat
         progress = run.status()["streams"]["A"]
         assert (progress["rows"], progress["late"], progress["rejected"]) == (2, 0, 2), name
         dead = read_all(tmp_path / f"checkpoint {name}" / "dead_letters" / "A")
-        found = sorted(zip(dead["ts"].cast(pa.int64()).to_pylist(), dead["_reason"].to_pylist(), strict=True))
+        found = sorted(zip(dead["ts"].to_pylist(), dead["_reason"].to_pylist(), strict=True))
         assert found == [
-            (time, f"timestamp column 'ts': {time} us are beyond all event times") for time in (-(2**62), 2**63 - 1)
+            (f"<value out of range: {time}>", f"timestamp column 'ts': {time} us are beyond all event times")
+            for time in (-(2**62), 2**63 - 1)
         ]
     assert read_all(tmp_path / "windows")["n"].to_pylist() == [1]
     assert read_all(tmp_path / "few")["n"].to_pylist() == [3]

@@ -63,7 +63,8 @@ def number(text: str) -> Literal:
     except (ValueError, decimal.InvalidOperation):
         raise LanguageError(f"{text[:60]!r} is no number", remedy="write one such as 0.5 or 1e5") from None
     if found.value == float("inf"):
-        raise LanguageError(f"{text[:20]} is no number that a DOUBLE has", remedy="write a number below 1.8e308, such as 0.5 or 1e5")
+        remedy = "write a number below 1.8e308, such as 0.5 or 1e5"
+        raise LanguageError(f"{text[:20]} is no number that a DOUBLE has", remedy=remedy)
     return found
 
 
