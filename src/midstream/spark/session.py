@@ -20,9 +20,12 @@ from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+# isort: split
+# Where Spark is not installed, its own name is the one to be said.
+from py4j.protocol import Py4JError
 
 import midstream
 
