@@ -10,16 +10,12 @@ from benchmarks.table import table
 
 @dataclass(frozen=True)
 class Verdict:
-    """One requirement: what it is of, what was found, what is required, and whether that is met.
-
-    A figure that only stands beside a requirement is none: `asked` is False, and `required` says what it is beside.
-    """
+    """One requirement: what it is of, what was found, what is required, and whether that is met."""
 
     what: str
     found: str
     required: str
     met: bool
-    asked: bool = True
 
 
 def verdict_table(found: Iterable[Verdict]) -> str:
@@ -30,11 +26,5 @@ def verdict_table(found: Iterable[Verdict]) -> str:
     |---|--:|---|---|
     | speed | **3** | at least 2 | met |
     """
-    rows = ((one.what, f"**{one.found}**", one.required, _shown(one)) for one in found)
+    rows = ((one.what, f"**{one.found}**", one.required, "met" if one.met else "**MISSED**") for one in found)
     return table(("requirement", "found", "required", ""), "lrll", rows)
-
-
-def _shown(verdict: Verdict) -> str:
-    if not verdict.asked:
-        return ""
-    return "met" if verdict.met else "**MISSED**"

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _draw(reports, picture)
     console.print(f"written: {os.path.relpath(root / 'RING.md')}, {os.path.relpath(picture)}")
     failed = [line for report in reports for line in wrong(report)]
-    missed = [one for report in reports for one in verdicts(report) if one.asked and not one.met]
+    missed = [one for report in reports for one in verdicts(report) if not one.met]
     failed += [f"{one.what}: {one.found}, required is {one.required}" for one in missed]
     for what in failed:
         console.print(f"WRONG  {what}", style="bold red", soft_wrap=True)

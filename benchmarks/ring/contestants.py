@@ -66,7 +66,7 @@ def on_spark(asked: RingScenario, load: Load) -> Iterator[Contestant]:
     Rounds are in turns, each in the opposite order of the one before.
     """
     best = preferred(asked, load)
-    ours = [OTHERS[name] for name in (*asked.required, *asked.beside) if name != THEIRS]
+    ours = [OTHERS[name] for name in asked.required if name != THEIRS]
     judged = list(dict.fromkeys([NO_SPREAD, Contestant(best, nodes=TOGETHER), *ours]))
     yield from judged
     if asked.rivals:

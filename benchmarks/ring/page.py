@@ -127,10 +127,6 @@ def _scenario(report: Report, name: str) -> str:
     asked = SCENARIOS[name].on(report.host, report.load.quick)
     rows = [_row(report, name, contestant) for contestant in report.contestants(name)]
     size = f"{asked.rows:,} rows a stream and batch, {asked.batches} batches"
-    size += "".join(
-        f"; `{scheme}` with {', '.join(f'{option}={value}' for option, value in given.items())}"
-        for scheme, given in SCENARIOS[name].options.items()
-    )
     return f"### {name} ({report.host}): {asked.title}\n\n{size}.\n\n{table(NAMES, 'lrrrrrrlr', rows)}"
 
 

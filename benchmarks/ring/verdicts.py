@@ -97,19 +97,15 @@ def _faster(report: Report) -> Iterator[Verdict]:
     for name, asked in SCENARIOS.items():
         own = next((one for one in report.contestants(name) if _is_judged(one)), None)
         ours = report.rate(name, own) if own is not None else None
-        for rival in (*asked.required, *asked.beside):
+        for rival, least in asked.required.items():
             theirs = report.rate(name, OTHERS[rival])
             if own is None or OTHERS[rival] not in report.contestants(name):
                 continue
-            least = asked.required.get(rival, 0.0)
-            ratio = 0.0 if ours is None or theirs is None else ours / theirs
-            yield Verdict(
-                f"spark, {name}: {own.name} on {own.nodes} nodes / {OTHERS[rival].title}, steady rows a second",
-                f"{ratio:.2f}" if ratio else "not measured",
-                asked.beside.get(rival, f"at least {least:g}"),
-                ratio > 0 and ratio >= least,
-                asked=rival in asked.required,
-            )
+            what = f"spark, {name}: {own.name} on {own.nodes} nodes / {OTHERS[rival].title}, steady rows a second"
+            if ours is None or theirs is None:
+                yield Verdict(what, "not measured", f"at least {least:g}", False)
+            else:
+                yield Verdict(what, f"{ours / theirs:.2f}", f"at least {least:g}", ours / theirs >= least)
 
 
 def _hops(report: Report) -> Iterator[Verdict]:

@@ -9,7 +9,7 @@ import pytest
 
 import midstream as ms
 from benchmarks.measurement import Answer, Batch, Measurement
-from benchmarks.ring import embedded, relocation, rivals
+from benchmarks.ring import embedded, rivals
 from benchmarks.ring.balance import CONDITIONS
 from benchmarks.ring.contestants import (
     NO_SPREAD,
@@ -27,7 +27,6 @@ from benchmarks.ring.record import Burst, Even, HopCost, Pause, Record, Report
 from benchmarks.ring.relocation import CHANGES, SCHEMES, WAYS, gaps
 from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, SCENARIOS
 from benchmarks.ring.verdicts import verdicts, wrong
-from benchmarks.verdict import verdict_table
 from midstream.model.errors import MidstreamError
 from midstream.ring.discovery import spreadings
 
@@ -50,7 +49,7 @@ def report(host: str, *records: Record) -> Report:
 
 
 def missed(of: Report) -> list[str]:
-    return [one.what for one in verdicts(of) if one.asked and not one.met]
+    return [one.what for one in verdicts(of) if not one.met]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -110,9 +109,10 @@ def test_copies_are_seen() -> None:
 LEAST = [
     ("two_keys", PLAIN, 1.0),
     ("two_keys", FORMER, 1.0),
+    ("two_keys_large", PLAIN, 1.4),
     ("two_keys_large", FORMER, 1.4),
     ("great_circle", PLAIN, 1.7),
-    ("great_circle_3", ALONE, 1.7),
+    ("great_circle_3", PLAIN, 1.7),
 ]
 
 
@@ -126,15 +126,6 @@ def test_one_lane_must_be_outrun(name: str, rival: str, least: float) -> None:
     assert [one.found for one in verdicts(report("spark", refused, record(own, name))) if not one.met] == [
         "not measured"
     ]
-
-
-@pytest.mark.parametrize("name", ["two_keys_large", "great_circle_3"])
-def test_what_is_shown_beside_a_requirement_is_none(name: str) -> None:
-    own = Contestant("hash_hops", nodes=TOGETHER)
-    shown = [one for one in verdicts(report("spark", record(NO_SPREAD, name, 0.5), record(own, name)))
-             if f"/ {NO_SPREAD.title}" in one.what]  # fmt: skip
-    assert [(one.found, one.asked) for one in shown] == [("0.50", False)]
-    assert verdict_table(shown).rstrip().endswith("|  |")
 
 
 def test_spark_s_rewrite_must_be_outrun() -> None:
@@ -175,7 +166,6 @@ def test_gaps_are_those_from_the_step_of_the_change_on(monkeypatch: pytest.Monke
         spread(self, *given, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ms.Engine, "spread", watched)
-    monkeypatch.setattr(relocation.gc, "collect", lambda: 0)  # Of a process that has run many tests it takes a second.
     found = gaps("psp_d", 2, 20.0, 4.0, CONDITIONS["two keys"], 0, lambda: float(next(calls) ** 2))
     change, steps = 5, 10
     assert changed == [change] * len(CHANGES)
