@@ -16,7 +16,9 @@ import midstream as ms
 from midstream.checkpoint.manifest_log import ManifestLog
 from midstream.checkpoint.reader import Checkpoint
 from midstream.cli.main import app
+from midstream.engine.table_source import table_rows
 from midstream.job.opened import OpenCheckpoint
+from midstream.language.job_specs import TableSpec
 from midstream.model.events import TableDropped, TableSet
 from midstream.state.sweep import TABLES, sweep
 from tests.forked import run
@@ -272,3 +274,14 @@ def test_a_table_is_dropped_once_no_query_reads_it(tmp_path: Path) -> None:
         assert answered(engine.push(rows(1))) == [(1, 10, 1)]
     both = CliRunner().invoke(app, ["drop", str(tmp_path / "c"), "rates", "--table", "--stream"])
     assert both.exit_code == 2
+
+
+@pytest.mark.parametrize(("tags", "said"), [('["a", "b"]', ""), ('{"a": 1}', "cannot read")])
+def test_nested_columns_of_json_files(tmp_path: Path, tags: str, said: str) -> None:
+    (tmp_path / "rates.json").write_text(f'{{"k": 1, "tags": {tags}}}\n{{"k": 2}}\n')
+    spec = TableSpec("json", str(tmp_path / "rates.json"), "k BIGINT, tags VARCHAR[]")
+    if said:
+        with pytest.raises(ms.InputError, match=f"table 'rates'.*{said}"):
+            table_rows("rates", spec)
+    else:
+        assert table_rows("rates", spec).to_pylist() == [{"k": 1, "tags": ["a", "b"]}, {"k": 2, "tags": None}]

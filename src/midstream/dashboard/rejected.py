@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED
 from midstream.dashboard.reading import JobReading
@@ -17,6 +16,7 @@ from midstream.model.errors import MidstreamError
 from midstream.model.manifest import ChunkRef
 from midstream.model.python_values import python_values
 from midstream.sinks.file_sink import FileSink
+from midstream.sinks.parquet_file import parquet_rows
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import storage_at
 from midstream.step.admission.outputs import REASON, WATERMARK
@@ -108,9 +108,9 @@ def _tables(reading: JobReading, kind: str, stream: str) -> Iterator[tuple[int |
                 return
             left -= 1
             # The job may take a file away just then, when it goes back to an earlier step.
-            with suppress(FileNotFoundError, MidstreamError, pa.ArrowException):
+            with suppress(FileNotFoundError, MidstreamError):
                 if sizes.get(name, 0) <= LARGEST:
-                    yield step, pq.read_table(pa.BufferReader(storage.read(name)))
+                    yield step, parquet_rows(storage.read(name), storage.place(name))
 
 
 def _files(reading: JobReading, kind: str, stream: str, step: int) -> Iterator[tuple[int, str]]:

@@ -23,11 +23,12 @@ class _Server(ThreadingHTTPServer):
 def _answer(text: Callable[[], str]) -> tuple[int, str]:
     try:
         return 200, text()
+    except MidstreamError as error:
+        return 503, f"{error}\n"
     except Exception as error:  # Whatever fails, who asks is told, and is not left without an answer.
-        known = isinstance(error, MidstreamError)
         remedy = "report it; the job itself is not disturbed"
         fault = MidstreamError(f"a fault: {type(error).__name__}: {error}", place="/metrics", remedy=remedy)
-        return 503, f"{error if known else fault}\n"
+        return 503, f"{fault}\n"
 
 
 class MetricsServer:

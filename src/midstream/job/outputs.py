@@ -137,9 +137,10 @@ class Outputs:
             if output not in self._ready:
                 sink.open()
                 if output.kind == RESULTS:
-                    if output.name not in before.queries:
+                    new = output.name not in before.queries
+                    if new:
                         self._begin(output, sink, before)
-                    self._check_columns(output, sink, manifest)
+                    self._check_columns(output, sink, manifest, new=new)
             found[output] = self._staging(output, sink).of(manifest.time_line.stamp(manifest.step))
         self._ready = frozenset(found)
         return found
@@ -157,7 +158,7 @@ class Outputs:
             self._begin(output, sink, before)
         for query in manifest.queries.keys() - self._fitting:
             output = JobOutput(RESULTS, query)
-            self._check_columns(output, self._sink(output, manifest), manifest)
+            self._check_columns(output, self._sink(output, manifest), manifest, new=query in added)
         self._fitting = manifest.queries.keys()
         stamp, files = manifest.time_line.stamp(manifest.step), []
         for output, table in tables.items():
@@ -192,16 +193,20 @@ class Outputs:
         sink.open()
         output = JobOutput(RESULTS, query)
         self._check(output, sink, before)
-        self._check_columns(output, sink, manifest)
+        self._check_columns(output, sink, manifest, new=True)
 
-    def _check_columns(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
+    def _check_columns(self, output: JobOutput, sink: Sink, manifest: Manifest, *, new: bool) -> None:
+        """See that the sink takes columns of these types; of a query that ran already, files need not: it may never
+        have had a row.
+        """
         entry, checks = manifest.queries[output.name], type(sink).check_columns is not Sink.check_columns
-        if entry.operator is not None and not checks:  # An operator would be asked for its columns.
-            return
-        columns = result_columns(manifest, entry)
-        check_types(columns, self._staging(output, sink).format, output.place)
-        if checks:
-            sink.check_columns(columns)
+        typed = new and entry.operator is None  # An operator would be asked for its columns.
+        if checks or typed:
+            columns = result_columns(manifest, entry)
+            if typed:
+                check_types(columns, self._staging(output, sink).format, output.place)
+            if checks:
+                sink.check_columns(columns)
 
     def commit(self, manifest: Manifest) -> None:
         """Have the sinks commit what the manifest's step has staged. May be called again.

@@ -241,16 +241,19 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
     for name in streams.keys() - known.keys():
         refuse_taken_name("stream", name, names_of(manifest))
     now = {name: streams.get(name, old) for name, old in manifest.streams.items()}
-    found = with_answers_widened(replace(manifest, streams={**now, **streams}, progress=progress))
+    found = replace(manifest, streams={**now, **streams}, progress=progress)
+    if found.streams == manifest.streams:
+        return found
+    found = with_answers_widened(found)
     _check_groups(manifest, found, place)
     return found
 
 
 def _check_groups(before: Manifest, now: Manifest, place: str) -> None:
     """Raise where `SELECT *` or `SELECT DISTINCT *` stands for other groups than those that a query keeps."""
-    for name, entry in before.queries.items() if now.streams != before.streams else ():
+    for name, entry in before.queries.items():
         if "*" not in entry.sql:
-            continue
+            continue  # Its columns have names, which stand for what they stood for.
         kept, meant = (_taken_up(one, name, entry.sql).aggregate for one in (before, now))
         if kept is not None and meant is not None and kept.groups != meant.groups:
             raise CheckpointError(

@@ -82,6 +82,7 @@ _NUMBERS: dict[str, Function] = {
     **{name: fixed(1, tests, lambda _, a, test=test: test(a)) for name, test in _TESTS.items()},
     **{name: fixed(2, of_bits, lambda _, a, b, done=done: done(a, b)) for name, done in bits.BITWISE.items()},
     "bit_not": fixed(1, of_bits, lambda _, a: pc.bit_wise_not(a)),
+    # It has a value always; states of jobs that run go by texts that say it may fail.
     "shift_right": _failing(2, of_bits, bits.shift_right),
     "atan2": fixed(2, rules.reals, lambda type, a, b: lift(np.arctan2, type, a, b)),
     "sign": fixed(1, signs, _sign),

@@ -341,9 +341,11 @@ def test_a_damaged_file_of_late_rows_is_found_and_told(tmp_path: Path, data: byt
         for time in ("2020-01-01", "2010-01-01", "never"):
             engine.push({"A": [{"k": 1, "ts": time}]})
         assert (engine.late["A"].num_rows, engine.dead_letters["A"].num_rows) == (1, 1)
+        for kind in ("late", "dead_letters"):  # What an editor and a file system leave is no file of these.
+            next((tmp_path / kind).rglob("step=*")).joinpath("._rows.parquet").write_bytes(b"not ours")
         assert examine(tmp_path).is_well
         for kind in ("late", "dead_letters"):
-            next((tmp_path / kind).rglob("*.parquet")).write_bytes(data)
+            next((tmp_path / kind).rglob("[!.]*.parquet")).write_bytes(data)
         for kind in ("late", "dead_letters"):
             with pytest.raises(ms.SinkError, match=f"the file is damaged.*{kind}/A/.*restore it"):
                 getattr(engine, kind)

@@ -20,7 +20,6 @@ from midstream.sinks import FileSink, FunctionSink, Sink, StagedStep
 from tests.unit.job.test_opened import in_sink
 
 ROWS = pa.table({"k": [1, 2]})
-STREAMS = {"A": StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")}
 
 
 class Other(Sink):
@@ -42,7 +41,7 @@ def committed(ckpt: Path, sink: Sink) -> Manifest:
     """The manifest of a step that is staged for a sink and not delivered."""
     outputs = Outputs(Folders(str(ckpt)), {"q": sink})
     queries = {"q": QueryEntry("SELECT A.k FROM A", "A", 0)}
-    before = Manifest("job", -1, streams=STREAMS, queries=queries, epochs=(Epoch(1, "first", 0),))
+    before = Manifest("job", -1, queries=queries, epochs=(Epoch(1, "first", 0),))
     manifest = outputs.named(replace(before, step=0))
     files = outputs.stage_tables(before, manifest, {JobOutput(RESULTS, "q"): ROWS}, "attempt1")
     return replace(manifest, published={"files": [list(file) for file in files]})
@@ -86,7 +85,8 @@ def test_what_a_driver_staged_that_was_killed_amid_the_first_step_of_a_query_is_
     committed(tmp_path / "ckpt", sink)
     folders = Folders(str(tmp_path / "ckpt"))
     (left,) = tmp_path.glob("new/_staging/first/step=*")
-    before = Manifest("job", -1, streams=STREAMS, epochs=(Epoch(1, "first", 0), Epoch(2, "second", 0)))
+    stream = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
+    before = Manifest("job", -1, streams={"A": stream}, epochs=(Epoch(1, "first", 0), Epoch(2, "second", 0)))
     after = replace(before, step=0, queries={"q": QueryEntry("SELECT A.k FROM A", "A", 0, sink=sink.to_json())})
     for begin in (
         lambda one: one.stage(before, after),

@@ -65,6 +65,7 @@ def found(text: str, table: pa.Table = TABLE) -> list[Any]:
         ("concat_ws(t, s, NULL)", [None, "ab", None, '{"a":"\\ud800"}', '{"a":"\\ud83d\\ude00"}', None]),
         ("str_split('a,b,c', ',')[n]", [None, None, "c", None, None, None]),
         ("array_length(str_split('a,b', ','))", [2] * 6),
+        ("concat(str_split('a,b', ',')[2], '!')", ["b!"] * 6),
         ("length(dayname(m))", [None, None, None, 8, None, 9]),
         ("attrs[NULL]", [None] * 6),
         ("rates[1.5]", ["a", *[None] * 5]),

@@ -80,6 +80,17 @@ def test_psp_visits_only_slices_that_its_windows_meet() -> None:
     assert spreadings()["psp"].visit(narrow, probe(940, 1000), "B").node.tolist() == [2, 3]
 
 
+def test_psp_d_visits_a_node_once_for_all_its_slices_that_may_have_partners() -> None:
+    """Slices of 10 over nodes 0, 1 and 2 in turns; a row of 990 may meet rows from 890 to 1090."""
+    table = SliceTable(tuple(range(860, 1000, 10)), tuple(number % 3 for number in range(14)))
+    found = spreadings()["psp_d"].visit(replace(THREE, nodes=3, tables={"B": table}), probe(990, 1000), "B")
+    assert found.node.tolist() == [0, 1, 2]
+    # From the first slice of the node that may have some to the end of its last one, the head being open.
+    assert list(zip(found.low.tolist(), found.high.tolist(), strict=True)) == [(890, 989), (900, 1090), (910, 979)]
+    late = spreadings()["psp_d"].visit(replace(THREE, nodes=3, tables={"B": table}), probe(765, 1000), "B")
+    assert late.node.tolist() == [0] and (late.low.tolist(), late.high.tolist()) == ([665], [865])
+
+
 def test_hash_hops_visit_one_node_where_the_key_is_known_and_all_where_it_is_not() -> None:
     deployment = replace(THREE, placed_by={"B": "k", "C": "g"})
     known = replace(probe(1, 1), keys={"k": np.array([7])})

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from midstream.checkpoint.folders import DEAD_LETTERS, LATE
 from midstream.job.doctor.finding import Finding, Patient
 from midstream.model.errors import CheckpointError
 from midstream.model.manifest import ChunkRef, Manifest
@@ -93,5 +94,5 @@ def _listed(manifest: Manifest) -> Iterator[tuple[bool, ChunkRef]]:
 
 def _tables(manifest: Manifest) -> Iterator[dict[str, Any]]:
     """The late rows and dead letters that a saved engine keeps as chunks."""
-    for kind in ("late", "dead_letters"):
+    for kind in (LATE, DEAD_LETTERS):
         yield from (ref for ref in manifest.published.get(kind, {}).values() if ref)

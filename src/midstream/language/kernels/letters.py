@@ -55,7 +55,7 @@ def each_different(function: Callable[[str], Any]) -> Kernel:
 
 
 LONGEST = 1 << 20
-"""A text of which a row says how long it becomes has so many characters at most: what is longer cannot be evaluated."""
+"""A text of which a row says how long it becomes has so many characters at most; there is no longer one."""
 FEW = 1_000
 """A text may be repeated so often, as a constant, however long it is."""
 

@@ -10,12 +10,10 @@ import pyarrow as pa
 import pyarrow.types as pt
 
 from midstream.step.admission.mixed import mixed
-from midstream.step.admission.reading import read_as
+from midstream.step.admission.reading import read_as, unlike
 
 NO_VALUES = (pa.ArrowException, OverflowError, TypeError, ValueError)
 """What Arrow raises for values that it cannot put into one array."""
-
-_SHOWN = 80
 
 
 def column_of(values: Sequence[Any], field: pa.Field) -> pa.Array:
@@ -50,7 +48,7 @@ def _mixed(
 ) -> pa.ExtensionArray:
     """A column of `Mixed`, where the reason of a nested value is that of the whole of it."""
     nested = pt.is_nested(field.type)
-    return mixed(read, texts, {row: _reason(texts[row], field) for row in reasons} if nested else reasons)
+    return mixed(read, texts, {row: unlike(texts[row] or "", field) for row in reasons} if nested else reasons)
 
 
 def shown(value: Any) -> str | None:
@@ -60,10 +58,6 @@ def shown(value: Any) -> str | None:
     ('2.5', None, '?')
     """
     return None if value is None else str(value).encode("utf-8", "replace").decode()
-
-
-def _reason(text: str | None, field: pa.Field) -> str:
-    return f"column {field.name!r}: cannot read {(text or '')[:_SHOWN]!r} as {field.type}"
 
 
 def _read(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa.Array:
@@ -98,7 +92,7 @@ def _alike(values: list[Any], field: pa.Field, offset: int, reasons: dict[int, s
             return front + _alike(values[half:], field, offset + half, reasons)
         # A number beyond 64 bits, or of a class that Arrow does not know, is what its text says.
         if isinstance(values[0], str | bytes | Collection) or pt.is_binary(field.type):
-            reasons[offset] = _reason(shown(values[0]), field)
+            reasons[offset] = unlike(shown(values[0]) or "", field)
             return [pa.nulls(1, field.type)]
         array = pa.array([shown(values[0])])
     within: dict[int, str] = {}
@@ -131,7 +125,7 @@ def _maps(values: Sequence[Any], field: pa.Field, reasons: dict[int, str]) -> pa
     rows = _of_class([_pairs(value) for value in values], list, field, reasons)
     for at, row in enumerate(rows):
         if row is not None and any(key is None for key, _ in row):
-            reasons[at] = _reason(shown(row), field)
+            reasons[at] = unlike(shown(row) or "", field)
     keys = _flat([row and [key for key, _ in row] for row in rows], field.type.key_field, reasons)
     items = _flat([row and [item for _, item in row] for row in rows], field.type.item_field, reasons)
     offsets, kept, gone = _offsets(rows, reasons)
@@ -151,7 +145,7 @@ def _of_class(values: Sequence[Any], kind: Any, field: pa.Field, reasons: dict[i
     """The values, None for those that are of another class."""
     for row, value in enumerate(values):
         if value is not None and not isinstance(value, kind):
-            reasons[row] = _reason(shown(value), field)
+            reasons[row] = unlike(shown(value) or "", field)
     return [value if isinstance(value, kind) else None for value in values]
 
 

@@ -92,8 +92,8 @@ def by_name(kept: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str,
 def apart(shown: Mapping[str, pa.Table], streams: Collection[str]) -> dict[str, pa.Table]:
     """Dead letters as they are kept, those of streams beside `of_queries`, from what they are `by_name`.
 
-    >>> sorted(apart({"A": pa.table({}), "q": pa.table({}), "query A": pa.table({})}, ["A"]))
-    ['A', 'query A', 'query q']
+    >>> sorted(apart({"A": pa.table({}), "q": pa.table({}), "query A": pa.table({}), "query q": pa.table({})}, ["A"]))
+    ['A', 'query A', 'query q', 'query query q']
     """
     own = {name: rows for name, rows in shown.items() if name in streams}
     others = {_query_of(name, streams): rows for name, rows in shown.items() if name not in streams}

@@ -101,6 +101,11 @@ def null_time(timestamp: str) -> str:
     return f"timestamp column {timestamp!r} is NULL"
 
 
+def unlike(text: str, field: pa.Field) -> str:
+    """The reason of a row with a value, shown by its text, that is none of its column's type."""
+    return f"column {field.name!r}: cannot read {text[:_SHOWN]!r} as {field.type}"
+
+
 def far_time(timestamp: str, word: int) -> str:
     """The reason of a row whose event time, in microseconds, is beyond what a window can be added to."""
     return f"timestamp column {timestamp!r}: {word} us are beyond all event times"
@@ -145,8 +150,7 @@ def _cast(values: pa.Array, field: pa.Field, reasons: dict[int, str]) -> pa.Arra
     except _REFUSALS:
         read, rows = _read_in_part(values, field.type)
         for row, value in zip(rows.tolist(), python_values(values.take(pa.array(rows))), strict=True):
-            shown = str(value)[:_SHOWN]
-            reasons.setdefault(row, f"column {field.name!r}: cannot read {shown!r} as {field.type}")
+            reasons.setdefault(row, unlike(str(value), field))
         return read
 
 

@@ -105,7 +105,7 @@ class _Reader:
         self._lineage = old.binding.lineages.get(label) if isinstance(old, ChainUnit) else None
         self._ring, self._query = old if isinstance(old, RingUnit) else None, name
         self._spec, self._types = spec, before.streams[spec.stream].columns
-        self._filter = shape_in(before, self._entry.sql).filters.get(label, ())
+        self._filter = () if self._lineage is None else shape_in(before, self._entry.sql).filters[label]
 
     def read(self, ref: ChunkRef) -> tuple[str, tuple[ChunkRef, pa.RecordBatch]] | None:
         """A chunk as it is listed from now on; None where none of its rows is the query's."""
