@@ -40,6 +40,14 @@ def test_json_has_every_digit_of_a_time(kind: pa.DataType, value: Any, text: Any
     assert [json.loads(line) for line in lines] == [{"n": 1, "v": text}, {"n": 2}]
 
 
+def test_times_with_a_zone_are_in_utc_wherever_they_are() -> None:
+    berlin = pa.timestamp("us", "Europe/Berlin")
+    rows = pa.table({"v": pa.array([0], berlin), "l": pa.array([[0]], pa.list_(berlin))})
+    assert json.loads(written(rows, "json").to_pybytes()) == {
+        "v": "1970-01-01T00:00:00.000000Z", "l": ["1970-01-01T00:00:00+00:00"],
+    }  # fmt: skip
+
+
 def test_duckdb_reads_the_times_of_json(tmp_path: Path) -> None:
     moments = [-(2**62), -1, 0, 123_456_789, 2**62]
     rows = pa.table({"v": pa.array(moments, NANO)})

@@ -120,36 +120,45 @@ def _values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     """
     if pt.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    kind = column.type
+    kind = _with(column.type, _in_utc)
+    column = column if column.type == kind else column.cast(kind)
     if pt.is_timestamp(kind):
-        utc = pa.timestamp("ns" if kind.unit == "ns" else "us", "UTC" if kind.tz else None)
-        texts = pc.strftime(column.cast(utc), format=f"%Y-%m-%dT%H:%M:%S{'Z' if kind.tz else ''}")
+        fine = pa.timestamp("ns" if kind.unit == "ns" else "us", kind.tz)
+        texts = pc.strftime(column.cast(fine), format=f"%Y-%m-%dT%H:%M:%S{'Z' if kind.tz else ''}")
         return texts.to_pylist()  # type: ignore[no-any-return]
-    counted = _with_counts(kind)
+    counted = _with(kind, _counted)
     if counted == kind:
         return python_values(column)
     return [_told(kind, value) for value in column.cast(counted).to_pylist()]
 
 
-def _with_counts(kind: pa.DataType) -> pa.DataType:
-    """The type with integers for times in nanoseconds, wherever they are within."""
-    if (pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_duration(kind)) and kind.unit == "ns":
-        return pa.int64()
+def _with(kind: pa.DataType, plain: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with another one for each plain type, wherever it is within."""
     if pt.is_map(kind):
-        return pa.map_(_with_counts(kind.key_type), _with_counts(kind.item_type))
+        return pa.map_(_with(kind.key_type, plain), _with(kind.item_type, plain))
     if pt.is_struct(kind):
-        return pa.struct([field.with_type(_with_counts(field.type)) for field in kind])
+        return pa.struct([field.with_type(_with(field.type, plain)) for field in kind])
     for holds, made in ((pt.is_list, pa.list_), (pt.is_large_list, pa.large_list)):
         if holds(kind):
-            return made(kind.value_field.with_type(_with_counts(kind.value_type)))
+            return made(kind.value_field.with_type(_with(kind.value_type, plain)))
     if pt.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_counts(kind.value_type)), kind.list_size)
-    return kind
+        return pa.list_(kind.value_field.with_type(_with(kind.value_type, plain)), kind.list_size)
+    return plain(kind)
+
+
+def _in_utc(kind: pa.DataType) -> pa.DataType:
+    return pa.timestamp(kind.unit, "UTC") if pt.is_timestamp(kind) and kind.tz else kind
+
+
+def _counted(kind: pa.DataType) -> pa.DataType:
+    """Integers for times in nanoseconds."""
+    counts = (pt.is_timestamp(kind) or pt.is_time64(kind) or pt.is_duration(kind)) and kind.unit == "ns"
+    return pa.int64() if counts else kind
 
 
 def _told(kind: pa.DataType, value: Any) -> Any:
-    """A value of a type `_with_counts`, its counts as text."""
-    if value is None or _with_counts(kind) == kind:
+    """A value of a type that has its times `_counted`, these as text."""
+    if value is None or _with(kind, _counted) == kind:
         return value
     if pt.is_map(kind):
         return [(_told(kind.key_type, key), _told(kind.item_type, item)) for key, item in value]
