@@ -99,14 +99,14 @@ def _beside(report: Report, what: str, load: Load) -> Report:
 
 def _scenario(asked: RingScenario, host: str, load: Load, console: Console) -> Iterator[Record]:
     """A record for each contestant; a spread that is refused is not tried on other numbers of nodes."""
-    refused = set[str]()
+    refused = set[tuple[str, str]]()
     for contestant in (on_embedded if host == "embedded" else on_spark)(asked, load):
-        if contestant.name in refused:
+        if (contestant.kind, contestant.name) in refused:
             continue
         with console.status(f"{asked.name}: {contestant.title} on {contestant.nodes}"):
             record = _run(asked, contestant, host, load)
         if record.refused:
-            refused.add(contestant.name)
+            refused.add((contestant.kind, contestant.name))
         rate = f"{record.measurement.steady_rate:>10,.0f} rows/s" if len(record.measurement.batches) > 1 else " " * 17
         figures = f"{record.measurement.answer.rows:>10,} results {sum(record.comparisons):>14,} compared"
         said = record.refused or record.stopped or record.failed

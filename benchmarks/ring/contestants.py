@@ -5,30 +5,31 @@ Spreads are discovered, so a new one has its rows by being there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import midstream as ms
 from benchmarks.peers import PEERS
 from benchmarks.ring.load import Load
-from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, THEIRS, RingScenario
+from benchmarks.ring.scenarios import ALONE, FORMER, PLAIN, QUERY, THEIRS, RingScenario
 from benchmarks.scenarios import Scenario
 from midstream.ring.discovery import spreadings
 
-QUERY = "answer"
 DUCKDB = "duckdb_2"
 """A peer of `benchmarks.run`, as `FORMER` and `THEIRS` are."""
 
 TOGETHER = 2
 """As many nodes as the machine has cores."""
 
-Kind = Literal["plain", "spread", "rival"]
+Kind = Literal["plain", "spread", "joins", "rival"]
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Someone who answers: a query without a spread, one that is spread over `nodes`, or another system."""
+    """Someone who answers: a query without a spread, one that is spread over `nodes`, a query for each of its `joins`
+    that is, or another system.
+    """
 
     name: str
     kind: Kind = "spread"
@@ -37,7 +38,9 @@ class Contestant:
     @property
     def title(self) -> str:
         """What the page calls it."""
-        return PEERS[self.name][0] if self.kind == "rival" else self.name
+        if self.kind == "rival":
+            return PEERS[self.name][0]
+        return f"{self.name}, a query for each join" if self.kind == "joins" else self.name
 
 
 NO_SPREAD, ON_SPARK, OFFLINE = Contestant(PLAIN, "plain"), Contestant(THEIRS, "rival"), Contestant(DUCKDB, "rival")
@@ -54,6 +57,8 @@ def on_embedded(asked: RingScenario, load: Load) -> Iterator[Contestant]:
     """All spreads on all numbers of nodes; `one_lane` has one node, however many are named."""
     yield NO_SPREAD
     yield Contestant(ALONE)
+    if asked.joins:
+        yield Contestant("psp_d", "joins", TOGETHER)
     for name in every_spread(asked):
         if name != ALONE:
             yield from (Contestant(name, nodes=nodes) for nodes in load.nodes)
@@ -67,7 +72,8 @@ def on_spark(asked: RingScenario, load: Load) -> Iterator[Contestant]:
     """
     best = preferred(asked, load)
     ours = [OTHERS[name] for name in asked.required if name != THEIRS]
-    judged = list(dict.fromkeys([NO_SPREAD, Contestant(best, nodes=TOGETHER), *ours]))
+    joins = [Contestant(best, "joins", TOGETHER)] if asked.joins else []
+    judged = list(dict.fromkeys([NO_SPREAD, Contestant(best, nodes=TOGETHER), *joins, *ours]))
     yield from judged
     if asked.rivals:
         yield ON_SPARK
@@ -99,11 +105,20 @@ def engine_for(asked: RingScenario, scenario: Scenario, contestant: Contestant) 
     engine = ms.Engine()
     for stream in scenario.streams:
         engine.create_stream(stream, scenario.schema(stream), timestamp="ts")
-    if contestant.kind == "plain":
-        engine.add_query(QUERY, scenario.midstream)
-    else:
-        options = asked.options.get(contestant.name)
-        name, nodes = contestant.name, contestant.nodes
-        engine.add_query(QUERY, scenario.midstream, spread=name, nodes=nodes, spread_options=options)
+    for name, text in texts(asked, scenario, contestant).items():
+        engine.add_query(name, text, **spread_of(asked, contestant))
     engine.push({})
     return engine
+
+
+def texts(asked: RingScenario, scenario: Scenario, contestant: Contestant) -> dict[str, str]:
+    """The queries of a contestant by name, in the order in which they read each other; the last one answers."""
+    return dict(asked.joins) if contestant.kind == "joins" else {QUERY: scenario.midstream}
+
+
+def spread_of(asked: RingScenario, contestant: Contestant) -> Mapping[str, Any]:
+    """How each of its queries is spread, as arguments of `add_query` and of a job's `query`."""
+    if contestant.kind == "plain":
+        return {}
+    options = asked.options.get(contestant.name)
+    return {"spread": contestant.name, "nodes": contestant.nodes, "spread_options": options}

@@ -12,10 +12,10 @@ import pyarrow as pa
 from benchmarks.measurement import Batch, answer_of_tables
 from benchmarks.ring.balance import CONDITIONS, WINDOW, bounds, busiest, compared, in_a_burst
 from benchmarks.ring.balance import engine_for as balanced_engine
-from benchmarks.ring.contestants import QUERY, Contestant, engine_for
+from benchmarks.ring.contestants import Contestant, engine_for
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import Burst, Even, Record, measured
-from benchmarks.ring.scenarios import RingScenario
+from benchmarks.ring.scenarios import QUERY, RingScenario
 from benchmarks.scenarios.base import BATCH_SPAN
 from benchmarks.scenarios.base import WINDOW as SCENARIO_WINDOW
 from midstream.model.events import StepDone

@@ -31,7 +31,8 @@ of partial results to nodes, by hop, over the whole run; a new row's first visit
 The embedded engine has its nodes take turns in one process: it shows what they do, and cannot become faster by them.
 On Spark they run on two cores (`local[2]`), so that more than two nodes gain nothing there. `one_lane` is one node with
 the probing orders of the spreads. A tree keeps intermediate results instead, and compares other pairs: where streams
-are three or more, a spread is faster than no spread only by what two cores gain beyond that.
+are three or more, a spread is faster than no spread only by what two cores gain beyond that. *A query for each join*
+has both: the second query reads the answers of the first, and each is spread.
 
 Where keys bind, a spread is judged beside *no spread*, and beside the single lane of 2026-11-22, before there were
 spreads, which was several times as slow: its sources are taken from the repository's history and run in turn with the
@@ -131,7 +132,7 @@ def _scenario(report: Report, name: str) -> str:
 
 
 def _row(report: Report, name: str, contestant: Contestant) -> Sequence[str]:
-    nodes = str(contestant.nodes) if contestant.kind == "spread" else ""
+    nodes = str(contestant.nodes) if contestant.kind in ("spread", "joins") else ""
     rounds = report.rounds(name, contestant)
     if not rounds:
         record = next(one for one in report.of(name) if one.contestant == contestant)

@@ -67,7 +67,7 @@ def _copies(axis: Any, report: Report) -> None:
     name = report.scenarios[0]
     alone = next(iter(report.rounds(name, Contestant(ALONE))), None)
     for scheme, color in _colored(report):
-        own = [one for one in report.of(name) if one.contestant.name == scheme and one.done]
+        own = [one for one in report.of(name) if one.is_spread_by(scheme)]
         points = [
             (one.contestant.nodes, one.state_rows[-1] / alone.state_rows[-1])
             for one in own

@@ -47,6 +47,10 @@ class Record:
         """Whether there is an answer."""
         return not (self.refused or self.stopped or self.failed)
 
+    def is_spread_by(self, scheme: str) -> bool:
+        """Whether it is that of one query that is spread so, with an answer."""
+        return self.done and self.contestant.kind == "spread" and self.contestant.name == scheme
+
     @property
     def scenario(self) -> str:
         """What was asked."""

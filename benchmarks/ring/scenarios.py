@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.ring.predicates import WITHIN_KM_SQL
-from benchmarks.ring.star import Near, duckdb_text, midstream_text, spark_text
+from benchmarks.ring.star import Near, duckdb_text, join_by_join, midstream_text, spark_text
 from benchmarks.scenarios import SCENARIOS as MEASURED
 from benchmarks.scenarios import Scenario
 
@@ -27,6 +27,7 @@ class RingScenario:
 
     `options` are those of a scheme, by its name. `schemes` are the only ones to be measured, where some are named.
     `embedded_rows` is how many rows a stream brings in a batch to the embedded engine, which counts and gains nothing.
+    `joins` are texts that ask the same with a query for each join, by name, the last of which answers.
     `judged` is the spread that verdicts are about, where it is not the one that `auto` takes.
     `required` is how many times a contestant's rows a second the judged spread must take on two nodes, on Spark. There
     `rounds` are those of the contestants of ours that a verdict is about, `in_full` says whether every spread and
@@ -37,6 +38,7 @@ class RingScenario:
     options: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     schemes: tuple[str, ...] = ()
     embedded_rows: int = 0
+    joins: Mapping[str, str] = field(default_factory=dict)
     judged: str = ""
     required: Mapping[str, float] = field(default_factory=dict)
     rounds: int = 1
@@ -93,6 +95,9 @@ GREAT_CIRCLE = Near(
 )
 """Five kilometres are 0.045 degrees of latitude, so that buckets of 0.05 degrees hold them."""
 
+QUERY = "answer"
+"""The query that answers."""
+
 PLAIN, ALONE, FORMER, THEIRS = "no spread", "one_lane", "former_lane", "spark_default"
 """Contestants: today's one lane, one node with the probing orders of the spreads, one lane before there were spreads,
 and Spark's own join.
@@ -147,7 +152,14 @@ SCENARIOS: dict[str, RingScenario] = {
         RingScenario(THETA_3),
         RingScenario(DISTANCE_3, embedded_rows=500),
         RingScenario(GREAT_CIRCLE_2, embedded_rows=1_000, required={PLAIN: 1.7}, rounds=3),
-        RingScenario(GREAT_CIRCLE_3, embedded_rows=500, required={PLAIN: 1.7}, rounds=3, in_full=True),
+        RingScenario(
+            GREAT_CIRCLE_3,
+            embedded_rows=500,
+            joins=join_by_join(dict.fromkeys("ABC", XY), GREAT_CIRCLE, QUERY),
+            required={PLAIN: 1.7},
+            rounds=3,
+            in_full=True,
+        ),
     )
 }
 """Every scenario by name, in the order in which they run."""

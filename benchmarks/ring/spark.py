@@ -10,10 +10,10 @@ import midstream as ms
 from benchmarks.measurement import answer_of_files
 from benchmarks.peers import Task
 from benchmarks.peers.session import batches_of, rows_by_step, session, source
-from benchmarks.ring.contestants import QUERY, Contestant, engine_for
+from benchmarks.ring.contestants import Contestant, engine_for, spread_of, texts
 from benchmarks.ring.load import Load
 from benchmarks.ring.record import Record, measured
-from benchmarks.ring.scenarios import RingScenario
+from benchmarks.ring.scenarios import QUERY, RingScenario
 from midstream.model.events import StepDone
 
 LANES = 2
@@ -30,12 +30,8 @@ def run(asked: RingScenario, contestant: Contestant, load: Load, folder: Path) -
         job = ms.Job(spark, checkpoint=folder / "checkpoint", lanes=LANES)
         for stream in scenario.streams:
             job.stream(stream, source(spark, task, stream), timestamp="ts")
-        plain = contestant.kind == "plain"
-        job.query(
-            QUERY, scenario.midstream, sink=ms.sinks.files(str(folder / "answer")),
-            spread=None if plain else contestant.name, nodes=None if plain else contestant.nodes,
-            spread_options=asked.options.get(contestant.name),
-        )  # fmt: skip
+        for name, text in texts(asked, scenario, contestant).items():
+            job.query(name, text, sink=ms.sinks.files(str(folder / name)), **spread_of(asked, contestant))
         live = job.start(trigger={"availableNow": True})
         if not live.await_termination(load.budget):
             live.stop()
@@ -47,7 +43,7 @@ def run(asked: RingScenario, contestant: Contestant, load: Load, folder: Path) -
     finally:
         spark.stop()
     return Record(
-        contestant, measured(contestant, scenario.name, batches, answer_of_files(folder / "answer")),
+        contestant, measured(contestant, scenario.name, batches, answer_of_files(folder / QUERY)),
         tuple(step.comparisons for step in steps), tuple(step.state_rows for step in steps),
         tuple(node["comparisons"] for node in nodes["work"]) if nodes else (), tuple(nodes["sent"]) if nodes else (),
         stages,

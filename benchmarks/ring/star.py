@@ -42,6 +42,36 @@ def midstream_text(streams: Streams, near: Near) -> str:
     return f"SELECT {_selected(streams)} FROM {', '.join(streams)} WHERE {conditions} WINDOW {seconds} SECONDS"
 
 
+def join_by_join(streams: Streams, near: Near, answer: str) -> dict[str, str]:
+    """The same as a query for each join, by name: all but the first read the answers of the one before, and the last
+    one is the `answer`.
+
+    Rows are joined within a window of each other, whichever of them comes last.
+
+    >>> texts = join_by_join({"A": ("x",), "B": ("x",), "C": ("x",)}, Near("A.{k} = {o}.{k}"), "answer")
+    >>> texts["joined_1"]
+    'SELECT A.v, A.x, A.ts AS ats, B.v AS bv, B.ts AS bts FROM A, B WHERE A.x = B.x WINDOW 20 SECONDS'
+    >>> texts["answer"].partition(" WHERE ")[0]
+    'SELECT A.v, A.bv, C.v AS cv FROM joined_1 A, C'
+    """
+    others, seconds = _others(streams), WINDOW // 1_000_000
+    texts, before, times, known = dict[str, str](), HUB, list[str](), ["A.v"]
+    for number, other in enumerate(others, start=1):
+        conditions = [_named(near.condition, streams, other)]
+        conditions += [f"{other}.ts <= A.{ts} + {BACK}" for ts in times]
+        last, own = number == len(others), other.lower()
+        carried = [f"A.{key}" for key in streams[HUB]]
+        carried += ["A.ts AS ats"] if not times else [f"A.{ts}" for ts in times]
+        times_of_other = [] if last else [f"{other}.ts AS {own}ts"]
+        shown = [*known, *([] if last else carried), f"{other}.v AS {own}v", *times_of_other]
+        texts[answer if last else f"joined_{number}"] = (
+            f"SELECT {', '.join(shown)} FROM {before}{' A' if times else ''}, {other} "
+            f"WHERE {' AND '.join(conditions)} WINDOW {seconds} SECONDS"
+        )
+        before, times, known = f"joined_{number}", [*(times or ["ats"]), f"{own}ts"], [*known, f"A.{own}v"]
+    return texts
+
+
 def duckdb_text(streams: Streams, near: Near) -> str:
     """The join over everything at once, where `ts` is a number of microseconds."""
     conditions = [_named(near.duckdb or near.condition, streams, other) for other in _others(streams)]

@@ -57,7 +57,7 @@ def _copies(report: Report) -> Iterator[Verdict]:
     for name in report.scenarios:
         alone = next(iter(report.rounds(name, Contestant(ALONE))), None)
         for scheme in WITHOUT_COPIES if alone is not None else ():
-            own = [one for one in report.of(name) if one.contestant.name == scheme and one.done]
+            own = [one for one in report.of(name) if one.is_spread_by(scheme)]
             if own and alone is not None:
                 equal = [one.contestant.nodes for one in own if has_no_copies(one, alone)]
                 what = f"{report.host}, {name}, {scheme}: rows kept and pairs compared in every step"
@@ -70,7 +70,7 @@ def _even(report: Report) -> Iterator[Verdict]:
         yield _at_most_even(f"steady streams in short steps, {even.scheme}, {even.nodes} nodes", even.balance)
     if report.host == "embedded":
         for one in report.of(MANY_KEYS):
-            if one.contestant.name == "hash_hops" and one.done and one.contestant.nodes > 1 and one.balance:
+            if one.is_spread_by("hash_hops") and one.contestant.nodes > 1 and one.balance:
                 yield _at_most_even(f"{MANY_KEYS}, hash_hops, {one.contestant.nodes} nodes", one.balance)
     for burst in report.bursts:
         if burst.bound is not None:
@@ -95,17 +95,20 @@ def _faster(report: Report) -> Iterator[Verdict]:
     if report.host != "spark":
         return
     for name, asked in SCENARIOS.items():
-        own = next((one for one in report.contestants(name) if _is_judged(one)), None)
-        ours = report.rate(name, own) if own is not None else None
-        for rival, least in asked.required.items():
-            theirs = report.rate(name, OTHERS[rival])
-            if own is None or OTHERS[rival] not in report.contestants(name):
-                continue
-            what = f"spark, {name}: {own.name} on {own.nodes} nodes / {OTHERS[rival].title}, steady rows a second"
-            if ours is None or theirs is None:
-                yield Verdict(what, "not measured", f"at least {least:g}", False)
-            else:
-                yield Verdict(what, f"{ours / theirs:.2f}", f"at least {least:g}", ours / theirs >= least)
+        known = report.contestants(name)
+        # The first spread of two nodes that runs on Spark is the one that is judged.
+        judged = [one for one in known if one.kind == "spread" and one.nodes == TOGETHER][:1]
+        for own in [*judged, *(one for one in known if one.kind == "joins")]:
+            ours = report.rate(name, own)
+            for rival, least in asked.required.items():
+                theirs = report.rate(name, OTHERS[rival])
+                if OTHERS[rival] not in known:
+                    continue
+                what = f"spark, {name}: {own.title} on {own.nodes} nodes / {OTHERS[rival].title}, steady rows a second"
+                if ours is None or theirs is None:
+                    yield Verdict(what, "not measured", f"at least {least:g}", False)
+                else:
+                    yield Verdict(what, f"{ours / theirs:.2f}", f"at least {least:g}", ours / theirs >= least)
 
 
 def _hops(report: Report) -> Iterator[Verdict]:
@@ -117,8 +120,3 @@ def _hops(report: Report) -> Iterator[Verdict]:
         if counts:
             shown = ", ".join(map(str, sorted(counts)))
             yield Verdict(f"spark, {who}: stages of a step, which needs no hop", shown, f"{most}", counts == {most})
-
-
-def _is_judged(contestant: Contestant) -> bool:
-    """The first spread of two nodes that runs on Spark is the one that is judged."""
-    return contestant.kind == "spread" and contestant.nodes == TOGETHER

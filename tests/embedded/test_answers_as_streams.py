@@ -138,26 +138,6 @@ def test_queries_of_all_levels_go_on_where_a_checkpoint_was_left(tmp_path: Path)
     assert answers[0] == answers[1] and any(step["counted"] for step in answers[0])
 
 
-def test_on_spark_a_query_of_answers_and_what_it_reads_are_in_lanes() -> None:
-    from midstream.model.manifest import HOST, SPARK, Manifest
-    from midstream.step.commands.add_query import AddQuery
-    from midstream.step.commands.base import taken
-    from midstream.step.commands.spread import Spread
-
-    a = StreamSchema("A", pa.schema([("k", pa.int64()), ("ts", pa.timestamp("us"))]), "ts")
-    begun = Manifest(job="j", streams={"A": a}, published={HOST: SPARK})
-    pairs = f"SELECT x.k, x.ts FROM A {W} AS x, A {W} AS y WHERE x.k < y.k"
-    spread = taken(begun, AddQuery("q", pairs, spread="psp", nodes=2))
-    with pytest.raises(ms.QueryError, match="spread over nodes"):
-        taken(spread, AddQuery("r", "SELECT k FROM q"))
-    read = taken(taken(begun, AddQuery("q", pairs)), AddQuery("r", f"SELECT x.k FROM q {W} AS x, q {W} AS y"))
-    for name in ("q", "r"):
-        with pytest.raises(ms.QueryError, match="runs in lanes"):
-            taken(read, Spread(name, "psp", 2))
-    with pytest.raises(ms.QueryError, match="runs in lanes"):
-        taken(read, AddQuery("s", f"SELECT x.k FROM q {W} AS x, A {W} AS y", spread="psp", nodes=2))
-
-
 def test_an_idle_stream_holds_no_query_that_reads_it_through_another() -> None:
     one = ms.Engine()
     one.create_stream("A", SCHEMA, timestamp="ts", idle_timeout="10 seconds")

@@ -105,15 +105,16 @@ def test_joins_of_which_others_read_the_results(
     check_case(spark, hooks, tmp_path, case, {}, [Rescale(2, 3), Restart(3)], lanes=2)
 
 
-def test_what_reads_answers_is_not_spread_over_nodes(spark: SparkSession, tmp_path: Path) -> None:
+def test_what_reads_answers_is_told_of_what_it_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
     declared, _ = draw_rows(Shape(5, (6, 1), 20, keys=3))
     made = job(
         spark, Place(tmp_path), declared, {"pairs": "SELECT A.k, B.n FROM A, B WHERE A.k = B.k WINDOW 5 SECONDS"}
     )
     reading = "SELECT x.k FROM pairs [RANGE 1 MINUTE] AS x, A [RANGE 1 MINUTE] WHERE x.k < A.k"
-    with pytest.raises(ms.QueryError, match="runs in lanes"):
-        made.query("q", reading, spread="psp", nodes=2)
-    made.query("q", reading)
+    for plan, spread in ((None, "lanes"), (None, "psp_x"), ("(x B)", None), ("(x B)", "psp")):
+        with pytest.raises(ms.MidstreamError, match=r"lanes|psp_x|B"):
+            made.query("q", reading, plan, spread=spread, nodes=2 if spread else None)
+    made.query("q", reading, spread="psp", nodes=2)
     with pytest.raises(ms.LanguageError, match="unknown stream 'later'"):
         made.query("r", "SELECT k FROM later")
 

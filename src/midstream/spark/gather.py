@@ -68,12 +68,13 @@ class Gathered:
     progress: Mapping[str, StreamProgress] | None = None
 
     def beside(self, other: Gathered) -> Gathered:
-        """With what the tasks of another job of the step report of lanes."""
+        """With what the tasks of another job of the step report of lanes and nodes."""
         return replace(
             self,
             outputs={**self.outputs, **other.outputs},
             files=(*self.files, *other.files),
             cache=self.cache.beside(other.cache),
+            spreads={**self.spreads, **other.spreads},
             again=self.again or other.again,
             kept=(*self.kept, *other.kept),
         )
@@ -98,8 +99,8 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
-        spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
         task = _task(plan, setting, exchange, clock, writes)
+        spreads = spread_parts(before, plan, 0, clock, writes.store, exchange.partitions)
         back = returned(before, plan, writes.store)
         task = replace(task, spreads=spreads, returning=back, read_above=setting.read_above)
         writes.store.finish()
@@ -110,10 +111,10 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
     finally:
         if cached is not None:
             cached.unpersist()
-    found = _gathered(plan, spreads, reports, by_tasks if seen is None else seen)
+    found = _gathered(plan, task.spreads, reports, by_tasks if seen is None else seen)
     if exchange.has_filters:
         found = replace(found, outputs=_with_rows_left_out(setting, reports, found.seen, found.outputs))
-    return _with_levels_above(plan, batch.sparkSession, setting, clock, writes, found) if setting.above else found
+    return _with_levels_above(before, plan, batch.sparkSession, setting, task, found) if setting.above else found
 
 
 def run_over_files(
@@ -128,15 +129,14 @@ def run_over_files(
     if setting.needs_watermarks:
         newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
-    spreads = spread_parts(before, plan, plan.groups_at(0), clock, writes.store, exchange.partitions)
     task = _task(plan, setting, exchange, clock, writes)
-    task = replace(task, spreads=spreads, returning=returned(before, plan, writes.store))
-    parcel_files = ParcelFiles.of(writes.store, plan.manifest.step) if spreads else None
-    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt, parcel_files=parcel_files)
+    task = _over_nodes_too(task, before, plan, 0)
+    task = replace(task, returning=returned(before, plan, writes.store))
+    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt)
     writes.store.finish()
     reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
-    found = _gathered(plan, spreads, reports, _seen_by_tasks(streams, reports))
-    return _with_levels_above(plan, session, setting, clock, writes, found) if setting.above else found
+    found = _gathered(plan, task.spreads, reports, _seen_by_tasks(streams, reports))
+    return _with_levels_above(before, plan, session, setting, task, found) if setting.above else found
 
 
 def _clock(before: Manifest, plan: StepPlan) -> StepClock:
@@ -146,22 +146,34 @@ def _clock(before: Manifest, plan: StepPlan) -> StepClock:
     return StepClock(plan.manifest.step, marks, marks, counts)
 
 
+def _over_nodes_too(task: StepTask, before: Manifest, plan: StepPlan, level: int) -> StepTask:
+    """With the queries of a level that are spread over nodes, where no rows come to its tasks."""
+    store = task.writes.store
+    spreads = spread_parts(before, plan, level, task.clock, store, task.partitions)
+    return replace(task, spreads=spreads, parcel_files=ParcelFiles.of(store, plan.manifest.step) if spreads else None)
+
+
 def _with_levels_above(
-    plan: StepPlan, session: SparkSession, setting: Setting, clock: StepClock, writes: Writes, found: Gathered
+    before: Manifest, plan: StepPlan, session: SparkSession, setting: Setting, first: StepTask, found: Gathered
 ) -> Gathered:
-    """Run the queries that read answers, level by level, each over what those below have kept."""
+    """Run the queries that read answers, level by level, each over what those below have kept; `first` is the task of
+    level 0.
+    """
     streams, progress, seen = plan.manifest.streams, progress_after(plan, found.seen), dict(found.seen)
-    for exchange, answering in zip(setting.above, streams_by_level(plan.manifest)[1:], strict=True):
-        for stream in answering:
+    answers = streams_by_level(plan.manifest)
+    for level, exchange in enumerate(setting.above, 1):
+        for stream in answers[level]:
             times = sum((one.times for one in found.kept if one.stream == stream.name), AnswerTimes())
             progress[stream.name], seen[stream.name] = answered(plan.manifest, progress, stream, times, found.outputs)
         kept = chunks_by_stream(streams, found.kept)
         few = _are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks), plan, setting)
         exchange = exchange.in_one if few else exchange
-        task = _task(plan, setting, exchange, replace(clock, after=watermarks(streams, progress)), writes)
-        task = replace(task, kept=kept)
+        clock = replace(first.clock, after=watermarks(streams, progress))
+        task = replace(_task(plan, setting, exchange, clock, first.writes), kept=kept, returning=first.returning)
+        task = _over_nodes_too(task, before, plan, level)
+        first.writes.store.finish()
         reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
-        found = found.beside(_gathered(plan, (), reports, found.seen))
+        found = found.beside(_gathered(plan, task.spreads, reports, found.seen))
     return replace(found, seen=seen, progress=progress)
 
 

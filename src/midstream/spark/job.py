@@ -163,7 +163,7 @@ class Job:
             raise QueryError(f"there is a query {name!r} already", place=f"query {name}", remedy="use another name")
         tables = {table: unread(table, rows.schema) for table, rows in self._tables.items()}
         manifest = streams_for(
-            AddQuery(name, sql, None, None, None, history, *over), self._schemas(), self._queries, SPARK, tables
+            AddQuery(name, sql, plan, None, None, history, *over), self._schemas(), self._queries, SPARK, tables
         )
         query = parse_query(sql, manifest.streams, tables=manifest.table_schemas)
         if plan is not None:
@@ -173,8 +173,8 @@ class Job:
             check_operator(query, above, f"query {name}")
         self._sinks[name] = meant
         added = AddQuery(name, sql, plan, meant.to_json(), above, history, *over)
-        if over != (None, None, {}):
-            taken(Manifest(streams=self._schemas(), tables=tables), added)
+        if over != (None, None, {}) and name not in manifest.queries:
+            taken(manifest, added)
         self._queries[name] = added
         return self
 

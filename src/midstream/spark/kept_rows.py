@@ -78,3 +78,9 @@ def own_share(
     found = slots(key[stream], rows, spread_nulls=len(key) > 1)
     slotted = rows.append_column(SLOT, pa.array(found))
     return slotted.filter(pa.array(np.asarray(found) % lanes == lane))
+
+
+def even_share(rows: pa.RecordBatch, lane: int, lanes: int) -> pa.RecordBatch:
+    """The rows of a stream that a lane sends on to nodes, where each sends about as many."""
+    begin, end = (rows.num_rows * number // lanes for number in (lane, lane + 1))
+    return rows.slice(begin, end - begin)

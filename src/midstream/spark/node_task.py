@@ -21,6 +21,7 @@ from midstream.ring.joined_rows import JoinedRows, concatenated
 from midstream.ring.ring_course import nothing_joined
 from midstream.ring.ring_node import RingNode
 from midstream.runtime.result_operator import Answer
+from midstream.spark.kept_rows import KeptRows, kept_answers
 from midstream.spark.parcel import (
     STOP,
     Parcel,
@@ -117,6 +118,7 @@ class _Work:
         self._store = WriteBackStore(self._step.writes.store.synced_with(self._unsynced), small=TOGETHER)
         self._used_before = ChunkCache.here().use
         self._done: dict[str, Any] = {}
+        self._kept = list[KeptRows]()
 
     def do(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
         """What is to be done for a query; what is sent on."""
@@ -132,7 +134,8 @@ class _Work:
         self._unsynced.sync(threads(FILES_AT_ONCE).map)
         cache = list(ChunkCache.here().use.since(self._used_before))
         files, nodes = self._files.finish(), self._done
-        return {"lanes": {}, "files": files, "seen": {}, "entered": {}, "nodes": nodes, "cache": cache}
+        kept = [encode(one) for one in self._kept]
+        return {"lanes": {}, "files": files, "seen": {}, "entered": {}, "nodes": nodes, "cache": cache, "kept": kept}
 
     def _place(self, part: SpreadPart, parcels: Sequence[Parcel]) -> list[Parcel]:
         """Find how the query is spread in this step, and send its rows home."""
@@ -244,12 +247,14 @@ class _Work:
         done = NodesDone()
         for own, answers in zip(groups, self._each(answered, range(apart)), strict=True):
             for name, answer in answers.items():
-                done += self._put(name, answer, str(deployed.lane(own[0])))
+                done += self._put(name, answer, deployed.lane(own[0]))
         return done
 
-    def _put(self, query: str, answer: Answer, stem: str) -> NodesDone:
-        """Begin to write an answer; how many rows it has."""
+    def _put(self, query: str, answer: Answer, node: LaneId) -> NodesDone:
+        """Begin to write an answer, and keep it for the queries that read it; how many rows it has."""
+        step, stem = self._step, str(node)
         self._files.put(JobOutput(RESULTS, query), stem, answer.table)
+        self._kept += kept_answers(step.writes.store, step.plan.manifest, node, query, answer)
         dead = {} if answer.dead is None else {query: answer.dead.num_rows}
         if answer.dead is not None:
             self._files.put(JobOutput(REJECTED, query), stem, answer.dead)

@@ -127,12 +127,13 @@ class SpreadPart:
 
 
 def spread_parts(
-    before: Manifest, plan: StepPlan, groups: Sequence[str], clock: StepClock, store: ChunkStore, partitions: int
+    before: Manifest, plan: StepPlan, level: int, clock: StepClock, store: ChunkStore, partitions: int
 ) -> tuple[SpreadPart, ...]:
-    """The queries of a step that are spread over nodes; `before` is the manifest that the step began from."""
+    """The queries of a level that are spread over nodes; `before` is the manifest that the step began from."""
+    groups = plan.groups_at(level)
     parts = (
-        _part(before, plan, name, spread, groups.index(plan.manifest.queries[name].group), clock, store)
-        for name, spread in sorted(plan.spread_queries.items())
+        _part(before, plan, name, groups.index(plan.manifest.queries[name].group), clock, store)
+        for name in sorted(plan.spread_at(level))
     )
     return tuple(replace(part, stays=partitions == 1 or stays(part.spread)) for part in parts)
 
@@ -145,11 +146,9 @@ def stages_of(parts: Sequence[SpreadPart]) -> tuple[int, ...]:
     return (*((PLACING,) if any(part.is_placed for part in parts) else ()), *hops)
 
 
-def _part(
-    before: Manifest, plan: StepPlan, name: str, spread: NodeSpread, group: int, clock: StepClock, store: ChunkStore
-) -> SpreadPart:
+def _part(before: Manifest, plan: StepPlan, name: str, group: int, clock: StepClock, store: ChunkStore) -> SpreadPart:
     unit = spread_unit(plan, name)
-    spread = without_run_out(unit.query, spread, bound_of(unit, clock))
+    spread = without_run_out(unit.query, plan.spread_queries[name], bound_of(unit, clock))
     part = SpreadPart(name, group, spread, len(join_of(unit).routes) - 1)
     left = left_elsewhere(before, plan, name, store)
     if left is None:

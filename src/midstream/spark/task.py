@@ -28,7 +28,15 @@ from midstream.runtime.lane_key import is_single
 from midstream.runtime.watermark import Seen, StepClock
 from midstream.sinks import Staging
 from midstream.spark.file_rows import BatchFiles, Dealt, shares_of_files
-from midstream.spark.kept_rows import KeptRows, kept_answers, kept_rows, no_answers, own_share, rows_from
+from midstream.spark.kept_rows import (
+    KeptRows,
+    even_share,
+    kept_answers,
+    kept_rows,
+    no_answers,
+    own_share,
+    rows_from,
+)
 from midstream.spark.lane_pieces import LanePieces
 from midstream.spark.parcel import Parcel, batches_of, reported, stopped
 from midstream.spark.parcel_files import ParcelFiles
@@ -185,7 +193,7 @@ class StepTask:
                 if (g, n) == (group, lane)
             }
             if group in spreads:
-                sent += self._arrived(spreads[group], partition, own, report)
+                sent += self._arrived(spreads[group], partition, self._entering(group, lane, own), report)
             else:
                 report.deliver(group, lane, self._lane(group, lane, own, store, staged))
             self.writes.crash.reach("amid_tasks", self.clock.step)
@@ -209,10 +217,9 @@ class StepTask:
             yield from (ref for listing in state.states.values() for ref in listing.chunks)
 
     def _arrived(
-        self, part: SpreadPart, partition: int, own: Mapping[str, tuple[Share, Mask | None]], report: TaskReport
+        self, part: SpreadPart, partition: int, batches: Mapping[str, pa.RecordBatch], report: TaskReport
     ) -> list[Parcel]:
         """Select what a query that is spread over nodes reads, and send it on its way."""
-        batches = self._inputs(self.groups[part.group], own, slotted=False)
         arrivals, sent = part.arrived(self.plan, self.clock, batches, partition, self.partitions)
         done = NodesDone(counters=arrivals.counters, newest=arrivals.newest)
         if arrivals.rejected is not None:
@@ -230,25 +237,35 @@ class StepTask:
         staged: StagedFiles,
     ) -> LaneOutput:
         name = self.groups[group]
-        slotted = not is_single(name)
         lane_id = LaneId(name, lane)
-        batches = self._inputs(name, own, slotted=slotted) if self.kept is None else self._read(name, lane, self.kept)
+        batches = self._entering(group, lane, own)
         state = with_returned(state_of(self.plan, name, lane_id, store), self.returning.get(lane_id))
         pieces = LanePieces(lane_id, unread(self.plan.manifest), staged, self.writes.crash, self.clock.step)
         return lane_step(self.plan.program(name), lane_id, state, batches, self.clock, store, pieces)
 
-    def _read(self, group: str, lane: int, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
-        """The rows that enter a lane of a higher level, by stream."""
+    def _entering(
+        self, group: int, lane: int, own: Mapping[str, tuple[Share, Mask | None]]
+    ) -> dict[str, pa.RecordBatch]:
+        """The rows that enter a lane, or that go on to nodes from here, by stream."""
+        name, spread = self.groups[group], any(part.group == group for part in self.spreads)
+        if self.kept is None:
+            return self._inputs(name, own, slotted=not (spread or is_single(name)))
+        found = self._read(name, self.kept)
+        if spread:
+            return {stream: even_share(rows, lane, self.counts[group]) for stream, rows in found.items()}
+        if is_single(name):
+            return found
+        (stage,) = self.plan.program(name).stages
+        assert stage.lane_key is not None
+        return {s: own_share(rows, stage.lane_key, s, lane, self.counts[group]) for s, rows in found.items()}
+
+    def _read(self, group: str, kept: Mapping[str, tuple[ChunkRef, ...]]) -> dict[str, pa.RecordBatch]:
+        """The rows that a group of a higher level reads, by stream."""
         program, store, streams = self.plan.program(group), self.writes.store, self.plan.manifest.streams
         none = {stream.name: nothing(stream, self.counted, slotted=False) for stream in self.streams}
         none |= {stream.name: no_answers(stream) for stream in streams.values() if stream.answers_of}
         read = sorted({stream for unit in program.units for stream in unit.streams})
-        found = {stream: rows_from(store, kept.get(stream, ()), none[stream]) for stream in read}
-        if is_single(group):
-            return found
-        (stage,) = program.stages
-        assert stage.lane_key is not None
-        return {s: own_share(rows, stage.lane_key, s, lane, self.plan.lanes(group)) for s, rows in found.items()}
+        return {stream: rows_from(store, kept.get(stream, ()), none[stream]) for stream in read}
 
     def _inputs(
         self, group: str, own: Mapping[str, tuple[Share, Mask | None]], *, slotted: bool

@@ -254,22 +254,3 @@ def _check_readable(manifest: Manifest, name: str, reader: str) -> None:
             place=f"query {reader}",
             remedy=remedy,
         )
-    if manifest.is_on_spark and entry.nodes is not None:
-        raise QueryError(
-            f"query {reader!r} reads the answers of {name!r}, which is spread over nodes on Spark",
-            place=f"query {reader}",
-            remedy=f"take {name} back to lanes first: midstream spread {name} off; or {remedy}",
-        )
-
-
-def refuse_nodes(manifest: Manifest, name: str) -> None:
-    """Raise QueryError where a query on Spark is spread over nodes and reads answers of others, or is read."""
-    entry = manifest.queries[name]
-    if entry.nodes is None or not manifest.is_on_spark:
-        return
-    if readers(manifest, name) or level_of(manifest, parsed(manifest, entry.sql)):
-        raise QueryError(
-            f"query {name!r} reads the answers of others, or is read by them: on Spark such a query runs in lanes",
-            place=f"query {name}",
-            remedy="leave the spread out; the embedded engine spreads it",
-        )

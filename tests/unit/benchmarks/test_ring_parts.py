@@ -83,6 +83,18 @@ def test_rounds_on_spark_are_in_turns() -> None:
     assert {one.name for one in order if one.kind == "spread"} == spreadings().keys()
 
 
+def test_a_query_for_each_join_is_judged_beside_one_query() -> None:
+    one, each = Contestant("psp_d", nodes=TOGETHER), Contestant("psp_d", "joins", TOGETHER)
+    assert list(on_spark(SCENARIOS["great_circle_3"], QUICK))[:3] == [NO_SPREAD, one, each]
+    assert each in on_embedded(SCENARIOS["great_circle_3"], QUICK)
+    records = [
+        record(which, "great_circle_3", each_batch) for which, each_batch in ((NO_SPREAD, 1.8), (one, 1.2), (each, 1.0))
+    ]
+    assert missed(report("spark", *records)) == [
+        "spark, great_circle_3: psp_d on 2 nodes / no spread, steady rows a second"
+    ]
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_what_is_judged_on_spark_runs_over_nodes(name: str) -> None:
     judged = list(on_spark(SCENARIOS[name], QUICK))[1]

@@ -25,7 +25,7 @@ from midstream.sharing.chains import check_parts
 from midstream.sharing.discovery import scheme
 from midstream.sharing.membership import enrol, unshared
 from midstream.sharing.shape import can_share
-from midstream.step.answers import level_of, refuse_nodes, with_answers, with_answers_of
+from midstream.step.answers import level_of, with_answers, with_answers_of
 from midstream.step.commands.base import StepCommand
 from midstream.step.draft import Draft
 from midstream.step.operators import check_operator
@@ -84,7 +84,6 @@ class AddQuery(StepCommand):
                 # The chain that bore the query's name has given it up, its migrations go on under its new one.
                 chain = next(k for k, other in draft.manifest.chains.items() if other.former_name == name)
                 draft.migrations[chain] = draft.migrations.pop(name)
-        refuse_nodes(draft.manifest, name)
         if entry.nodes is not None:
             draft.manifest = entered(draft.manifest, name, planned=self.plan is not None)
         draft.changed = True

@@ -16,7 +16,6 @@ from midstream.model.node_spread import AUTO_NODES, OFF
 from midstream.plan.notation import parse_plan
 from midstream.sharing.chains import members
 from midstream.sharing.membership import release
-from midstream.step.answers import refuse_nodes
 from midstream.step.commands.add_query import group_for
 from midstream.step.commands.base import StepCommand
 from midstream.step.commands.migrate import inherit
@@ -57,7 +56,6 @@ class Spread(StepCommand):
                 inherit(draft, name, entry, mates[0])
                 spread = replace(spread, migrations={})
         draft.manifest = draft.manifest.with_query(name, spread)
-        refuse_nodes(draft.manifest, name)
         if entry.nodes is not None and entry.group != spread.group:
             draft.manifest = regrouped(draft.manifest, entry.group)
         draft.changed = True

@@ -1,0 +1,77 @@
+"""Queries that read others' answers are spread over nodes, as those that they read are; each step is the oracle's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from midstream.job.crash_points import POINTS, SPREAD_POINTS
+from midstream.model.events import CommandRefused
+from midstream.spark import parcel_files
+from tests.oracle.compare import assert_each_step_same
+from tests.property.drive import start
+from tests.spark.drive import Hooks, Place, finish
+from tests.spark.forked_drivers import ForkedDrivers
+from tests.spark.spread_job import parcels_below
+from tests.spark.spread_levels_job import CHANGES, QUERIES, SPREADS, STEPS, STREAMS, expected, feed, the_job
+
+JOB = "tests.spark.spread_levels_job"
+WAYS = {"by Spark": 0, "by tasks": 1, "by the driver": 2}
+
+
+def check(place: Place) -> None:
+    for name, answer in expected().items():
+        assert answer.table.num_rows
+        assert_each_step_same(place.by_step(name, len(STEPS)), answer, name)
+    assert not list(place.root.glob("answers/*/_staging/*")), "staging was left behind"
+    assert not parcels_below(place.root)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_level_is_spread_over_nodes(
+    spark: SparkSession, hooks: Hooks, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Each node of each query has the rows and does the work that it has and does in the embedded engine."""
+    monkeypatch.setattr(Place, "_way", WAYS[way])
+    if way == "by tasks":
+        monkeypatch.setattr(parcel_files, "LEAST", 1)
+    feed(tmp_path)
+    for step, commands in CHANGES.items():
+        for command in commands:
+            hooks.give(step, command)
+    done = finish(the_job(spark, tmp_path))
+    assert not [event for event in done.events if isinstance(event, CommandRefused)]
+    check(Place(tmp_path))
+    engine = start(STREAMS, lanes=2)
+    for name, spec in QUERIES.items():
+        asked = {"spread": SPREADS[name], "nodes": 2} if name in SPREADS else {}
+        engine.add_query(name, spec.cql(), **asked)
+    for step, tables in enumerate(STEPS):
+        for one in CHANGES.get(step, ()):
+            if one.scheme == "off":
+                engine.spread(one.query, "off")
+            else:
+                engine.spread(one.query, one.scheme, nodes=one.nodes, **one.options)
+        engine.push(dict(tables))
+    found, there = Place(tmp_path).manifest(), engine.manifest
+    assert {name: entry.nodes and replace(entry.nodes, span=0) for name, entry in found.queries.items()} == {
+        name: entry.nodes and replace(entry.nodes, span=0) for name, entry in there.queries.items()
+    }
+    assert found.operators == dict(there.operators)
+    assert found.progress == there.progress
+
+
+@pytest.mark.timeout(600)
+def test_the_driver_is_killed_at_every_point(spark: SparkSession, drivers: ForkedDrivers, tmp_path: Path) -> None:
+    feed(tmp_path)
+    place = Place(tmp_path)
+    for point, step in [*((point, 1) for point in ("amid_tasks", "after_chunks", "after_manifest")),
+                        *((point, 3) for point in (*SPREAD_POINTS, "before_sink"))]:  # fmt: skip
+        drivers.kill(JOB, tmp_path, f"{point}:{step}")
+        committed = point in POINTS[POINTS.index("after_manifest") :]
+        assert place.manifest().step == (step if committed else step - 1)
+    finish(the_job(spark, tmp_path))
+    check(place)
