@@ -60,7 +60,17 @@ class Restart:
     crash: bool = False
 
 
-Action = Migrate | Rescale | Restart
+@dataclass(frozen=True)
+class Spread:
+    """Before a step: spread a query over so many nodes, or take it back to lanes."""
+
+    step: int
+    query: str
+    scheme: str
+    nodes: int | None = None
+
+
+Action = Migrate | Rescale | Restart | Spread
 
 
 @dataclass
@@ -118,6 +128,8 @@ def start(streams: Sequence[StreamSpec], *, lanes: int = 1, sharing: str = "auto
 def _act(engine: ms.Engine, action: Action, step: Step, found: Run) -> ms.Engine:
     if isinstance(action, Rescale):
         engine.rescale(lanes=action.lanes)
+    elif isinstance(action, Spread):
+        engine.spread(action.query, action.scheme, nodes=action.nodes)
     elif isinstance(action, Migrate):
         try:
             engine.migrate(action.query, plan=action.plan, strategy=action.strategy, **action.options)
@@ -205,6 +217,8 @@ def script(
 def _action_lines(action: Action) -> list[str]:
     if isinstance(action, Rescale):
         return [f"engine.rescale(lanes={action.lanes})"]
+    if isinstance(action, Spread):
+        return [f"engine.spread({action.query!r}, {action.scheme!r}, nodes={action.nodes})"]
     if isinstance(action, Migrate):
         options = "".join(f", {name}={value!r}" for name, value in action.options.items())
         return [f"engine.migrate({action.query!r}, plan={action.plan!r}, strategy={action.strategy!r}{options})"]

@@ -10,18 +10,22 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from typing_extensions import override
 
+from midstream.ring.discovery import spreadings
 from tests.drawing import PROFILE, drawing
 from tests.oracle.answer import Answer, answer, moment
 from tests.oracle.arrival import Arrivals, Lifetime, arrive
 from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec, StreamSpec, duration
 from tests.property.cases import LARGEST, MOST_RESULTS, cuts, migrations, rescales, restarts, shapes
-from tests.property.drive import Case, check
+from tests.property.drive import Case, Spread, check
 from tests.property.rows import cut, draw_rows
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
 CASES = {"test": 200, "soak": 2000, "quick": 10}[PROFILE]
+
+SCHEMES = tuple(name for name in spreadings() if name != "lanes")
+"""Ways to spread a join of any condition over nodes."""
 
 KINDS = ("join", "theta", "three", "filter", "aggregate", "left", "anti")
 TIMED = Item(TIME, "t")
@@ -148,6 +152,15 @@ def drawn_cases(draw: st.DrawFn) -> Drawn:
     return Drawn(Case(declared, steps, queries), expected)
 
 
+def spreads(draw: st.DrawFn, case: Case, query: str) -> list[Spread]:
+    """A query is spread over nodes with one step, and otherwise, or no more, with a later one."""
+    steps = sorted(draw(st.sets(st.integers(0, len(case.steps) - 1), max_size=2)))
+    found = [Spread(step, query, draw(st.sampled_from(SCHEMES)), draw(st.sampled_from((1, 2, 3)))) for step in steps]
+    if len(found) > 1 and draw(st.booleans()):
+        found[-1] = Spread(steps[-1], query, "off")
+    return found
+
+
 SETTINGS = {"lanes": st.sampled_from((1, 3)), "sharing": st.sampled_from(("auto", "off"))}
 
 
@@ -157,8 +170,11 @@ def test_answers_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int,
     case = drawn.case
     joins = [q for q in case.queries if q.spec.every is None and len(q.spec.sources) > 1]
     able = tuple(q for q in joins if not isinstance(q.spec, OuterSpec))
-    moves = data.draw(migrations(replace(case, queries=able))) if able else ()
-    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    over_nodes = [query for query in able if data.draw(st.sampled_from((True, False, False)))]
+    in_lanes = tuple(query for query in able if query not in over_nodes)
+    moves = data.draw(migrations(replace(case, queries=in_lanes))) if in_lanes else ()
+    spread = [one for query in over_nodes for one in data.draw(st.composite(spreads)(case, query.name))]
+    actions = [*moves, *spread, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
     check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
 
 

@@ -27,10 +27,11 @@ from midstream.step.commands.add_query import AddQuery
 from midstream.step.commands.drop_query import DropQuery
 from midstream.step.commands.migrate import Migrate as MigrateCommand
 from midstream.step.commands.rescale import Rescale as RescaleCommand
+from midstream.step.commands.spread import Spread as SpreadCommand
 from tests.oracle.answer import Answer
 from tests.oracle.compare import assert_each_step_same, assert_ordered
 from tests.oracle.spec import StreamSpec
-from tests.property.drive import Action, Case, Migrate, Rescale, Restart
+from tests.property.drive import Action, Case, Migrate, Rescale, Restart, Spread
 
 SHORT_LIVED = {
     "spark.driver.memory": "2g",
@@ -202,6 +203,8 @@ def run_case(
             hooks.give(action.step, RescaleCommand(action.lanes))
         elif isinstance(action, Migrate):
             hooks.give(action.step, MigrateCommand(action.query, action.plan, action.strategy, dict(action.options)))
+        elif isinstance(action, Spread):
+            hooks.give(action.step, SpreadCommand(action.query, action.scheme, action.nodes))
     ends = sorted({a.step for a in actions if isinstance(a, Restart)} | {len(case.steps)})
     events: list[Event] = []
     fed = 0

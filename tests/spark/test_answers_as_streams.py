@@ -14,7 +14,7 @@ from tests.oracle.arrival import Lifetime, arrive
 from tests.oracle.chain_spec import ChainJoin, ChainSpec
 from tests.oracle.outer_spec import OuterSpec
 from tests.oracle.spec import SECOND, TIME, Condition, Item, QuerySpec, SourceSpec
-from tests.property.drive import Case, Migrate, Rescale, Restart
+from tests.property.drive import Action, Case, Migrate, Rescale, Restart, Spread
 from tests.property.rows import Shape, cut, draw_rows
 from tests.property.test_answers_as_streams import TIMED, Expected, equal
 from tests.spark.drive import Hooks, Place, check_case, finish, job, read_all
@@ -68,7 +68,9 @@ def test_answers_that_others_read(
     for query in queries:
         expected[query.name] = oracle.of(query)
         assert expected[query.name].table.num_rows
-    actions = [Rescale(2, 3), Restart(3)]
+    actions: list[Action] = [Rescale(2, 3), Restart(3)]
+    if name == "rows that pass no filter below":
+        actions += [Spread(1, "q0", "psp", 2), Spread(1, "q1", "psp_d", 3), Spread(3, "q1", "hash_hops", 2)]
     if name == "three levels":
         actions += [Migrate(1, "q0", "(A (B C))", "parallel_track"), Migrate(3, "q1", "(R Q)", "moving_state")]
     check_case(spark, hooks, tmp_path, Case(declared, steps, queries), {}, actions, expected=expected, lanes=2)
