@@ -31,7 +31,7 @@ RECORD = {"old": "old_serves", "new": "new_serves"}
 
 ADDED: Mapping[str, Any] = {
     "optimizer": encode(OFF), "optimizations": {}, "lane_optimization": {}, "still": False, "checked": False,
-    "tables": {}, "utc_results": True, "partial_sums": False, "held_in": 0,
+    "tables": {}, "utc_results": True, "partial_sums": False, "edges": False, "held_in": 0,
 }  # fmt: skip
 """Fields that came with format 4 or later, with what they are for a job that knew nothing of them."""
 

@@ -21,6 +21,7 @@ from midstream.language.job_specs import QuerySpec
 from midstream.model.allowed_sources import check_settings_of_spark
 from midstream.model.command import declare_operator
 from midstream.model.errors import MidstreamError
+from midstream.model.language_rules import PRESENT
 from midstream.model.manifest import EMBEDDED, SPARK, Manifest, StaticTable
 from midstream.model.schema import StreamSchema
 from midstream.operators.user_operator import OperatorSpec
@@ -95,7 +96,10 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
             refuse_taken_name("table", name, {"stream": job.streams, "table": tables})
             tables[name] = unread(name, table_rows(name, table).schema)
     host = "" if embedded else "checked"
-    _check_queries(found, job, places, folders, Manifest(host, streams=streams, tables=tables, lanes=job.lanes))
+    begun = Manifest(host, streams=streams, tables=tables, lanes=job.lanes).under(
+        PRESENT if newest is None else newest.rules
+    )
+    _check_queries(found, job, places, folders, begun)
     return found
 
 

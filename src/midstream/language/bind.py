@@ -18,9 +18,9 @@ from midstream.language.kernels.cast import PARTS
 from midstream.language.nested import constant_of, field_of, part_of
 from midstream.language.place import place_of, word_at
 from midstream.language.scope import Scope
-from midstream.language.types import BOOLEAN, DURATION, family, from_sql
+from midstream.language.types import BOOLEAN, DURATION, NEVER_CAST, family, from_sql
 from midstream.language.user_predicates import is_declared, registering, user_predicate
-from midstream.language.widening import checked_call
+from midstream.language.widening import checked_call, strict
 from midstream.model.errors import LanguageError
 
 Hook = Callable[[exp.Expr], Expression | None]
@@ -95,7 +95,7 @@ class Binder:
 
     def call(self, name: str, *arguments: Expression) -> Expression:
         """A function applied to arguments, by the arithmetic of the scope; raises LanguageError."""
-        return checked_call(name, *arguments) if self.scope.checked else call(name, *arguments)
+        return checked_call(name, *arguments, edges=self.scope.edges) if self.scope.checked else call(name, *arguments)
 
     def _unknown(self, written: str) -> LanguageError:
         """The error of a function that is not known by the name that the user wrote."""
@@ -169,7 +169,7 @@ class Binder:
         raise LanguageError("IS takes NULL, TRUE or FALSE", remedy="use IS NULL, or = for values")
 
     def _same(self, node: exp.Expr) -> Expression:
-        return call("not", call("distinct", self.bind(node.this), self.bind(node.expression)))
+        return call("not", self.call("distinct", self.bind(node.this), self.bind(node.expression)))
 
     def _like(self, node: exp.Expr, *escape: Expression) -> Expression:
         name = "ilike" if isinstance(node, exp.ILike) else "like"
@@ -190,27 +190,34 @@ class Binder:
         parts: list[Expression] = []
         for branch in node.args.get("ifs") or [node]:
             condition = self.bind(branch.this)
-            parts.append(condition if subject is None else call("eq", subject, condition))
+            parts.append(condition if subject is None else self.call("eq", subject, condition))
             parts.append(self.bind(branch.args["true"]))
         other = node.args.get("default")
-        return call("case", *parts, self.bind(other) if other else literal(None))
+        return self.call("case", *parts, self.bind(other) if other else literal(None))
 
     def _if(self, node: exp.Expr) -> Expression:
         other = node.args.get("false")
         chosen = self.bind(other) if other else literal(None)
-        return call("case", self.bind(node.this), self.bind(node.args["true"]), chosen)
+        return self.call("case", self.bind(node.this), self.bind(node.args["true"]), chosen)
 
     def _cast(self, node: exp.Expr) -> Expression:
         value, type = plain(self.bind(node.this)), from_sql(node.args["to"])
         if "other" in (family(type), family(value.type)) and type != value.type:
             raise LanguageError(f"cannot cast {value.type} to {type}", remedy="cast between plain types")
         tries, text = isinstance(node, exp.TryCast), family(value.type) in ("text", "null")
+        if self.scope.edges and not tries and family(type) in NEVER_CAST.get(family(value.type), ()):
+            raise LanguageError(
+                f"no {name(value.type)} can be cast to {name(type)}", remedy="TRY_CAST gives NULL, if you mean that"
+            )
+        if self.scope.edges and node.args["to"].this == exp.DType.INT128 and family(value.type) == "float":
+            value = call("round_even", value)  # As to any integer; to a DECIMAL(38) halves go away from zero.
         if isinstance(value, Literal) and not tries and (text or self.scope.checked):
             known = cast(value, type)  # Raises where the constant is no value of the type.
             if text:
                 return known
         function = "try_cast" if tries and self.scope.checked else "cast"
-        return value if value.type == type else Call(type, function, (value,))
+        found = value if value.type == type else Call(type, function, (value,))
+        return strict(found, (value,)) if self.scope.edges and found is not value else found
 
     def _interval(self, node: exp.Expr) -> Expression:
         number, unit = node.this, node.args.get("unit")

@@ -123,7 +123,7 @@ class Call(Expression):
         inner = ", ".join(a.text() for a in self.arguments)
         return (
             f"{self.function}({inner})::{self.type}"
-            if self.function in ("cast", "try_cast")
+            if self.function in ("cast", "try_cast", "strict_cast")
             else f"{self.function}({inner})"
         )
 
@@ -168,7 +168,7 @@ def infix(expression: Expression) -> str:
         case Call(_, "in", (value, *among)):
             return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
-            return f"{function.removeprefix('ieee_')}({', '.join(map(infix, arguments))})"
+            return f"{function.removeprefix('ieee_').removeprefix('strict_')}({', '.join(map(infix, arguments))})"
     return expression.text()
 
 

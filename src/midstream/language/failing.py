@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.types as is_
 
 from midstream.language.expression import Call, Expression, Literal, is_result_time
+from midstream.language.kernels.letters import FEW
 from midstream.language.types import NUMBERS, TIMES, family
 
 
@@ -64,6 +65,46 @@ def cast_fails(call: Call) -> bool:
     return not {source, target} <= {"date", "timestamp", "duration", "time", "boolean"}
 
 
+def cast_fails_at_edges(call: Call) -> bool:
+    """Whether a cast that does not count as failing may meet a value that the type does not have all the same.
+
+    >>> from midstream.language.expression import Column
+    >>> number, moment = Column(pa.int8(), "A", "n"), Column(pa.timestamp("us"), "A", "ts")
+    >>> [cast_fails_at_edges(Call(pa.uint8(), "cast", (number,))), cast_fails(Call(pa.uint8(), "cast", (number,)))]
+    [True, False]
+    >>> [cast_fails_at_edges(Call(pa.timestamp(unit), "cast", (moment,))) for unit in ("us", "ns")]
+    [False, True]
+    """
+    (inner,) = call.arguments
+    source, target = family(inner.type), family(call.type)
+    if cast_fails(call) or source == "null":
+        return False
+    if source in ("integer", "decimal") and is_.is_unsigned_integer(call.type):
+        return not is_.is_unsigned_integer(inner.type)
+    if {source, target} <= TIMES and is_.is_timestamp(call.type) and call.type.unit == "ns":
+        return not is_.is_timestamp(inner.type) or inner.type.unit != "ns"  # They reach from 1677 to 2262.
+    return source == "binary" and target in ("text", "boolean")
+
+
+def rounds_over_at_edges(call: Call) -> bool:
+    """Whether an integer may be rounded to tens beyond its type."""
+    number, places = call.arguments[0], call.arguments[-1]
+    if family(call.type) != "integer" or not isinstance(places, Literal) or (places.value or 0) >= 0:
+        return False
+    return reach(number) + int(10**-places.value) // 2 >= _most(call.type)
+
+
+def repeats_often(call: Call) -> bool:
+    """Whether a text may be repeated so often that it becomes too long."""
+    count = call.arguments[1]
+    return not (isinstance(count, Literal) and (count.value is None or count.value <= FEW))
+
+
+def replaces_by_row(call: Call) -> bool:
+    """Whether what is replaced, or what stands for it, differs from row to row, so that a text may become too long."""
+    return not all(isinstance(argument, Literal) for argument in call.arguments[1:])
+
+
 def reach(expression: Expression) -> int:
     """No whole or decimal number that an expression gives is greater, or below its negative.
 
@@ -88,7 +129,7 @@ def _reach(call: Call) -> int:
                 return inner[0] * inner[1]
             case "neg" | "abs":
                 return inner[0]
-            case "cast":
+            case "cast" | "strict_cast":
                 return inner[0] + 1
     return _most(call.type)
 

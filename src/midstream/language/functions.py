@@ -74,6 +74,7 @@ CATALOGUE: dict[str, Function] = {
     "neg": _exact(1, rules.signed, number.arithmetic("neg")),
     "abs": _exact(1, rules.signed, number.arithmetic("abs")),
     "round": Function(counted(1, 2, rules.rounds), number.round_to, failing.rounds_over),
+    "round_even": _real(np.rint),
     "floor": fixed(1, rules.wholes, number.whole(pc.floor)),
     "ceil": fixed(1, rules.wholes, number.whole(pc.ceil)),
     "sqrt": _real(np.sqrt, lambda a: ~(a < 0)),
@@ -104,11 +105,22 @@ CATALOGUE: dict[str, Function] = {
     "microseconds": Function(lambda arguments: (INT64, arguments), cast.microseconds),
     "moment": Function(lambda arguments: (TIMESTAMP, arguments), cast.moment),
 }
+
+STRICT: dict[str, Callable[[Call], bool]] = {
+    "cast": failing.cast_fails_at_edges,
+    "round": failing.rounds_over_at_edges,
+    "repeat": failing.repeats_often,
+    "replace": failing.replaces_by_row,
+}
+"""Functions that have values too great or too long which do not count as failing, and which calls of them do."""
+
+CATALOGUE |= {f"strict_{name}": replace(CATALOGUE[name], fails=lambda call: True) for name in STRICT}
 """Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates and times
 of rows, which `moment` shows.
 
 Those that begin with `ieee_` give infinities and NaN as IEEE 754 says, where the others, of jobs from before, give
-NULL. `EVALUABLE` and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
+NULL; those that begin with `strict_` cannot be evaluated where the others, of jobs from before, give NULL. `EVALUABLE`
+and `UNLESS_FALSE` are evaluated with what failed below them, not by a kernel.
 """
 
 
@@ -123,9 +135,10 @@ INTERNAL = frozenset(
         "position",
         "make_timestamp_ms",
         "join",
+        "round_even",
     }
     | NESTED.keys()
-    | {name for name in CATALOGUE if name.startswith("ieee_")}
+    | {name for name in CATALOGUE if name.startswith(("ieee_", "strict_"))}
 )
 """Names that nobody writes."""
 

@@ -99,7 +99,7 @@ def _parts(expression: Expression) -> Sum | None:
         return None
     arguments, type = expression.arguments, expression.type
     single = len(expression.aliases()) == 1
-    if expression.function == "cast":
+    if expression.function == "cast" or (expression.function == "strict_cast" and family(type) == "timestamp"):
         inner = linear(arguments[0])
         if inner is None or not widens(expression):
             return None

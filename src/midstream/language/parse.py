@@ -117,7 +117,7 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
     """
     if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
         return ()
-    scope = Scope((), registered=False, checked=manifest.rules.checked)
+    scope = Scope((), registered=False, checked=manifest.rules.checked, edges=manifest.rules.strict)
     with errors_placed(sql):
         return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
 
@@ -130,7 +130,8 @@ def _parse(
     rules: LanguageRules,
 ) -> Query:
     checked = rules.checked
-    clauses = clauses_of(text, streams, tables, Scope((), registered=registered, checked=checked))
+    opened = Scope((), registered=registered, checked=checked, edges=rules.strict)
+    clauses = clauses_of(text, streams, tables, opened)
     text, found, tree, top = clauses.text, clauses.found, clauses.tree, clauses.top
     sources, scope, enrichment, join = clauses.sources(streams), clauses.names, clauses.enrichment, clauses.join
     check_rows_windows(found, tree, sources, streams)

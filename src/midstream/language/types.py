@@ -22,6 +22,19 @@ WIDEST = pa.decimal128(38, 0)
 NUMBERS: frozenset[str] = frozenset({"integer", "decimal", "float"})
 TIMES: frozenset[str] = frozenset({"date", "timestamp"})
 
+NEVER_CAST: dict[str, frozenset[str]] = {
+    "boolean": TIMES | {"time", "duration", "binary"},
+    "integer": frozenset({"binary"}),
+    "decimal": TIMES | {"time", "duration", "binary"},
+    "float": TIMES | {"time", "duration", "binary"},
+    "binary": TIMES | {"time", "duration"},
+    "date": frozenset({"boolean", "decimal", "float", "binary", "time"}),
+    "time": TIMES | {"boolean", "decimal", "float", "binary", "duration"},
+    "timestamp": frozenset({"boolean", "decimal", "float", "binary"}),
+    "duration": frozenset({"boolean", "decimal", "float", "binary", "time"}),
+}
+"""By family to which others no value of it can be cast."""
+
 _TESTS: tuple[tuple[Family, Callable[[pa.DataType], bool]], ...] = (
     ("null", is_.is_null),
     ("boolean", is_.is_boolean),

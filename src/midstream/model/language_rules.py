@@ -13,11 +13,19 @@ class LanguageRules:
     `checked`: arithmetic widens, and what cannot be evaluated is a dead letter; before, it was NULL. `utc_results`: the
     time of a result is in UTC, whatever its streams' times are, as it was before it had a type like theirs.
     `partial_sums`: of a tumbling window that goes on its groups are kept, where they can be; before, all of its rows.
+    `edges`: a few casts and functions whose value some type has not, or that would be too long a text, cannot be
+    evaluated either, and what no value can be cast to is refused; before, they were NULL.
     """
 
     checked: bool = True
     utc_results: bool = False
     partial_sums: bool = True
+    edges: bool = True
+
+    @property
+    def strict(self) -> bool:
+        """Whether all that cannot be evaluated is told apart from NULL."""
+        return self.checked and self.edges
 
 
 PRESENT = LanguageRules()

@@ -6,7 +6,7 @@ Chunks hold the rows; a manifest lists them. To move a state is to list it elsew
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -226,7 +226,8 @@ class Manifest(Complete):
     itself). `epochs` are those of its time line; none for an engine that has no checkpoint. `optimizer` has the
     settings of queries that have none of their own, `optimizations` what the optimizer keeps of each query, and
     `lane_optimization` what it keeps of the lanes. The job is `still` where the last step brought nothing and changed
-    nothing. Whether its queries are `checked`, and have `utc_results` and `partial_sums`, is what `rules` tells.
+    nothing. Whether its queries are `checked`, have `utc_results` and `partial_sums`, and heed `edges`, is what `rules`
+    tells.
     """
 
     job: str = ""
@@ -255,6 +256,7 @@ class Manifest(Complete):
     checked: bool = True
     utc_results: bool = False
     partial_sums: bool = True
+    edges: bool = True
     held_in: int = 0
 
     @property
@@ -275,7 +277,12 @@ class Manifest(Complete):
     @cached_property
     def rules(self) -> LanguageRules:
         """The rules that its queries keep."""
-        return LanguageRules(self.checked, self.utc_results, self.partial_sums)
+        return LanguageRules(self.checked, self.utc_results, self.partial_sums, self.edges)
+
+    def under(self, rules: LanguageRules) -> Manifest:
+        """The manifest of a job whose queries keep these rules."""
+        checked, utc_results, partial_sums, edges = astuple(rules)
+        return replace(self, checked=checked, utc_results=utc_results, partial_sums=partial_sums, edges=edges)
 
     @cached_property
     def table_schemas(self) -> Mapping[str, TableSchema]:

@@ -62,9 +62,12 @@ def test_what_queries_share_has_its_present_names() -> None:
 def test_a_job_from_before_a_rule_keeps_the_one_before() -> None:
     written = encode(Manifest(job="j"))
     assert decode(Manifest, upgraded({**written, "format": FORMAT_VERSION})).rules == PRESENT
+    del written["edges"]
+    assert decode(Manifest, upgraded({**written, "format": FORMAT_VERSION})).rules == LanguageRules(edges=False)
     del written["checked"], written["utc_results"], written["partial_sums"]
     before = decode(Manifest, upgraded({**written, "format": FORMAT_VERSION}))
-    assert before.rules == LanguageRules(checked=False, utc_results=True, partial_sums=False)
+    assert before.rules == LanguageRules(checked=False, utc_results=True, partial_sums=False, edges=False)
+    assert Manifest(job="j").under(before.rules).rules == before.rules and not before.rules.strict
 
 
 def test_what_this_version_wrote_is_read_as_it_is() -> None:

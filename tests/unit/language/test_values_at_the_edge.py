@@ -49,6 +49,7 @@ EXPRESSIONS = (
     *(f"CAST({name} AS VARCHAR)" for name in "dfmw"),
     "s || d", "concat(s, w)",
     "trim(s)", "ltrim(s)", "rtrim(s)", "repeat(s, 2)", "repeat(s, n % 3)", "repeat(s, 1500)", "chr(n)",
+    "round(n, -1)", "round(b, -3)",
     "b >> 2", "b >> 63", "b >> 70", "n >> 31", "n >> n", "b >> b", "7 >> n",
     "power(d, 0.5)", "power(d, 2)", "power(d, -1)",
     "strftime(ts, '%f|%g|%c|%x|%X|%z|%Z|%%')", "strftime(ts, '%-d %-m %-y %-H %-I %-M %-S %-j %p')",
@@ -85,7 +86,7 @@ def test_what_duckdb_gives(expression: str) -> None:
     assert [*map(repr, found)] == [*map(repr, expected)]
 
 
-@pytest.mark.parametrize("text", ["LPAD('x', 9999999999, 'y')", "CHR(55296)"])
+@pytest.mark.parametrize("text", ["LPAD('x', 9999999999, 'y')", "REPEAT('xy', 9999999999)", "CHR(55296)"])
 def test_a_constant_that_would_take_all_memory_or_is_none_is_refused(text: str) -> None:
     with pytest.raises(LanguageError, match="has no value for"):
         parse_query(f"SELECT {text} AS x FROM A", {"A": STREAM})
@@ -94,7 +95,7 @@ def test_a_constant_that_would_take_all_memory_or_is_none_is_refused(text: str) 
 def test_a_row_that_asks_for_too_long_a_text_has_none() -> None:
     rows = pa.table({"s": ["x", "ab"], "b": pa.array([10**12, 3]), "ts": pa.array([0, 0], pa.timestamp("us"))})
     stream = StreamSchema("A", rows.schema, "ts")
-    for call, expected in (("LPAD(s, b, 'y')", "yab"), ("RPAD(s, b, 'y')", "aby")):
+    for call, expected in (("REPEAT(s, b)", "ababab"), ("LPAD(s, b, 'y')", "yab"), ("RPAD(s, b, 'y')", "aby")):
         bound = parse_query(f"SELECT {call} AS x FROM A", {"A": stream}).outputs[0].expression
         assert evaluate(bound, lambda c: rows[c.name].combine_chunks(), 2).to_pylist() == [None, expected]
         assert fails(bound, lambda c: rows[c.name].combine_chunks(), 2).tolist() == [True, False]

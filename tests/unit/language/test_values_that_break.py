@@ -13,6 +13,7 @@ from midstream.language.expression import Expression
 from midstream.language.kernels.letters import LONGEST
 from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
+from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema
 
 ENDS = [-(2**63) + 1, 2**63 - 1, -(2**63), 0, None, -1]
@@ -36,13 +37,13 @@ A = StreamSchema("A", TABLE.schema, "ts")
 FAILED = "failed"
 
 
-def bound(text: str) -> Expression:
-    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}).outputs[0].expression
+def bound(text: str, rules: LanguageRules = PRESENT) -> Expression:
+    return parse_query(f"SELECT {text} AS x FROM A", {"A": A}, rules=rules).outputs[0].expression
 
 
-def found(text: str, table: pa.Table = TABLE) -> list[Any]:
+def found(text: str, table: pa.Table = TABLE, rules: LanguageRules = PRESENT) -> list[Any]:
     """The values of an expression, `FAILED` where it cannot be evaluated."""
-    values, failed = evaluate_checked(bound(text), lambda c: table[c.name].combine_chunks(), table.num_rows)
+    values, failed = evaluate_checked(bound(text, rules), lambda c: table[c.name].combine_chunks(), table.num_rows)
     values.validate(full=True)
     return [
         FAILED if failed is not None and failed[row] else value for row, value in enumerate(values.to_pylist())
@@ -54,8 +55,8 @@ def found(text: str, table: pa.Table = TABLE) -> list[Any]:
     [
         ("s->>'a'", [None, None, None, None, "😀", None]),
         ("CAST(s->'a' AS VARCHAR)", [None, None, None, None, '"😀"', None]),
-        ("length(repeat(s, n))", [None, 0, None, None, None, 55296]),
-        ("length(repeat(s, 2000000))", [None] * 6),
+        ("length(repeat(s, n))", [FAILED, 0, None, None, FAILED, 55296]),
+        ("length(repeat(s, 2000000))", [FAILED, FAILED, None, FAILED, FAILED, FAILED]),
         ("length(lpad(s, n, 'xy'))", [FAILED, 0, None, None, FAILED, 55296]),
         ("length(rpad(s, n, 'xy'))", [FAILED, 0, None, None, FAILED, 55296]),
         ("chr(n)", [FAILED, FAILED, "\x03", None, FAILED, FAILED]),
@@ -81,11 +82,21 @@ def test_a_value_of_a_row_is_no_fault(text: str, expected: list[Any]) -> None:
     assert repr(found(text)) == repr(expected)
 
 
-def test_a_text_that_a_row_makes_too_long_is_null() -> None:
+def test_a_text_that_a_row_makes_too_long_cannot_be_evaluated() -> None:
     table = pa.table({"s": ["a" * 2_000, "a"], "t": ["b" * 2_000, "b" * LONGEST]})
-    assert [value is None for value in found("replace(s, 'a', t)", table)] == [True, False]
+    assert [value == FAILED for value in found("replace(s, 'a', t)", table)] == [True, False]
+    parts = pa.table({"s": ["a" * 2_000, "a"], "t": ["a", "b"]})
+    assert [value == FAILED for value in found(f"replace(s, t, '{'b' * 2_000}')", parts)] == [True, False]
     assert found("length(replace(s, 'a', 'bb'))", table) == [4_000, 2]
     assert found("length(repeat(s, 1000))", table) == [2_000_000, 1_000]
+
+
+def test_a_text_that_is_too_long_is_null_in_a_job_from_before() -> None:
+    before = LanguageRules(edges=False)
+    table = pa.table({"s": ["a" * 2_000, "a"], "t": ["b" * 2_000, "b" * LONGEST]})
+    assert [value is None for value in found("replace(s, 'a', t)", table, before)] == [True, False]
+    assert found("length(repeat(s, n))", rules=before) == [None, 0, None, None, None, 55296]
+    assert found("length(repeat(s, 2000000))", rules=before) == [None] * 6
 
 
 CODES = ["%a%A%b%B%c", "%d%-d%f%g%G", "%H%-H%I%-I%j%m%-m", "%M%-M%p%S%-S%u", "%U%V%w%W%x%X", "%y%-y%Y%z%Z"]
@@ -116,6 +127,7 @@ def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]
         ("regexp_extract(s, '\\Q(\\E', 1)", "has no group 1"),
         ("trunc(d, -400)", "TRUNC to a number of places"),
         ("trunc(d, n)", "TRUNC to a number of places"),
+        ("repeat('ab', 1099511627776)", "'REPEAT' has no value for ab, 1099511627776"),
         ("lpad('a', 1099511627776, 'x')", "'LPAD' has no value"),
         ("chr(55296)", "'CHR' has no value for 55296"),
         ("u & n", "bits of a UBIGINT beside a signed integer"),
