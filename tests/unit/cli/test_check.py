@@ -12,6 +12,7 @@ import pytest
 
 import midstream as ms
 from midstream.cli.main import main
+from midstream.model.language_rules import LanguageRules
 from tests.job_folder import JOB, fill
 
 FAULTS = {
@@ -309,3 +310,22 @@ def test_a_place_that_would_become_a_folder_of_that_name(tmp_path: Path, place: 
     with pytest.raises(ms.SinkError, match=r"kept on|a variable in it") as raised:
         ms.Engine(checkpoint=place)
     assert remedy in str(raised.value.remedy)
+
+
+NEVER = "SELECT A.k, CAST(A.ts AS BOOLEAN) AS never, B.v"
+
+
+def test_a_job_that_runs_is_checked_by_the_rules_that_it_began_with(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, JOB.replace("SELECT A.k, A.v, B.v", NEVER))
+    code, told = found("--engine", "embedded", capsys=capsys)
+    assert code == 2 and "no TIMESTAMP can be cast to BOOLEAN" in told["faults"][0]["message"]
+    engine = ms.Engine(checkpoint="ckpt")
+    engine._manifest = engine.manifest.under(LanguageRules(edges=False))
+    for name in "ABC":
+        engine.create_stream(name, "k BIGINT, ts TIMESTAMP, v DOUBLE", timestamp="ts")
+    engine.push({})
+    engine.close()
+    code, told = found("--engine", "embedded", capsys=capsys)
+    assert (code, told["faults"], told["queries"]) == (0, [], ["triples"])
