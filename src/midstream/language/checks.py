@@ -9,20 +9,30 @@ of joins, and the result operator looks again. An output that cannot be evaluate
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import timedelta
 
-from midstream.language.evaluate import can_fail
-from midstream.language.expression import Call, Expression
+from midstream.language.evaluate import can_fail, fails_itself
+from midstream.language.expression import Call, Column, Expression, Literal
 from midstream.language.functions import EVALUABLE, UNLESS_FALSE
 from midstream.language.query import BandPredicate, EquiPredicate, Predicate, Query
-from midstream.language.types import BOOLEAN
+from midstream.language.types import BOOLEAN, family
+
+_SHORT = timedelta(days=366)
+"""By so much an event time may be shifted and still be one that is near the event times of the other stream's rows."""
 
 Selections = tuple[tuple[str, Expression], ...]
 
 
-def with_checks(selections: Selections, predicates: tuple[Predicate, ...]) -> tuple[Selections, tuple[Predicate, ...]]:
+def with_checks(
+    selections: Selections, predicates: tuple[Predicate, ...], times: Mapping[str, str] | None = None
+) -> tuple[Selections, tuple[Predicate, ...]]:
     """Selections and predicates as a plan works with them: with one more selection for each source of which a part
     may fail, and with predicates that may fail true where they do.
+
+    Ranges are searched by the sums of their sides, without casts that keep a number or a time as it is. With `times`,
+    which has streams by alias, with their event times where they have RANGE windows, such casts are looked at too.
     """
     parts: dict[str, list[Expression]] = {}
     for alias, selection in selections:
@@ -30,13 +40,73 @@ def with_checks(selections: Selections, predicates: tuple[Predicate, ...]) -> tu
     kept = []
     for predicate in predicates:
         if isinstance(predicate, EquiPredicate | BandPredicate):
-            for side in (predicate.left, predicate.right):
-                _note(parts, next(iter(side.aliases()), ""), side)
+            sides = (predicate.left, predicate.right)
+            for part in sides if times is None else _of_streams(predicate, times):
+                _note(parts, next(iter(part.aliases()), ""), part)
         elif can_fail(predicate.expression):
             predicate = replace(predicate, expression=Call(BOOLEAN, UNLESS_FALSE, (predicate.expression,)))
         kept.append(predicate)
     added = tuple((alias, Call(BOOLEAN, EVALUABLE, tuple(some))) for alias, some in parts.items())
     return (*selections, *added), tuple(kept)
+
+
+def _of_streams(predicate: EquiPredicate | BandPredicate, times: Mapping[str, str]) -> Iterator[Expression]:
+    """The parts of a condition over a stream each that may fail, but for event times that are near to each other."""
+    for part in (predicate.left, predicate.right, *beside(predicate)):
+        if part.aliases() <= times.keys() and not _is_near(part, predicate, times):
+            yield part
+
+
+def _is_near(part: Expression, predicate: Predicate, times: Mapping[str, str]) -> bool:
+    """Whether a part is an event time that is made nanoseconds, beside one in nanoseconds: where these do not reach,
+    the other's window has no row.
+    """
+    if not isinstance(part, Call) or part.function != "strict_cast" or (time := _shifted(part)) is None:
+        return False
+    others = predicate.expression.columns() - {time}
+    return all(times.get(one.alias) == one.name for one in (time, *others)) and (
+        _in_ns(time) or all(map(_in_ns, others))
+    )
+
+
+def _shifted(expression: Expression) -> Column | None:
+    """The column that is shifted by a constant, in whatever unit of time."""
+    while isinstance(expression, Call) and family(expression.type) == "timestamp":
+        match expression:
+            case Call(function="cast" | "strict_cast", arguments=(inner,)):
+                expression = inner
+            case Call(function="add" | "sub", arguments=(inner, Literal(_, timedelta() as by))) if abs(by) <= _SHORT:
+                expression = inner
+            case _:
+                break
+    return expression if isinstance(expression, Column) else None
+
+
+def _in_ns(column: Column) -> bool:
+    return bool(family(column.type) == "timestamp" and column.type.unit == "ns")
+
+
+def beside(predicate: EquiPredicate | BandPredicate) -> tuple[Expression, ...]:
+    """The parts of a condition over one source each that have casts which neither side of it has, and which may fail.
+
+    Sums of times are those of the sides: rows that are so far away have none in the other's window.
+    """
+    return tuple(_beside(predicate.expression, (predicate.left, predicate.right)))
+
+
+def _beside(expression: Expression, sides: tuple[Expression, ...]) -> Iterator[Expression]:
+    if len(expression.aliases()) > 1:
+        for part in expression.children():
+            yield from _beside(part, sides)
+    elif _fails_above(expression, sides):
+        yield expression
+
+
+def _fails_above(expression: Expression, sides: tuple[Expression, ...]) -> bool:
+    if expression in sides or not isinstance(expression, Call):
+        return False
+    own = expression.function in ("cast", "strict_cast") and fails_itself(expression)
+    return own or any(_fails_above(part, sides) for part in expression.arguments)
 
 
 def _note(parts: dict[str, list[Expression]], alias: str, part: Expression) -> None:

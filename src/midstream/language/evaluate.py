@@ -99,10 +99,14 @@ def can_fail(expression: Expression) -> bool:
     """Whether there may be rows for which the expression cannot be evaluated."""
     if not isinstance(expression, Call) or expression.function in (EVALUABLE, UNLESS_FALSE):
         return False
+    return fails_itself(expression) or any(map(can_fail, expression.arguments))
+
+
+def fails_itself(call: Call) -> bool:
+    """Whether a call may fail where its arguments do not."""
     # A user's predicate raises where it fails, and that is told with the rows.
-    known = CATALOGUE.get(expression.function)
-    own = known is not None and known.fails is not None and known.fails(expression)
-    return own or any(map(can_fail, expression.arguments))
+    known = CATALOGUE.get(call.function)
+    return known is not None and known.fails is not None and known.fails(call)
 
 
 def _checked(expression: Expression, column: Columns) -> tuple[Datum, Mask | None]:

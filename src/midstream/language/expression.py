@@ -128,6 +128,19 @@ class Call(Expression):
         )
 
 
+STRICT = {f"strict_{name}": name for name in ("cast", "round", "repeat", "replace")}
+"""Functions that cannot be evaluated where those of the same kind, for jobs from before, give NULL."""
+
+
+def is_strict(expression: Expression) -> bool:
+    """Whether anything in an expression cannot be evaluated that was NULL before.
+
+    >>> is_strict(Call(pa.uint8(), "strict_cast", (Column(pa.int8(), "A", "n"),)))
+    True
+    """
+    return any(isinstance(part, Call) and part.function in STRICT for part in expression.walk())
+
+
 SIGNS = {
     "or": "or", "and": "and", "eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
     "add": "+", "sub": "-", "mul": "*", "div": "/", "mod": "%", "ieee_div": "/", "ieee_mod": "%",
@@ -168,7 +181,7 @@ def infix(expression: Expression) -> str:
         case Call(_, "in", (value, *among)):
             return f"{_inner(value, _level('add'))} in ({', '.join(map(infix, among))})"
         case Call(_, function, arguments):
-            return f"{function.removeprefix('ieee_').removeprefix('strict_')}({', '.join(map(infix, arguments))})"
+            return f"{STRICT.get(function, function).removeprefix('ieee_')}({', '.join(map(infix, arguments))})"
     return expression.text()
 
 

@@ -29,7 +29,7 @@ from midstream.language.query import Query
 from midstream.language.result_time import result_time
 from midstream.language.scope import Scope
 from midstream.language.select_list import outputs_of
-from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of
+from midstream.language.sources import check_predicates, check_rows_windows, check_windows, difference_of, event_times
 from midstream.language.static_tables import LookedUp, keys_of_streams, looked_up
 from midstream.language.top_n import ranked
 from midstream.language.types import BOOLEAN
@@ -168,7 +168,8 @@ def _parse(
     selected = replace(seen, sources=tuple(one for one in seen.sources if one[0] not in subtracted), time=time)
     if checked:
         keys = keys_of_streams(found_rows.lookups)
-        selections, kept = with_checks(selections, (*predicates, *keys))
+        times = event_times(sources, streams) if rules.edges else None
+        selections, kept = with_checks(selections, (*predicates, *keys), times)
         predicates = kept[: len(predicates)]
     if outer is not None:
         check_evaluable(found, tree, predicates)

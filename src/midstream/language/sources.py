@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -197,6 +197,12 @@ def difference_of(found: CqlText, scope: Scope) -> tuple[list[Expression], Diffe
             except LanguageError as error:
                 raise LanguageError(error.message, place=place(found.text, offset), remedy=error.remedy) from error
     return ties, Difference(minuend, tuple(others))
+
+
+def event_times(sources: Sequence[Source], streams: Mapping[str, StreamSchema]) -> dict[str, str]:
+    """By alias the event time of each source that has a window of time; '' for the others."""
+    ranges = {one.alias for one in sources if one.window is not None and one.window.kind == "range"}
+    return {one.alias: streams[one.stream].timestamp if one.alias in ranges else "" for one in sources}
 
 
 def check_predicates(found: CqlText, predicates: tuple[Predicate, ...], ties: int) -> None:

@@ -14,9 +14,10 @@ import pyarrow as pa
 from sqlglot import exp
 
 from midstream.language.bind import Binder
+from midstream.language.checks import beside
 from midstream.language.cql_tokens import CqlText
 from midstream.language.evaluate import can_fail
-from midstream.language.expression import Expression
+from midstream.language.expression import Expression, infix, is_strict
 from midstream.language.place import offset_of, place, place_of
 from midstream.language.predicates import conjuncts, predicate
 from midstream.language.query import BandPredicate, EquiPredicate, Lookup, LookupKind, Predicate
@@ -237,11 +238,12 @@ def _check_evaluable(
     for one in conditions:
         if isinstance(one, EquiPredicate | BandPredicate):
             doubtful += [side for side in (one.left, one.right) if can_fail(side) and side.aliases() & tables]
+            doubtful += [part for part in beside(one) if is_strict(part) and part.aliases() & tables]
         elif can_fail(one.expression):
             doubtful.append(one.expression)
     if doubtful:
         raise LanguageError(
-            f"a condition on a static table that cannot be evaluated for every row: {doubtful[0].text()}",
+            f"a condition on a static table that cannot be evaluated for every row: {infix(doubtful[0])}",
             place=place_of(text, named.tables[0].node),
             remedy="write TRY_CAST instead of CAST, and NULLIF(x, 0) below // and %",
         )
