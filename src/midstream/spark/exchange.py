@@ -216,12 +216,15 @@ def hashed_slots(
     import numpy as np
 
     from midstream.spark.unpack import as_declared
+    from midstream.step.admission.reading import whole_or_null
 
     owner = stream.to_numpy(zero_copy_only=False)
     found = np.zeros(len(owner), np.int16)
     for name, expression in keys.items():
         rows = np.flatnonzero(owner == numbers[name])
         columns = {c: as_declared(values[at].take(pa.array(rows)), kind) for c, (at, kind) in places[name].items()}
+        # Rows with damaged texts come to be dead letters, in whichever lane; until then nothing must stumble over them.
+        columns = {c: whole_or_null(own) for c, own in columns.items()}
         batch = pa.RecordBatch.from_pydict({"": pa.nulls(len(rows)), **columns})
         found[rows] = slots(expression, batch, spread_nulls=len(keys) > 1)
     return pa.array(found)

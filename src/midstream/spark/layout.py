@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from midstream.spark.sources import JobStream, given_column, named
+from midstream.spark.sources import JobStream, brings_texts, given_column, named
 from midstream.state.base_state import TIME
 from midstream.step.admission.outputs import REASON
 
@@ -109,7 +109,7 @@ def _layout(
         name, timestamp, taken = stream.schema.name, stream.schema.timestamp, set[str]()
         own = {c: found.take(stream.kinds[c], taken) for c in sorted(needed[name] - {timestamp})}
         # A row with a damaged text has no event time, and its dead letter shows the time that it came with.
-        may_be_dead = any(isinstance(stream.kinds[c], T.StringType) for c in needed[name])
+        may_be_dead = any(brings_texts(stream.kinds[c]) for c in needed[name])
         by_itself = stream.has_own_timestamp or may_be_dead or (timestamp in needed[name] and not stream.is_timed)
         own[timestamp] = found.take(stream.kinds[timestamp], taken) if by_itself else TIME
         slots[name] = own

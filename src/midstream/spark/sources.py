@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -74,9 +76,9 @@ class JobStream:
             columns = [self._cast(name) for name in names]
             time = _microseconds(self._cast(timestamp), self.kinds[timestamp])
             for name in names:
-                if isinstance(self.kinds[name], T.StringType):
+                if (whole := _whole_texts(self._cast(name), self.kinds[name])) is not None:
                     # Spark takes any bytes of a file for a text. Such a row has no time, so that it is a dead letter.
-                    time = F.when(F.coalesce(F.is_valid_utf8(self._cast(name)), F.lit(True)), time)
+                    time = F.when(whole, time)
             return self.frame.select(*columns, time.alias(TIME))
         taken = sorted({*names, *self.unlike, timestamp})
         # PySpark resolves the names anew, and takes a dot or a backtick for more than a part of one.
@@ -200,6 +202,40 @@ def given_column(name: str) -> str:
 def named(column: str) -> SparkColumn:
     """The column of a name, whatever is in the name."""
     return F.col("`" + column.replace("`", "``") + "`")
+
+
+def brings_texts(kind: T.DataType) -> bool:
+    """Whether values of a type are texts, or have some in them.
+
+    >>> brings_texts(T.ArrayType(T.StringType())), brings_texts(T.BinaryType())
+    (True, False)
+    """
+    if isinstance(kind, T.StructType):
+        return any(brings_texts(field.dataType) for field in kind)
+    if isinstance(kind, T.MapType):
+        return brings_texts(kind.keyType) or brings_texts(kind.valueType)
+    return brings_texts(kind.elementType) if isinstance(kind, T.ArrayType) else isinstance(kind, T.StringType)
+
+
+def _whole_texts(column: SparkColumn, kind: T.DataType) -> SparkColumn | None:
+    """Whether all texts of a value are UTF-8, as they are where it is NULL; None where it never has any."""
+    if not brings_texts(kind):
+        return None
+    if isinstance(kind, T.StructType):
+        parts = [(column.getField(field.name), field.dataType) for field in kind]
+        found = [whole for part in parts if (whole := _whole_texts(*part)) is not None]
+    elif isinstance(kind, T.MapType):
+        lists = [(F.map_keys(column), kind.keyType), (F.map_values(column), kind.valueType)]
+        found = [_all_whole(part, inner) for part, inner in lists if brings_texts(inner)]
+    elif isinstance(kind, T.ArrayType):
+        found = [_all_whole(column, kind.elementType)]
+    else:
+        found = [F.is_valid_utf8(column)]
+    return F.coalesce(reduce(SparkColumn.__and__, found), F.lit(True))
+
+
+def _all_whole(values: SparkColumn, kind: T.DataType) -> SparkColumn:
+    return F.forall(values, lambda value: cast(SparkColumn, _whole_texts(value, kind)))
 
 
 def _microseconds(column: SparkColumn, kind: T.DataType) -> SparkColumn:

@@ -73,6 +73,13 @@ def is_whole(texts: pa.Array) -> bool:
     return True
 
 
+def whole_or_null(values: pa.Array) -> pa.Array:
+    """Values, with NULL for those that have texts which are no UTF-8."""
+    if not has_texts(values.type) or is_whole(values):
+        return values
+    return read_as(values, pa.field("", values.type), {})
+
+
 def reasons_of_texts(columns: Mapping[str, pa.Array]) -> dict[int, str]:
     """Of rows with texts that are no UTF-8, by position, why they cannot be read."""
     reasons: dict[int, str] = {}
