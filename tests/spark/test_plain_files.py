@@ -137,6 +137,9 @@ def test_what_spark_must_bring_it_brings(spark: SparkSession, tmp_path: Path, st
     pq.write_table(old, tmp_path / "A" / "004.parquet")
     finish(spark, tmp_path, "first", False, ["plain"])
     assert len(steps_over_files) == before, "Spark sets the days of another calendar right"
+    pq.write_table(part("A", 5).append_column("K", part("A", 5)["k"]), tmp_path / "A" / "005.parquet")
+    with pytest.raises(ms.SparkError, match=r"(?i)duplicate"):
+        finish(spark, tmp_path, "first", False, ["plain"])
 
 
 def test_two_streams_of_one_frame_and_a_stream_of_two_sources_start_again(spark: SparkSession, tmp_path: Path) -> None:

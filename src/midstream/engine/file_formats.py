@@ -1,8 +1,8 @@
 """Files of rows as Arrow tables: Parquet and ORC as they are, CSV and JSON lines as texts, read later as declared.
 
-Rows are as Spark has them: the columns of a CSV file by their position, NULL for what is missing, times in
-microseconds. A line that is none of its format becomes a row without values, hence a dead letter, with the line in
-`_corrupt_record`.
+Rows are as Spark has them: the columns of a CSV file by their position, those of Parquet and ORC by their names, in
+whatever case these are written, NULL for what is missing, times in microseconds. A line that is none of its format
+becomes a row without values, hence a dead letter, with the line in `_corrupt_record`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
+from midstream.model.columns_of_files import AlikeColumns, own_names
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged
 
@@ -31,13 +32,13 @@ def file_columns(data: pa.Buffer, place: str, format: str, options: Options) -> 
     """The columns of a file, those of a CSV file by its header; types of texts are what all values look like."""
     with _named(place):
         if format == "parquet":
-            return pyarrow.parquet.read_schema(pa.BufferReader(data)).remove_metadata()
+            return _apart(pyarrow.parquet.read_schema(pa.BufferReader(data)).remove_metadata())
         if format == "orc":
-            return _declarable(pyarrow.orc.ORCFile(pa.BufferReader(data)).schema)
+            return _apart(_declarable(pyarrow.orc.ORCFile(pa.BufferReader(data)).schema))
         if format == "csv":
             parse = pyarrow.csv.ParseOptions(delimiter=_delimiter(options))
             return _declarable(pyarrow.csv.read_csv(pa.BufferReader(data), parse_options=parse).schema)
-        return _declarable(pyarrow.json.read_json(pa.BufferReader(data)).schema)
+        return _apart(_declarable(pyarrow.json.read_json(pa.BufferReader(data)).schema))
 
 
 def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, options: Options) -> pa.Table:
@@ -50,7 +51,7 @@ def file_rows(data: pa.Buffer, place: str, format: str, columns: pa.Schema, opti
 def _named(place: str) -> Iterator[None]:
     try:
         yield
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, AlikeColumns) as error:
         raise InputError(
             f"the file cannot be read: {error}", place=place, remedy="replace it, or take it out of the folder"
         ) from error
@@ -73,14 +74,23 @@ def _delimiter(options: Options) -> str:
 
 def _parquet(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     opened = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
-    rows = opened.read([name for name in columns.names if name in opened.schema_arrow.names])
-    return _complete({name: rows.column(name) for name in rows.column_names}, columns, rows.num_rows)
+    own = own_names(columns.names, opened.schema_arrow.names)
+    rows = opened.read(list(own.values()))
+    return _complete({name: rows.column(given) for name, given in own.items()}, columns, rows.num_rows)
 
 
 def _orc(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     opened = pyarrow.orc.ORCFile(pa.BufferReader(data))
-    rows = opened.read([name for name in columns.names if name in opened.schema.names])
-    return _complete({name: _in_microseconds(rows.column(name)) for name in rows.column_names}, columns, rows.num_rows)
+    own = own_names(columns.names, opened.schema.names)
+    rows = opened.read(list(own.values()))
+    found = {name: _in_microseconds(rows.column(given)) for name, given in own.items()}
+    return _complete(found, columns, rows.num_rows)
+
+
+def _apart(columns: pa.Schema) -> pa.Schema:
+    """The columns of a file that nobody declared; raises where two of them differ only by case."""
+    own_names(list({name.lower(): name for name in columns.names}.values()), columns.names)
+    return columns
 
 
 def _in_microseconds(column: pa.ChunkedArray) -> pa.ChunkedArray:
