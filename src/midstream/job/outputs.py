@@ -12,6 +12,9 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.new_sink import new_sink
+from midstream.job.leaving import leaving
+from midstream.job.left_by import left_by
+from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError, SinkError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
@@ -54,20 +57,23 @@ class Outputs:
 
     `sinks` are those that its script, or a call while it runs, names; all others are made of what manifests name.
     `frames` makes what the host hands to functions; `tasks_end` says whether all tasks of a step have ended when it is
-    committed. `_ready` are those that are open, `_fitting` the queries whose columns their sinks take.
+    committed, and `own` are commands that the job's script stands for. `_ready` are those that are open, `_fitting` the
+    queries whose columns their sinks take. A fault of the sink of a query that the next step drops stops nothing.
     """
 
     folders: Folders
     sinks: dict[str, Sink]
     frames: Frames | None = None
     tasks_end: bool = False
+    own: tuple[Command, ...] = ()
     _ready: frozenset[JobOutput] = field(default=frozenset(), init=False)
     _fitting: Set[str] = field(default=frozenset(), init=False)
 
-    def open(self) -> None:
-        """Have every sink of the script make ready."""
-        for sink in self.sinks.values():
-            sink.open()
+    def open(self, manifest: Manifest) -> None:
+        """Have every sink of the script make ready; the manifest is the newest."""
+        for query, sink in self.sinks.items():
+            with self._unless_left(JobOutput(RESULTS, query), manifest):
+                sink.open()
 
     @contextmanager
     def adding(self, query: str, sink: Sink) -> Iterator[None]:
@@ -98,11 +104,12 @@ class Outputs:
         What the job gave up when it went back is taken out of the sinks, if that was cut short then.
         """
         self._refuse_shared(manifest)
-        for output, sink in self._all(manifest):
-            self._check(output, sink, manifest)
+        self._for_each(manifest, lambda output, sink: self._check(output, sink, manifest))
 
     def _refuse_shared(self, manifest: Manifest) -> None:
-        check_apart((output.place, sink.path) for output, sink in self._all(manifest) if isinstance(sink, FileSink))
+        found = list[tuple[JobOutput, Sink]]()
+        self._for_each(manifest, lambda *one: found.append(one))
+        check_apart((output.place, sink.path) for output, sink in found if isinstance(sink, FileSink))
 
     def _check(self, output: JobOutput, sink: Sink, manifest: Manifest) -> None:
         stamp, line = sink.newest(output.name), manifest.time_line
@@ -172,9 +179,10 @@ class Outputs:
     def check_sink(self, query: str, manifest: Manifest, before: Manifest) -> None:
         """Open the sink of a query of a manifest, and see that it is not ahead of the one before."""
         output = JobOutput(RESULTS, query)
-        sink = self._sink(output, manifest)
-        sink.open()
-        self._check(output, sink, before)
+        with self._unless_left(output, manifest):
+            sink = self._sink(output, manifest)
+            sink.open()
+            self._check(output, sink, before)
 
     def check_new(self, query: str, value: dict[str, Any] | None, manifest: Manifest, before: Manifest) -> None:
         """See that the results of a query which a manifest begins can go where a command says.
@@ -219,23 +227,22 @@ class Outputs:
             by_output.setdefault(JobOutput(kind, name), []).append(file)
         line, step = manifest.time_line, manifest.step
         for output, files in by_output.items():
-            sink = self._staged_for(output, manifest)
-            staging = self._staging(output, sink).of(line.stamp(step))
-            sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end))
-            staging.storage.remove(files)
+            with self._unless_left(output, manifest):
+                sink = self._staged_for(output, manifest)
+                staging = self._staging(output, sink).of(line.stamp(step))
+                sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end))
+                staging.storage.remove(files)
 
     def clear_step(self, manifest: Manifest) -> None:
         """Remove what attempts that broke off have staged of the manifest's step, which the sinks have."""
         stamp = manifest.time_line.stamp(manifest.step)
-        for output, sink in self._all(manifest):
-            self._staging(output, sink).of(stamp).clear()
+        self._for_each(manifest, lambda output, sink: self._staging(output, sink).of(stamp).clear())
 
     def clear(self, manifest: Manifest) -> None:
         """Remove what drivers of former epochs have staged and nobody will commit any more: the step of the manifest
         is in the sinks.
         """
-        for output, sink in self._all(manifest):
-            self._clear_former(self._staging(output, sink), manifest)
+        self._for_each(manifest, lambda output, sink: self._clear_former(self._staging(output, sink), manifest))
 
     def _begin(self, output: JobOutput, sink: Sink, before: Manifest) -> None:
         """Make sure of the sink of a query that is new after a manifest.
@@ -258,9 +265,12 @@ class Outputs:
         count. A driver that has lost the job, and does not know it yet, then has nothing to put in place; and what it
         did put there is taken out.
         """
-        for output, sink in self._all(manifest):
+
+        def give_up(output: JobOutput, sink: Sink) -> None:
             self._clear_later(self._staging(output, sink), manifest)
             self._check(output, sink, manifest)
+
+        self._for_each(manifest, give_up)
 
     @staticmethod
     def _clear_later(staging: Staging, manifest: Manifest) -> None:
@@ -273,7 +283,7 @@ class Outputs:
     def check_forget(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> None:
         """See that every sink can take back what `forget_after` will have it take back; raises where one cannot."""
         for output, sink in self._each_once((*others, manifest)):
-            sink.check_forget(output.name, manifest.step, _left_by(manifest, sink))
+            sink.check_forget(output.name, manifest.step, left_by(manifest, sink))
 
     def forget_after(self, manifest: Manifest, others: Iterable[Manifest] = ()) -> tuple[str, ...]:
         """Have the sinks take back what steps later than the manifest's wrote, those of queries included that only the
@@ -284,7 +294,7 @@ class Outputs:
         """
         manifests, before = (*others, manifest), set[Stamp]()
         for output, sink in self._each_once(manifests):
-            left = _left_by(manifest, sink)
+            left = left_by(manifest, sink)
 
             def given_up(stamp: Stamp, left: Callable[[Stamp], bool] = left) -> bool:
                 """What bears the stamp was there before it is asked who writes the checkpoint; so if this is still the
@@ -326,6 +336,20 @@ class Outputs:
     def _all(self, manifest: Manifest) -> Iterator[tuple[JobOutput, Sink]]:
         yield from ((output, self._sink(output, manifest)) for output in self._outputs(manifest))
 
+    def _for_each(self, manifest: Manifest, act: Callable[[JobOutput, Sink], None]) -> None:
+        for output in self._outputs(manifest):
+            with self._unless_left(output, manifest):
+                act(output, self._sink(output, manifest))
+
+    @contextmanager
+    def _unless_left(self, output: JobOutput, manifest: Manifest) -> Iterator[None]:
+        """What is done in here with an output may fail where it is that of a query which the next step drops."""
+        try:
+            yield
+        except MidstreamError:
+            if output.kind != RESULTS or output.name not in leaving(manifest, self.folders, self.own):
+                raise
+
     @staticmethod
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
         for query, entry in manifest.queries.items():
@@ -364,22 +388,6 @@ class Outputs:
 
     def _staging(self, output: JobOutput, sink: Sink) -> Staging:
         return sink.staging(self.folders.scratch(output.name))
-
-
-def _left_by(manifest: Manifest, sink: Sink) -> Callable[[Stamp], bool]:
-    """Whether the manifest's job has left something, by its stamp: whatever a manifest names as a sink, only that goes.
-
-    Files without a stamp are the job's own only where it may have done steps before there were epochs.
-    """
-    unstamped = not isinstance(sink, FileSink) or _knew_no_epochs(manifest)
-    return lambda stamp: stamp.job == manifest.job or (unstamped and not stamp.job)
-
-
-def _knew_no_epochs(manifest: Manifest) -> bool:
-    """Whether the job's steps up to the manifest's were done before there were epochs."""
-    if len(manifest.epochs) < 2:  # The only one began with going back.
-        return True
-    return manifest.epochs[0].since > max(manifest.step, 0)
 
 
 def _not_here(query: str, value: Mapping[str, Any]) -> SinkError:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from midstream.language.parse import checked, parse_query
+from midstream.language.parse import checked, parse_query, parsed
 from midstream.language.query import Query
 from midstream.model.codec import encode
 from midstream.model.command import Command
@@ -40,6 +40,10 @@ STRATEGY, OPERATOR_STRATEGY = "moving_state", "gms"
 
 SPREAD = "spread"
 """Under it a query is declared to be spread over nodes."""
+
+
+Left = Callable[[Manifest], Collection[str]]
+"""Which queries of a manifest its next step drops."""
 
 
 @dataclass(frozen=True)
@@ -75,12 +79,16 @@ class Declared:
 def differences(manifest: Manifest, declared: Declared) -> tuple[Command, ...]:
     """The commands that bring a job to what its script declares."""
     found = [*settings(manifest, declared.lanes, declared.sharing), *tabled(manifest, declared.tables)]
-    for name in sorted(_last(manifest)["queries"].keys() - declared.queries.keys()):
-        if name in manifest.queries:
-            found.append(DropQuery(name))
+    found += undeclared(manifest, declared.queries)
     for query in declared.queries.values():
         found += redeclared(manifest, query)
     return (*found, *optimized(manifest, declared.optimizer))
+
+
+def undeclared(manifest: Manifest, declared: Collection[str]) -> tuple[Command, ...]:
+    """The commands that drop the queries which a job's script declared last, and declares no more."""
+    gone = sorted(_last(manifest)["queries"].keys() - set(declared))
+    return tuple(DropQuery(name) for name in gone if name in manifest.queries)
 
 
 def tabled(manifest: Manifest, declared: Mapping[str, SetTable]) -> tuple[Command, ...]:
@@ -217,16 +225,19 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
     )
 
 
-def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place: str) -> Manifest:
+def with_streams(
+    manifest: Manifest, streams: Mapping[str, StreamSchema], place: str, left: Left = lambda _: frozenset()
+) -> Manifest:
     """The manifest with the streams as the script declares them now, new ones last; refuses streams of another job.
 
-    Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back.
+    Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back. Of
+    the queries that are `left` behind with the next step predicates may be missing.
     """
     known = manifest.pushed_streams
     refuse_other_streams(known, streams, place)
     read: dict[str, set[str]] = {name: set() for name in manifest.streams}
     for query_name, entry in manifest.queries.items():
-        query = _taken_up(manifest, query_name, entry.sql)
+        query = _taken_up(manifest, query_name, entry.sql, left)
         for source in query.sources:
             read[source.stream] |= set(query.columns_of(source.alias))
     for name, old in known.items():
@@ -245,16 +256,16 @@ def with_streams(manifest: Manifest, streams: Mapping[str, StreamSchema], place:
     if found.streams == manifest.streams:
         return found
     found = with_answers_widened(found)
-    _check_groups(manifest, found, place)
+    _check_groups(manifest, found, place, left)
     return found
 
 
-def _check_groups(before: Manifest, now: Manifest, place: str) -> None:
+def _check_groups(before: Manifest, now: Manifest, place: str, left: Left) -> None:
     """Raise where `SELECT *` or `SELECT DISTINCT *` stands for other groups than those that a query keeps."""
     for name, entry in before.queries.items():
         if "*" not in entry.sql:
             continue  # Its columns have names, which stand for what they stood for.
-        kept, meant = (_taken_up(one, name, entry.sql).aggregate for one in (before, now))
+        kept, meant = (_taken_up(one, name, entry.sql, left).aggregate for one in (before, now))
         if kept is not None and meant is not None and kept.groups != meant.groups:
             raise CheckpointError(
                 f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
@@ -262,15 +273,18 @@ def _check_groups(before: Manifest, now: Manifest, place: str) -> None:
             )  # fmt: skip
 
 
-def with_stream(manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], *, again: bool) -> Manifest:
-    """The manifest with one more stream, or where it may be declared `again`, with one as it is now.
+def with_stream(
+    manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], again: Left | None
+) -> Manifest:
+    """The manifest with one more stream, or where it may be declared `again`, with one as it is now; `again`
+    says of which queries predicates may be missing.
 
     Refuses a new one whose name is taken, or will be when waiting commands are done, which is the manifest `ahead`: it
     would stand in the place of the answers of a query of its name, which others read.
     """
     name, pushed = stream.name, manifest.pushed_streams
-    if again and name in pushed:
-        return with_streams(manifest, {**pushed, name: stream}, f"stream {name}")
+    if again is not None and name in pushed:
+        return with_streams(manifest, {**pushed, name: stream}, f"stream {name}", again)
     if name in manifest.streams:
         what = "stream" if name in pushed else "query"
         raise InputError(f"there is a {what} {name!r} already", place=f"stream {name}", remedy="use another name")
@@ -278,11 +292,13 @@ def with_stream(manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Ma
     return replace(manifest, streams={**manifest.streams, name: stream})
 
 
-def _taken_up(manifest: Manifest, name: str, sql: str) -> Query:
+def _taken_up(manifest: Manifest, name: str, sql: str, left: Left) -> Query:
     """A running query's text; it is known to be right, but may ask a predicate that this program does not have."""
     try:
         return checked(manifest, sql)
     except LanguageError as error:
+        if name in left(manifest):
+            return parsed(manifest, sql)
         message = f"the checkpoint has a query that cannot be taken up: {error.message}"
         raise CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy) from error
 

@@ -265,7 +265,7 @@ class Driver:
         after = replace(after, published=published)
         self._commits.note(after, events)
         self._commits.publish(after)
-        self.manifest, self.reconciled, self._coming = after, True, None
+        self.manifest, self.reconciled, self._coming, self.outputs.own = after, True, None, ()
         self._rows_before = sum(seen.rows for seen in gathered.seen.values())
         self.events.extend(events)
         with suppress(MidstreamError):  # The step is done.

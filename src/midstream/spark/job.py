@@ -14,10 +14,11 @@ from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
 from midstream.job.frames import Rows, tables_of
+from midstream.job.leaving import leaving
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.readable import streams_for
-from midstream.job.reconcile import Declared, declared_tables, refuse_other_host, with_streams
+from midstream.job.reconcile import Declared, declared_tables, redeclared, refuse_other_host, undeclared, with_streams
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
@@ -239,9 +240,12 @@ class Job:
     def _start(self, writer: Writer, trigger: Mapping[str, Any]) -> Run:
         folders = self._folders
         newest = folders.manifests.latest()
-        manifest = self._first() if newest is None else with_streams(newest, self._schemas(), folders.root)
-        outputs = Outputs(folders, dict(self._sinks), DataFrames(self._spark))
-        outputs.open()
+        own = () if newest is None else undeclared(newest, self._queries)
+        outputs = Outputs(folders, self._sinks_needed(newest), DataFrames(self._spark), own=own)
+        manifest = self._first()
+        if newest is not None:
+            manifest = with_streams(newest, self._schemas(), folders.root, lambda one: leaving(one, folders, own))
+        outputs.open(manifest)
         outputs.check(manifest)
         log = spark_log(folders, writer.claim.number)
         log.begin(manifest)
@@ -261,6 +265,14 @@ class Job:
         streams = tuple(self._streams[name] for name in manifest.pushed_streams)
         feed = Feed(self._spark, streams, log, trigger, f"midstream {folders.root} #{writer.claim.number}")
         return Run(feed, writer, manifest, declared, outputs, self._patience)
+
+    def _sinks_needed(self, newest: Manifest | None) -> dict[str, Sink]:
+        """The sinks that are declared, but for those of queries which a command has dropped, and which stay so."""
+        return {
+            name: sink
+            for name, sink in self._sinks.items()
+            if newest is None or name in newest.queries or redeclared(newest, self._queries[name])
+        }
 
     @property
     def _names(self) -> Mapping[str, Iterable[str]]:
