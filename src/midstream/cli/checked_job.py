@@ -14,7 +14,8 @@ from midstream.checkpoint.new_sink import new_sink
 from midstream.cli.source_columns import source_columns
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
-from midstream.job.reconcile import refuse_other_host, refuse_other_streams, with_streams
+from midstream.job.leaving import leaving
+from midstream.job.reconcile import refuse_new_name, refuse_other_host, refuse_other_streams, undeclared, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
@@ -28,7 +29,6 @@ from midstream.operators.user_operator import OperatorSpec
 from midstream.sharing.discovery import scheme
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.reviewing.settings import declared_optimizer
@@ -89,11 +89,13 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     all_read = {*streams, *found.unknown} == job.streams.keys()
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
         with found.at(places["checkpoint"]):
-            with_streams(newest, {**streams, **_as_declared(newest, job, streams)}, folders.root)
+            own, there = () if embedded else undeclared(newest, job.queries), folders
+            now = {**streams, **_as_declared(newest, job, streams)}
+            with_streams(newest, now, folders.root, lambda one: leaving(one, there, own))
     tables: dict[str, StaticTable] = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):
-            refuse_taken_name("table", name, {"stream": job.streams, "table": tables})
+            refuse_new_name("table", name, {"stream": job.streams, "table": tables}, lambda: newest)
             tables[name] = unread(name, table_rows(name, table).schema)
     host = "" if embedded else "checked"
     begun = Manifest(host, streams=streams, tables=tables, lanes=job.lanes).under(

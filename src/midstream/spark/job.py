@@ -18,7 +18,15 @@ from midstream.job.leaving import leaving
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.readable import streams_for
-from midstream.job.reconcile import Declared, declared_tables, redeclared, refuse_other_host, undeclared, with_streams
+from midstream.job.reconcile import (
+    Declared,
+    declared_tables,
+    redeclared,
+    refuse_new_name,
+    refuse_other_host,
+    undeclared,
+    with_streams,
+)
 from midstream.job.spark_log import has_run
 from midstream.job.static_tables import set_table, unread
 from midstream.language.duration import parse_duration
@@ -42,7 +50,6 @@ from midstream.spark.sources import JobStream, declared_stream
 from midstream.state.store.files import FileStore
 from midstream.state.store.places import located
 from midstream.step.commands.add_query import AddQuery
-from midstream.step.commands.add_stream import refuse_taken_name
 from midstream.step.commands.base import taken
 from midstream.step.commands.rescale import check_lanes
 from midstream.step.operators import check_operator
@@ -120,7 +127,7 @@ class Job:
         declared = declared_stream(name, df, timestamp, lateness, idle_timeout, schema, unit)
         if name in self._streams:
             raise InputError(f"there is a stream {name!r} already", place=f"stream {name}", remedy="use another name")
-        refuse_taken_name("stream", name, self._names)
+        refuse_new_name("stream", name, self._names, self._folders.manifests.latest)
         self._streams[name] = declared
         return self
 
@@ -131,7 +138,7 @@ class Job:
         the step in which it comes in; `Run.table` refreshes it. A job that is started again has the rows it had, unless
         it declares others than it last did.
         """
-        refuse_taken_name("table", name, self._names)
+        refuse_new_name("table", name, self._names, self._folders.manifests.latest)
         found = tables_of({name: rows_of_frame(rows, f"table {name}")}).get(name)
         if found is None:
             raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
