@@ -36,7 +36,7 @@ Rows: TypeAlias = (
 
 NO_STREAMS: Mapping[str, StreamSchema] = {}
 
-_REMEDY = "push a pyarrow table, batch or reader, a frame of pandas or Polars, or a list of dicts"
+_KINDS = "a pyarrow table, batch or reader, a frame of pandas or Polars, or a list of dicts"
 
 
 def tables_of(
@@ -59,36 +59,50 @@ def tables_of(
             place="push",
             remedy='name their stream: engine.push({"A": rows})',
         )
-    found = {name: _table(name, rows, streams.get(name)) for name, rows in given.items()}
+    found = {name: _table(_STREAM, name, rows, streams.get(name)) for name, rows in given.items()}
     return {name: table for name, table in found.items() if table is not None}
 
 
-def _table(name: str, rows: Any, stream: StreamSchema | None) -> pa.Table | None:
+def static_rows(name: str, rows: Rows) -> pa.Table | None:
+    """The rows of a static table as an Arrow table, each column of a list of dicts of one type; None for no columns."""
+    return _table(_TABLE, name, rows, None)
+
+
+_Words: TypeAlias = tuple[str, str, str]
+"""What is given rows, where that is done, and what to do, for messages."""
+
+_STREAM: _Words = ("stream", "push, stream", f"push {_KINDS}")
+_TABLE: _Words = ("table", "table", f"give {_KINDS}; each column of dicts has values of one type")
+
+
+def _table(words: _Words, name: str, rows: Any, stream: StreamSchema | None) -> pa.Table | None:
     if isinstance(rows, pa.Table):
         return rows
+    what, place, remedy = words
     try:
         if isinstance(rows, pa.RecordBatch):
             return pa.Table.from_batches([rows])
         if isinstance(rows, list | tuple):
-            return _of_dicts(name, rows, stream) if rows else None
+            return _of_dicts(words, name, rows, stream) if rows else None
         # A class has these too, but no rows.
         if isinstance(rows, ArrowStream | ArrowArray) and not isinstance(rows, type):
             return _plain(pa.table(rows))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"the rows of stream {name!r} do not read: {str(error) or type(error).__name__}",
-            place=f"push, stream {name}",
-            remedy=_REMEDY,
+            f"the rows of {what} {name!r} do not read: {str(error) or type(error).__name__}",
+            place=f"{place} {name}",
+            remedy=remedy,
         ) from error
-    raise InputError(f"stream {name!r} was given a {type(rows).__name__}", place=f"push, stream {name}", remedy=_REMEDY)
+    raise InputError(f"{what} {name!r} was given a {type(rows).__name__}", place=f"{place} {name}", remedy=remedy)
 
 
-def _of_dicts(name: str, rows: Sequence[Any], stream: StreamSchema | None) -> pa.Table:
+def _of_dicts(words: _Words, name: str, rows: Sequence[Any], stream: StreamSchema | None) -> pa.Table:
+    what, place, _ = words
     for number, row in enumerate(rows):
         if not isinstance(row, Mapping):
             raise InputError(
-                f"row {number} of stream {name!r} is a {type(row).__name__}, not a dict of its columns",
-                place=f"push, stream {name}",
+                f"row {number} of {what} {name!r} is a {type(row).__name__}, not a dict of its columns",
+                place=f"{place} {name}",
                 remedy='give each row as {"column": value, ...}',
             )
     columns = dict.fromkeys(str(column) for row in rows for column in row)

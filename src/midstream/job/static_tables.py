@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import pyarrow as pa
 
-from midstream.job.frames import Rows, tables_of
+from midstream.job.frames import Rows, static_rows
 from midstream.model.errors import InputError
 from midstream.model.manifest import ChunkRef, StaticTable
 from midstream.model.names import check_name
@@ -55,7 +55,7 @@ def set_table(
     nobody will set them. Raises InputError for rows that are none of the known columns.
     """
     check_name("table", name)
-    table = tables_of({name: rows}).get(name)
+    table = static_rows(name, rows)
     former = known.get(name)
     if table is None:
         if former is None:

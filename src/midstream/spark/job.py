@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
-from midstream.job.frames import Rows, tables_of
+from midstream.job.frames import Rows, static_rows
 from midstream.job.leaving import leaving
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
@@ -139,7 +139,7 @@ class Job:
         it declares others than it last did.
         """
         refuse_new_name("table", name, self._names, self._folders.manifests.latest)
-        found = tables_of({name: rows_of_frame(rows, f"table {name}")}).get(name)
+        found = static_rows(name, rows_of_frame(rows, f"table {name}"))
         if found is None:
             raise InputError(f"table {name!r} has no columns", place=f"table {name}", remedy="give it one row")
         self._tables[name] = found

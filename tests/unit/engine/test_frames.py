@@ -185,8 +185,23 @@ def test_a_dead_letter_shows_what_was_given() -> None:
     "values", [(b"\xff", 1.5), (dt.time(1), "x"), (dt.date(2026, 1, 1), dt.datetime(2026, 1, 1, 5)), (1, 2**70)]
 )
 def test_a_table_has_one_type_in_a_column(values: tuple[Any, ...]) -> None:
-    with pytest.raises(ms.InputError, match="no type of a column has all values of 'x'"):
+    with pytest.raises(ms.InputError, match="no type of a column has all values of 'x'") as refused:
         made().table("t", [{"x": value} for value in values])
+    assert refused.value.place == "table t" and "values of one type" in refused.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (7, "table 't' was given a int"),
+        ([{"k": 1}, 7], "row 1 of table 't' is a int"),
+        ([{"k": 1}, {"k": "x"}], "the rows of table 't' do not read"),
+    ],
+)
+def test_errors_of_tables_speak_of_tables(given: Any, message: str) -> None:
+    with pytest.raises(ms.InputError, match=message) as refused:
+        made().table("t", given)
+    assert refused.value.place == "table t" and "stream" not in str(refused.value)
 
 
 def test_a_table_may_have_whole_numbers_beside_others() -> None:
