@@ -25,7 +25,7 @@ from midstream.language.join_order import JoinOrder, blocks_of, joined_sources
 from midstream.language.join_times import JoinTimes, Meeting, whole
 from midstream.language.join_windows import by_answers
 from midstream.language.outer_join import check_outer_joins, is_outer
-from midstream.language.part_text import PartWriter, WrittenPart
+from midstream.language.part_text import PartWriter, WrittenPart, is_part_of
 from midstream.language.place import place
 from midstream.language.query import Query, Source
 from midstream.language.scope import NOT_STARRED, Scope, event_time
@@ -77,6 +77,15 @@ class JoinPart:
     def sources_over(self, streams: Mapping[str, StreamSchema]) -> tuple[Source, ...]:
         """The sources of what is left; raises LanguageError where the part does not run."""
         if self.part not in streams:
+            others = (one for name, one in streams.items() if is_part_of(name, one, self.written.alias))
+            if (other := next(others, None)) is not None:
+                columns = {answer.name for answer in self.written.answers}
+                now = columns.symmetric_difference(other.columns.names) - {other.timestamp}
+                raise LanguageError(
+                    f"the join of {', '.join(self.written.aliases)} runs with other columns than are declared now"
+                    + (f": {', '.join(sorted(now))}" if now else ""),
+                    remedy="declare the streams with the columns they had, or drop the query first",
+                )
             remedy = "add the query to an engine or a job, which adds its parts first"
             raise LanguageError(f"nobody joins {', '.join(self.written.aliases)}", remedy=remedy)
         return self.sources

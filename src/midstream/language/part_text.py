@@ -20,6 +20,7 @@ from midstream.language.select_list import as_written
 from midstream.language.subqueries import as_subquery, common_tables
 from midstream.language.tokens import DIALECT
 from midstream.model.errors import LanguageError
+from midstream.model.schema import StreamSchema
 
 _WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN"}
 _WORDS |= {"semi": "SEMI JOIN", "anti": "ANTI JOIN"}
@@ -57,13 +58,29 @@ class PartWriter:
     def write(self, count: int, timed: str | None = None) -> WrittenPart:
         """The part that joins the first blocks. Its answers have the event times of all rows that it joins, and of a
         source that is `timed` have this for their own.
+
+        Where it runs already, but began when streams were declared with their columns in another order, it is that one.
         """
+        columns, streams = self._columns(count), self.order.streams
+        found = self._written(columns, count, timed)
+        if found.name in streams:
+            return found
+        titles = {answer.name for answer in found.answers}
+        for name, stream in streams.items():
+            if is_part_of(name, stream, found.alias) and titles == {*stream.columns.names} & titles:
+                order = {title: at for at, title in enumerate(stream.columns.names)}
+                ordered = sorted(columns, key=lambda one: order[found.columns[one[:2]].name])
+                if (again := self._written(ordered, count, timed)).name == name:
+                    return again
+        return found
+
+    def _written(self, read: Sequence[tuple[str, str, pa.DataType]], count: int, timed: str | None) -> WrittenPart:
         visible = self.order.visible(count)
         alias = "_".join(visible)
         while find_name(alias, (source.alias for source in self.order.sources)):
             alias += "_"
         items, columns, answers = list[str](), dict[tuple[str, str], Column](), list[Column]()
-        for source, name, kind in self._columns(count):
+        for source, name, kind in read:
             title = f"{source}.{name}"
             while any(title.lower() == other.name.lower() for other in answers):
                 title += "_"
@@ -153,6 +170,11 @@ class PartWriter:
             more = [view for view in views if view.alias == alias and view.name not in schema.names]
             sources.append((alias, pa.schema([*schema, *((view.name, view.type) for view in more)])))
         return replace(scope, sources=tuple(sources))
+
+
+def is_part_of(name: str, stream: StreamSchema, alias: str) -> bool:
+    """Whether a stream, by its name, is the answers of a part that is read under an alias."""
+    return stream.answers_of == (name,) and name.startswith(f"{alias.lower()}-")
 
 
 def quoted(name: str) -> str:
