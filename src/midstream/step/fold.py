@@ -22,6 +22,7 @@ from midstream.state.keys import stable_order
 from midstream.state.store.base import ChunkStore
 from midstream.step.admission.admit import admit, nothing_of
 from midstream.step.admission.lanes import numbered, spread
+from midstream.step.admission.outputs import storable
 from midstream.step.answers import AnswerTimes, answered, rows_of, streams_by_level
 from midstream.step.conclude import conclude, progress_after
 from midstream.step.each import Each, one_by_one
@@ -157,7 +158,7 @@ def _rejected(outputs: Iterable[LaneOutput]) -> dict[str, pa.Table]:
     for output in outputs:
         for query in output.rejected:
             found.setdefault(query, []).append(output.results[query].dead)
-    return {query: pa.concat_tables(tables) for query, tables in found.items()}
+    return {query: storable(pa.concat_tables(tables)) for query, tables in found.items()}
 
 
 def _together(query: str, outputs: Mapping[LaneId, LaneOutput], each: Each) -> Answer:

@@ -17,15 +17,22 @@ ROWS_KEPT = 100_000
 
 
 def late_rows(rows: pa.RecordBatch, watermark: int, kind: pa.DataType) -> pa.Table:
-    """Rows that arrived too late, with the `_watermark` they missed, of the type `kind`; `_ts` is left out."""
+    """Rows that arrived too late, with the `_watermark` they missed, of the type `kind`; `_ts` is left out. What a
+    Parquet file cannot hold is a text, as in dead letters.
+    """
     mark = pa.array(np.full(rows.num_rows, watermark)).cast(kind)
     names = [name for name in rows.schema.names if name != TIME]
-    return pa.Table.from_batches([rows.select(names).append_column(WATERMARK, mark)])
+    return storable(pa.Table.from_batches([rows.select(names).append_column(WATERMARK, mark)]))
 
 
 def dead_letters(rows: pa.Table, reasons: Sequence[str]) -> pa.Table:
     """Rows that could not be read, in their original form, with the `_reason`."""
     return rows.append_column(REASON, pa.array(reasons, pa.string()))
+
+
+def storable(rows: pa.Table) -> pa.Table:
+    """Rows of which columns are texts that are of a type which Parquet files have not."""
+    return _as_text(rows, [field.name for field in rows.schema if not _has_files(field.type)])
 
 
 def readable(rows: pa.Table) -> pa.Table:
