@@ -193,9 +193,9 @@ class Job:
         return self
 
     def _read(self, query: AddQuery, tables: Mapping[str, StaticTable], rules: LanguageRules) -> tuple[Manifest, Query]:
-        """A query that is declared, by the rules of the job that it will run in, and over what: what is declared before."""
-        manifest = streams_for(query, self._schemas(), self._queries, SPARK, tables, rules)
         """A query that is declared, by the rules of the job that it will run in, and what it is declared over."""
+        manifest = streams_for(query, self._schemas(), self._queries, SPARK, tables, rules)
+        return manifest, parse_query(query.sql, manifest.streams, rules=rules, tables=manifest.table_schemas)
 
     def optimize(self, query: str | None = None, policy: str = "adaptive", mode: str = "auto", **settings: Any) -> Job:
         """Let the optimizer look after a query, or after all that have no settings of their own.
