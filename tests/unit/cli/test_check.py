@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import midstream as ms
@@ -318,6 +319,7 @@ NEVER = "SELECT A.k, CAST(A.ts AS BOOLEAN) AS never, B.v"
 def test_a_job_that_runs_is_checked_by_the_rules_that_it_began_with(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """And runs by them, as does a fork of it."""
     write(folder, JOB.replace("SELECT A.k, A.v, B.v", NEVER))
     code, told = found("--engine", "embedded", capsys=capsys)
     assert code == 2 and "no TIMESTAMP can be cast to BOOLEAN" in told["faults"][0]["message"]
@@ -329,3 +331,13 @@ def test_a_job_that_runs_is_checked_by_the_rules_that_it_began_with(
     engine.close()
     code, told = found("--engine", "embedded", capsys=capsys)
     assert (code, told["faults"], told["queries"]) == (0, [], ["triples"])
+    engine = ms.Engine(checkpoint="ckpt")
+    engine.add_query("never", "SELECT k, CAST(ts AS BOOLEAN) AS x FROM A")
+    engine.push({})
+    engine.close()
+    ms.open("ckpt").fork(engine.manifest.step, "new")
+    forked = ms.Engine(checkpoint="new")
+    rows = {"k": [1], "ts": pa.array([0], pa.timestamp("us")), "v": [1.5]}
+    assert forked.push({"A": pa.table(rows)})["never"].to_pylist() == [{"k": 1, "x": None}]
+    assert not forked.manifest.rules.edges
+    forked.close()
