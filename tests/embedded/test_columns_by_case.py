@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
 
+import midstream as ms
 from midstream.engine.folder_source import FolderSource
 from midstream.language.job_specs import SourceSpec
 from midstream.model.errors import InputError
@@ -43,3 +45,26 @@ def test_a_stream_that_has_both_goes_on(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "1")
     source = FolderSource.of("A", SourceSpec("parquet", str(tmp_path), None, "ts"), table.schema)
     assert source.read(source.waiting(())).equals(table)
+
+
+@pytest.mark.parametrize("format", sorted(WRITE))
+def test_so_are_fields_of_structs(format: str, tmp_path: Path) -> None:
+    values = [{"A": 1, "B": [{"C": "x", "d": 2}]}, None, {"A": None, "B": None}, {"A": 4, "B": []}]
+    given = pa.array(
+        values, pa.struct([("A", pa.int64()), ("B", pa.list_(pa.struct({"C": pa.string(), "d": pa.int64()})))])
+    )
+    maps = pa.array([[("k", {"E": at})] for at in range(4)], pa.map_(pa.string(), pa.struct({"E": pa.int64()})))
+    WRITE[format](rows(1, 2, 3, 4).append_column("S", given).append_column("m", maps), tmp_path / "1")
+    schema = "ts TIMESTAMP, s STRUCT<a: INT, b: ARRAY<STRUCT<c: STRING>>>, m MAP<STRING, STRUCT<e: BIGINT>>"
+    source = FolderSource.of("A", SourceSpec(format, str(tmp_path), schema, "ts"), None)
+    with ms.Engine() as engine:
+        engine.create_stream("A", source.columns, timestamp="ts")
+        engine.add_query("q", "SELECT s, m FROM A")
+        found = engine.push({"A": source.read(source.waiting(()))})["q"].to_pylist()
+    assert [row["s"] for row in found] == [
+        {"a": 1, "b": [{"c": "x"}]},
+        None,
+        {"a": None, "b": None},
+        {"a": 4, "b": []},
+    ]
+    assert [row["m"] for row in found] == [[("k", {"e": at})] for at in range(4)]

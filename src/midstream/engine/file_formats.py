@@ -20,7 +20,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.model.columns_of_files import AlikeColumns, own_names
+from midstream.model.columns_of_files import AlikeColumns, own_names, spelled
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged
 
@@ -76,15 +76,29 @@ def _parquet(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     opened = pyarrow.parquet.ParquetFile(pa.BufferReader(data))
     own = own_names(columns.names, opened.schema_arrow.names)
     rows = opened.read(list(own.values()))
-    return _complete({name: rows.column(given) for name, given in own.items()}, columns, rows.num_rows)
+    found = {name: _spelled(rows.column(given), columns.field(name).type) for name, given in own.items()}
+    return _complete(found, columns, rows.num_rows)
 
 
 def _orc(data: pa.Buffer, columns: pa.Schema, options: Options) -> pa.Table:
     opened = pyarrow.orc.ORCFile(pa.BufferReader(data))
     own = own_names(columns.names, opened.schema.names)
     rows = opened.read(list(own.values()))
-    found = {name: _in_microseconds(rows.column(given)) for name, given in own.items()}
+    found = {
+        name: _spelled(_in_microseconds(rows.column(given)), columns.field(name).type) for name, given in own.items()
+    }
     return _complete(found, columns, rows.num_rows)
+
+
+def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
+    """The column with the fields of its structs called as they are declared: Arrow finds them by their very names."""
+    kind = spelled(column.type, declared) if pt.is_nested(column.type) else column.type
+    if kind == column.type:
+        return column
+    batches = (pa.record_batch([chunk], [""]).serialize() for chunk in column.chunks)
+    return pa.chunked_array(
+        [pa.ipc.read_record_batch(batch, pa.schema([("", kind)])).column(0) for batch in batches], kind
+    )
 
 
 def _apart(columns: pa.Schema) -> pa.Schema:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pyarrow as pa
+import pyarrow.types as pt
+
 
 class AlikeColumns(ValueError):
     """A file has columns whose names differ only by case, so that nobody knows which of them is meant."""
@@ -30,3 +33,33 @@ def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
         if alike:
             found[name] = alike[0]
     return found
+
+
+def spelled(given: pa.DataType, declared: pa.DataType) -> pa.DataType:
+    """The type that a column of a file has, with the fields of its structs called as those of the declared type are.
+
+    >>> spelled(pa.list_(pa.struct([("A", pa.int32())])), pa.list_(pa.struct([("a", pa.int64())])))
+    ListType(list<item: struct<a: int32>>)
+    """
+    if pt.is_struct(given) and pt.is_struct(declared):
+        own = own_names([field.name for field in declared], [field.name for field in given])
+        names = {found: name for name, found in own.items()}
+        kinds = {found: declared.field(name).type for name, found in own.items()}
+        return pa.struct(
+            [
+                field.with_name(names[field.name]).with_type(spelled(field.type, kinds[field.name]))
+                if field.name in names
+                else field
+                for field in given
+            ]
+        )
+    if pt.is_map(given) and pt.is_map(declared):
+        return pa.map_(spelled(given.key_type, declared.key_type), spelled(given.item_type, declared.item_type))
+    if _is_list(given) and _is_list(declared):
+        field = given.value_field.with_type(spelled(given.value_type, declared.value_type))
+        return pa.list_(field) if pt.is_list(given) else pa.large_list(field)
+    return given
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pt.is_list(kind) or pt.is_large_list(kind))
