@@ -15,7 +15,7 @@ from midstream.cli.source_columns import source_columns
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
 from midstream.job.leaving import leaving
-from midstream.job.reconcile import refuse_new_name, refuse_other_host, refuse_other_streams, undeclared, with_streams
+from midstream.job.reconcile import refuse_new_name, refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
 from midstream.language.job_specs import QuerySpec
@@ -89,9 +89,8 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     all_read = {*streams, *found.unknown} == job.streams.keys()
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
         with found.at(places["checkpoint"]):
-            own, there = () if embedded else undeclared(newest, job.queries), folders
-            now = {**streams, **_as_declared(newest, job, streams)}
-            with_streams(newest, now, folders.root, lambda one: leaving(one, there, own))
+            there, now = folders, {**streams, **_as_declared(newest, job, streams)}
+            with_streams(newest, now, folders.root, lambda one: leaving(one, there))
     tables: dict[str, StaticTable] = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):

@@ -251,7 +251,7 @@ class Job:
         outputs = Outputs(folders, self._sinks_needed(newest), DataFrames(self._spark), own=own)
         manifest = self._first()
         if newest is not None:
-            manifest = with_streams(newest, self._schemas(), folders.root, lambda one: leaving(one, folders, own))
+            manifest = with_streams(newest, self._schemas(), folders.root, lambda one: leaving(one, folders))
         outputs.open(manifest)
         outputs.check(manifest)
         log = spark_log(folders, writer.claim.number)
