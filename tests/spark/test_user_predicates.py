@@ -14,7 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import midstream as ms
+from midstream.checkpoint.reader import Checkpoint
 from midstream.language import user_predicates
+from midstream.step.commands.drop_query import DropQuery
 from tests.oracle.spec import StreamSpec
 from tests.spark.drive import Place, finish, job, read_all
 from tests.user_predicates import KILOMETRES_SQL, WITHIN_KM
@@ -120,6 +122,17 @@ def test_a_checkpoint_is_not_taken_up_without_it(spark: SparkSession, tmp_path: 
         finish(job(spark, place, STREAMS, {}))
     assert told.value.place.startswith("query q, line 1, column ")
     assert "midstream.predicate('within_km'" in told.value.remedy
+
+
+def test_a_query_is_dropped_whose_predicate_is_gone(spark: SparkSession, tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    feed(place, 0)
+    finish(job(spark, place, STREAMS, {"q": SQL}))
+    user_predicates._KNOWN.clear()
+    Checkpoint.open(place.checkpoint).send(DropQuery("q"))
+    feed(place, 1)
+    finish(job(spark, place, STREAMS, {}))
+    assert not ms.open(place.checkpoint).manifest().queries
 
 
 def test_what_cannot_be_sent_is_refused_with_the_reason(spark: SparkSession, tmp_path: Path) -> None:
