@@ -6,7 +6,6 @@ import math
 from datetime import UTC
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from tests.drawing import PROFILE, drawing
+from tests.duck import database
 from tests.oracle.values import agree
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
@@ -79,7 +79,7 @@ def test_groups_have_what_duckdb_has(data: st.DataObject) -> None:
         found += engine.push({"A": part})["q"].to_pylist()
     start = "epoch_us(time_bucket(INTERVAL 10 SECONDS, ts, TIMESTAMP '1970-01-01'))"
     sql = f"SELECT k, {theirs.format(p=share)}, {start} AS w FROM rows GROUP BY k, w"
-    expected = duckdb.connect().execute(sql).fetchall()
+    expected = database().execute(sql).fetchall()
     mine = [(r["k"], r["x"], int(r["w"].replace(tzinfo=UTC).timestamp() * SECOND)) for r in found]
     order = lambda row: (row[2], row[0] is None, row[0])  # noqa: E731
     assert len(mine) == len(expected)

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -21,6 +20,7 @@ from hypothesis import strategies as st
 import midstream as ms
 from midstream.model.errors import MidstreamError
 from tests.drawing import PROFILE, drawing
+from tests.duck import database
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -132,7 +132,7 @@ def batches(data: st.DataObject, whole: dict[str, pa.Table]) -> Iterator[dict[st
 
 def told(query: Case, whole: dict[str, pa.Table]) -> tuple[Counter[Any], Counter[Any]]:
     """The answer and the dead letters that DuckDB has."""
-    connection = duckdb.connect()
+    connection = database()
     for name, table in whole.items():
         connection.register(name, table)
     return tuple(Counter(connection.execute(sql).fetchall()) for sql in (query.expected, query.dead))  # type: ignore[return-value]

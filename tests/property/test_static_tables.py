@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -18,6 +17,7 @@ from hypothesis import strategies as st
 
 from midstream import Engine
 from tests.drawing import PROFILE, drawing
+from tests.duck import database
 
 pytestmark = [pytest.mark.property, pytest.mark.timeout(7200)]
 
@@ -223,8 +223,8 @@ def answered(form: Form, case: Case, lanes: int, sharing: str, moved: int | None
 
 def expected(form: Form, case: Case) -> Counter[Any]:
     """What DuckDB answers over the whole run."""
-    connection = duckdb.connect()
-    connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+    connection = database()
+    connection.execute("SET TimeZone = 'UTC'")
     for stream in "ABC":
         parts = [
             rows(given[stream]).append_column("__step", pa.array([number] * len(given[stream]), pa.int64()))

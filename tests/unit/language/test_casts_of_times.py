@@ -15,6 +15,7 @@ from midstream.language.expression import Call
 from midstream.language.linear import widens
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
+from tests.duck import database
 
 UNITS = {"TIMESTAMP_NS": "ns", "TIMESTAMP": "us", "TIMESTAMPTZ": "us", "TIMESTAMP_MS": "ms"}
 COARSER = {
@@ -39,7 +40,7 @@ def ours(source: str, target: str, counts: list[int]) -> pa.Array:
 def theirs(source: str, target: str, counts: list[int]) -> list[object]:
     """What DuckDB has."""
     kind = pa.timestamp(UNITS[source], "UTC" if source == "TIMESTAMPTZ" else None)
-    connection = duckdb.connect()
+    connection = database()
     connection.execute("SET timezone = 'UTC'")
     connection.register("t", pa.table({"x": pa.array(counts, kind)}))
     wide = target if target == "DATE" else "TIMESTAMP"

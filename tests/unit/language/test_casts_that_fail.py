@@ -15,6 +15,7 @@ from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
 from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema
+from tests.duck import database
 
 SIGNED = (-128, -1, 0, 1, 127, None)
 COLUMNS = {
@@ -70,7 +71,7 @@ def found(text: str, rules: LanguageRules = PRESENT) -> list[Any]:
 
 
 def of_duckdb(text: str) -> list[Any]:
-    connection = duckdb.connect()
+    connection = database()
     rows = []
     for row in range(TABLE.num_rows):
         connection.register("A", TABLE.slice(row, 1))

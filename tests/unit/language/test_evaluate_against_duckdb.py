@@ -22,6 +22,7 @@ from midstream.language.expression import Expression
 from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
 from midstream.model.schema import StreamSchema
+from tests.duck import database
 from tests.oracle.values import agree
 
 NAN, INF = float("nan"), float("inf")
@@ -216,7 +217,7 @@ MACROS = "".join(
 
 @pytest.fixture(scope="module")
 def oracle() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect()
+    connection = database()
     connection.execute(MACROS)
     connection.register("A", TABLE)
     return connection
@@ -345,7 +346,7 @@ NO_SIGN = "TRY_CAST(t AS UBIGINT)"
 def test_numbers_at_the_edges_are_rounded_cast_and_reckoned_as_duckdb_does(column: str, expression: str) -> None:
     given = EDGES[column]
     table = pa.table({column: given, "ts": pa.array([0] * len(given), pa.timestamp("us"))})
-    connection = duckdb.connect()
+    connection = database()
     connection.register("E", table)
     theirs = "TRY_CAST(TRY_CAST(t AS DECIMAL(38, 0)) AS UBIGINT)" if expression == NO_SIGN else f"TRY({expression})"
     if column in "ibu" and (expression.startswith(("abs", "(-")) or " " in expression[:4]):
@@ -382,7 +383,7 @@ READABLE += ["1.5", "-2.5", "+5", "1e30", "99999999999", "0x10", "12:00:00"]
 )
 def test_texts_are_read_as_duckdb_reads_them(type: str) -> None:
     texts = pa.table({"t": [*READABLE, None]})
-    connection = duckdb.connect()
+    connection = database()
     connection.register("T", texts)
     expected = [row[0] for row in connection.execute(f"SELECT TRY_CAST(t AS {type}) FROM T").fetchall()]
     bound = parse_query(f"SELECT CAST(t AS {type}) AS x FROM A", {"A": A}).outputs[0].expression

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from midstream.language.evaluate import evaluate_checked
 from midstream.language.parse import parse_query
 from midstream.model.schema import StreamSchema
+from tests.duck import database
 
 
 def both(text: str, **columns: Any) -> tuple[list[Any], list[Any]]:
@@ -24,7 +24,7 @@ def both(text: str, **columns: Any) -> tuple[list[Any], list[Any]]:
     bound = parse_query(f"SELECT {text} AS x FROM A", {"A": stream}).outputs[0].expression
     found, failed = evaluate_checked(bound, lambda c: table[c.name].combine_chunks(), table.num_rows)
     assert failed is None or not failed.any()
-    connection = duckdb.connect()
+    connection = database()
     connection.register("A", table)
     return found.to_pylist(), [row[0] for row in connection.execute(f"SELECT {text} FROM A").fetchall()]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pytest
 
@@ -15,6 +14,7 @@ from midstream.language.parse import parse_query
 from midstream.model.errors import LanguageError
 from midstream.model.language_rules import PRESENT, LanguageRules
 from midstream.model.schema import StreamSchema
+from tests.duck import database
 
 ENDS = [-(2**63) + 1, 2**63 - 1, -(2**63), 0, None, -1]
 TABLE = pa.table(
@@ -107,8 +107,8 @@ NEAR = ["2024-02-29 12:34:56.789123", "0005-01-02 00:00:00", "2021-01-03 00:05:0
 @pytest.mark.parametrize("text", ["dayname(m)", "monthname(m)", *(f"strftime(m, 'é{codes}|%%')" for codes in CODES)])
 @pytest.mark.parametrize("moments", [NEAR, NEAR + FAR], ids=["near", "far"])
 def test_moments_are_written_as_duckdb_writes_them(text: str, moments: list[str]) -> None:
-    connection = duckdb.connect()
-    read = "CREATE TABLE A AS SELECT unnest(?)::TIMESTAMP AS m UNION ALL SELECT NULL"
+    connection = database()
+    read = "CREATE TEMP TABLE A AS SELECT unnest(?)::TIMESTAMP AS m UNION ALL SELECT NULL"
     connection.execute(read, [moments])
     expected = [row[0] for row in connection.execute(f"SELECT {text} FROM A").fetchall()]
     counts = [row[0] for row in connection.execute("SELECT epoch_us(m) FROM A").fetchall()]
@@ -148,7 +148,7 @@ def test_what_has_no_value_is_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["DATE '9999-12-31' + 1", "TIMESTAMP '9999-12-31' + INTERVAL 1 DAY"])
 def test_a_moment_of_which_python_has_no_value_is_a_constant_all_the_same(text: str) -> None:
-    connection = duckdb.connect()
+    connection = database()
     assert found(f"date_diff('day', TIMESTAMP '2000-01-01', {text})", TABLE.slice(0, 1)) == [
         connection.execute(f"SELECT date_diff('day', TIMESTAMP '2000-01-01', {text})").fetchall()[0][0]
     ]
