@@ -117,9 +117,18 @@ def derived_parts(manifest: Manifest, sql: str) -> tuple[EnrichedStream | JoinPa
     """
     if not any(name.lower() in sql.lower() for name in manifest.tables) and not may_join(sql):
         return ()
-    scope = Scope((), registered=False, checked=manifest.rules.checked, edges=manifest.rules.strict)
+    streams, tables = tuple(manifest.streams.values()), tuple(manifest.table_schemas.values())
     with errors_placed(sql):
-        return clauses_of(sql, manifest.streams, manifest.table_schemas, scope).parts
+        return _derived_parts(streams, sql, manifest.rules, tables)
+
+
+@lru_cache(maxsize=1 << 8)
+def _derived_parts(
+    streams: Streams, sql: str, rules: LanguageRules, tables: Tables
+) -> tuple[EnrichedStream | JoinPart, ...]:
+    """Those of a text over these streams, found once: engines are started again, and forked, with texts they had."""
+    known, over = {table.name: table for table in tables}, {stream.name: stream for stream in streams}
+    return clauses_of(sql, over, known, Scope((), registered=False, checked=rules.checked, edges=rules.strict)).parts
 
 
 def _parse(

@@ -123,14 +123,17 @@ def refuse_if_read(manifest: Manifest, name: str, what: str) -> None:
         )
 
 
-def level_of(manifest: Manifest, query: Query) -> int:
-    """How many queries, one reading the other's answers, stand below a query."""
-    return max((_level_of_stream(manifest, source.stream) for source in query.sources), default=0)
+def level_of(manifest: Manifest, query: Query, known: dict[str, int] | None = None) -> int:
+    """How many queries, one reading the other's answers, stand below a query; `known` are those below streams."""
+    known = {} if known is None else known
+    return max((_level_of_stream(manifest, source.stream, known) for source in query.sources), default=0)
 
 
-def _level_of_stream(manifest: Manifest, stream: str) -> int:
-    queries = manifest.streams[stream].answers_of
-    return max((1 + level_of(manifest, parsed(manifest, manifest.queries[q].sql)) for q in queries), default=0)
+def _level_of_stream(manifest: Manifest, stream: str, known: dict[str, int]) -> int:
+    if stream not in known:
+        texts = [manifest.queries[query].sql for query in manifest.streams[stream].answers_of]
+        known[stream] = max((1 + level_of(manifest, parsed(manifest, sql), known) for sql in texts), default=0)
+    return known[stream]
 
 
 def pushed_below(manifest: Manifest, streams: Iterable[str]) -> frozenset[str]:
@@ -148,9 +151,10 @@ def streams_by_level(manifest: Manifest) -> list[list[StreamSchema]]:
     which is empty.
     """
     found: list[list[StreamSchema]] = [[]]
+    known: dict[str, int] = {}
     for stream in manifest.streams.values():
         if stream.answers_of:
-            level = _level_of_stream(manifest, stream.name)
+            level = _level_of_stream(manifest, stream.name, known)
             found += [[] for _ in range(level + 1 - len(found))]
             found[level].append(stream)
     return found

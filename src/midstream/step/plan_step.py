@@ -77,8 +77,8 @@ class StepPlan:
         """The levels of the groups; those of level 0 need not be among them."""
         if len(self.manifest.pushed_streams) == len(self.manifest.streams):
             return {}
-        entries = self.manifest.queries.values()
-        return {entry.group: level_of(self.manifest, parsed(self.manifest, entry.sql)) for entry in entries}
+        entries, known = self.manifest.queries.values(), dict[str, int]()
+        return {entry.group: level_of(self.manifest, parsed(self.manifest, entry.sql), known) for entry in entries}
 
     @cached_property
     def spread_queries(self) -> Mapping[str, NodeSpread]:

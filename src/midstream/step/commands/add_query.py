@@ -115,14 +115,15 @@ def group_for(manifest: Manifest, query: Query) -> tuple[str, Spread]:
 
     A group whose rows are spread as the query needs, so that it can share them; else one of its own.
     """
-    key, level = lane_key(canonical(query)[0]), level_of(manifest, query)
+    known: dict[str, int] = {}
+    key, level = lane_key(canonical(query)[0]), level_of(manifest, query, known)
     own, mine = group_at(group_name(key), level), spread_text(key)
     if key is None:
         return own, mine
     theirs: dict[str, set[Spread]] = {}
     flat = not level and len(manifest.pushed_streams) == len(manifest.streams)
     for entry in manifest.queries.values():
-        if flat or level == level_of(manifest, parsed(manifest, entry.sql)):
+        if flat or level == level_of(manifest, parsed(manifest, entry.sql), known):
             theirs.setdefault(entry.group, set()).add(entry.spread)
     names = sorted((name for name in theirs if not is_single(name)), key=lambda name: (name != own, name))
     fitting = (name for name in names if _fits_all(mine, theirs[name]))
