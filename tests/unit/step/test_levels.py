@@ -25,8 +25,9 @@ def engine() -> ms.Engine:
 
 def test_each_text_is_looked_at_once(engine: ms.Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     looked_at: list[str] = []
+    manifest = engine._upcoming()
     original = answers.parsed
     monkeypatch.setattr(answers, "parsed", lambda manifest, sql: looked_at.append(sql) or original(manifest, sql))
-    levels = streams_by_level(engine._manifest)
+    levels = streams_by_level(manifest)
     assert [[stream.name for stream in level] for level in levels[1:]] == [[f"q{n + 1}"] for n in range(DEPTH - 1)]
     assert len(looked_at) == len({*looked_at}) == DEPTH - 1
