@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tests.oracle.spec import QuerySpec, StreamSpec
 
@@ -67,64 +66,94 @@ class Arrivals:
 def arrive(streams: Sequence[StreamSpec], steps: Sequence[Step], queries: Sequence[Lifetime]) -> Arrivals:
     """Sort out the rows of a run; the queries matter for the watermarks of idle streams only."""
     progress = {stream.name: Progress() for stream in streams}
-    parts: dict[str, dict[str, list[pa.Table]]] = {s.name: {"admitted": [], "late": [], "dead": []} for s in streams}
+    pushed = {stream.name: _pushed(stream, steps) for stream in streams}
+    found = {stream.name: _Sorted() for stream in streams}
     counts = {stream.name: 0 for stream in streams}
     arrived = 0
     first_clock: int | None = None
     watermarks: list[dict[str, int | None]] = []
-    for number, step in enumerate(steps):
-        admitted: dict[str, pa.Table] = {}
+    for number in range(len(steps)):
         order: list[tuple[int, int, int]] = []
+        greatest: dict[str, int] = {}
         for index, stream in enumerate(streams):
-            pushed = step.get(stream.name, stream.schema.empty_table())
-            times = microseconds(pushed[stream.timestamp])
-            usable = pc.is_valid(times)
-            rows, dead = pushed.filter(usable), pushed.filter(pc.invert(usable))
-            ts = np.asarray(times.filter(usable).to_numpy(), dtype=np.int64)
+            given, sorted_out = pushed[stream.name], found[stream.name]
             watermark = progress[stream.name].watermark(stream.lateness)
-            timely = np.ones(len(ts), dtype=bool) if watermark is None else ts >= watermark
-            late = rows.filter(pa.array(~timely))
-            missed = pa.array([watermark] * late.num_rows, pa.int64())
-            parts[stream.name]["late"].append(late.append_column("_watermark", missed))
-            parts[stream.name]["dead"].append(dead)
-            admitted[stream.name] = rows.filter(pa.array(timely)).append_column("__ts", pa.array(ts[timely]))
-            order += [(int(t), index, position) for position, t in enumerate(ts[timely])]
-        tags: dict[str, list[tuple[int, ...]]] = {stream.name: [] for stream in streams}
-        positions: dict[str, list[int]] = {stream.name: [] for stream in streams}
-        for _, index, position in sorted(order):
+            for place in range(given.ends[number - 1] if number else 0, given.ends[number]):
+                ts = given.times[place]
+                if ts is None:
+                    sorted_out.dead.append(place)
+                elif watermark is not None and ts < watermark:
+                    sorted_out.late.append(place)
+                    sorted_out.missed.append(watermark)
+                else:
+                    order.append((ts, index, place))
+                    greatest[stream.name] = max(ts, greatest.get(stream.name, ts))
+        for ts, index, place in sorted(order):
             name = streams[index].name
             arrived += 1
             counts[name] += 1
-            tags[name].append((number, arrived, counts[name], *counts.values()))
-            positions[name].append(position)
-        labels = ["__step", "__arrival", "__number", *(f"__count_{name}" for name in counts)]
-        for stream in streams:
-            table = admitted[stream.name].take(pa.array(positions[stream.name], pa.int64()))
-            for place, label in enumerate(labels):
-                table = table.append_column(label, pa.array([tag[place] for tag in tags[stream.name]], pa.int64()))
-            parts[stream.name]["admitted"].append(table)
-        first_clock = _advance(streams, progress, admitted, first_clock)
+            found[name].admitted.append(place)
+            found[name].tags.append((ts, number, arrived, counts[name], *counts.values()))
+        first_clock = _advance(progress, greatest, first_clock)
         _lift_idle(streams, progress, first_clock, [q for q in queries if q.runs(number)])
         watermarks.append({s.name: progress[s.name].watermark(s.lateness) for s in streams})
-    whole = {
-        kind: {name: pa.concat_tables(part[kind]) if part[kind] else None for name, part in parts.items()}
-        for kind in ("admitted", "late", "dead")
-    }
-    return Arrivals(whole["admitted"], whole["late"], whole["dead"], watermarks)
+    labels = ["__ts", "__step", "__arrival", "__number", *(f"__count_{name}" for name in counts)]
+    admitted: dict[str, pa.Table] = {}
+    late: dict[str, pa.Table] = {}
+    dead: dict[str, pa.Table] = {}
+    for name, given in pushed.items():
+        sorted_out = found[name]
+        admitted[name] = given.at(sorted_out.admitted, zip(labels, _columns(sorted_out.tags, len(labels)), strict=True))
+        late[name] = given.at(sorted_out.late, [("_watermark", sorted_out.missed)])
+        dead[name] = given.at(sorted_out.dead)
+    return Arrivals(admitted, late, dead, watermarks)
 
 
-def _advance(
-    streams: Sequence[StreamSpec], progress: dict[str, Progress], admitted: Step, first_clock: int | None
-) -> int | None:
-    """Note the step's rows; returns the first event clock of the job."""
-    for stream in streams:
-        if admitted[stream.name].num_rows:
-            greatest = pc.max(admitted[stream.name]["__ts"]).as_py()
-            progress[stream.name].greatest = greater(progress[stream.name].greatest, greatest)
+@dataclass(frozen=True)
+class _Pushed:
+    """All rows of a stream with their times (None: dead), and where those of each step end."""
+
+    rows: pa.Table
+    times: list[int | None]
+    ends: list[int]
+
+    def at(self, places: list[int], more: Iterable[tuple[str, Sequence[int]]] = ()) -> pa.Table:
+        """Some of the rows, with more columns."""
+        table = self.rows.take(pa.array(places, pa.int64()))
+        for label, values in more:
+            table = table.append_column(label, pa.array(values, pa.int64()))
+        return table
+
+
+@dataclass
+class _Sorted:
+    """Where the rows of a stream are of each sort, and what is told of them."""
+
+    admitted: list[int] = field(default_factory=list)
+    tags: list[tuple[int, ...]] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)
+    missed: list[int] = field(default_factory=list)
+    dead: list[int] = field(default_factory=list)
+
+
+def _pushed(stream: StreamSpec, steps: Sequence[Step]) -> _Pushed:
+    tables = [step.get(stream.name, stream.schema.empty_table()) for step in steps]
+    whole = pa.concat_tables(tables) if tables else stream.schema.empty_table()
+    ends = [*accumulate(table.num_rows for table in tables)]
+    return _Pushed(whole, microseconds(whole[stream.timestamp]).to_pylist(), ends)
+
+
+def _columns(tags: list[tuple[int, ...]], count: int) -> list[Sequence[int]]:
+    return [*zip(*tags, strict=True)] if tags else [()] * count
+
+
+def _advance(progress: dict[str, Progress], greatest: Mapping[str, int], first_clock: int | None) -> int | None:
+    """Note the greatest times of the step's rows; returns the first event clock of the job."""
+    for name, time in greatest.items():
+        progress[name].greatest = greater(progress[name].greatest, time)
     clock = event_clock(progress)
-    for stream in streams:
-        if admitted[stream.name].num_rows:
-            progress[stream.name].spoke_at = clock
+    for name in greatest:
+        progress[name].spoke_at = clock
     return clock if first_clock is None else first_clock
 
 
