@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 import midstream as ms
 from midstream.model.events import CommandRefused
+from midstream.model.node_spread import NodeSpread
 from midstream.ring.discovery import spreadings
 from tests.conformance.expected import Expected
 from tests.drawing import PROFILE, drawing
@@ -95,8 +96,9 @@ class Course:
             self.outputs["twin"] = []
         for number, step in enumerate(self.case.steps):
             if self.changing and number:
+                shown = self.engine.report()
                 for name in self.outputs:
-                    self.change(number, name)
+                    self.change(number, name, shown.query(name).nodes)
                 self.disturb(number)
             for name, table in self.engine.push(dict(step)).items():
                 self.outputs[name].append(table)
@@ -117,11 +119,10 @@ class Course:
             return
         self.outputs[name] = []
 
-    def change(self, number: int, name: str) -> None:
+    def change(self, number: int, name: str, spread: NodeSpread | None) -> None:
         """Perhaps spread a query otherwise, or give it other probing orders; the twin stays as it is."""
         if name == "twin" or self.rng.random() < 0.4:
             return
-        spread = self.engine.report().query(name).nodes
         if spread is not None and self.rng.random() < 0.3:
             plan = self.orders()
             self.tried(number, name, ("orders",), lambda: self.engine.migrate(name, plan))
