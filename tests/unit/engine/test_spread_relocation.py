@@ -186,6 +186,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"scheme": "ctr", "segment": "5 seconds", "relocation": "passive"}, "a segment of 5 s", "name at least 20 s"),
     ({"scheme": "ctr", "nodes": 2, "copies": 3, "relocation": "passive"}, "3 copies on 2 nodes", "name 1 to 2"),
     ({"scheme": "off", "relocation": "passive"}, "in lanes nothing goes by 'relocation'", "leave out"),
+    ({"scheme": "off", "nodes": 5}, "lanes have no nodes", "leave the nodes out; rescale"),
+    ({"scheme": "off", "nodes": "auto"}, "lanes have no nodes", "leave the nodes out; rescale"),
+    ({"scheme": "off", "plan": PLAN}, "comes back to lanes by the probing orders that it has", "migrate"),
 ]  # fmt: skip
 
 
@@ -195,9 +198,9 @@ def test_what_cannot_be_is_refused_and_the_query_runs_on(asked: dict[str, Any], 
     made.add_query("q", THETA, spread="psp_d", nodes=3, plan=PLAN)
     found = answers(made, range(2))
     before = spread_of(made)
-    scheme, nodes = asked.pop("scheme"), asked.pop("nodes", 5)
+    usual = None if asked["scheme"] == "off" else 5
     with pytest.raises(ms.MidstreamError, match=said) as refused:
-        made.spread("q", scheme, None if scheme == "off" else nodes, **asked)
+        made.spread("q", **{"nodes": usual, **asked})
     assert not isinstance(refused.value, ms.InternalError)
     assert remedy in str(refused.value.remedy)
     assert (spread_of(made), made.manifest.pending) == (before, ())

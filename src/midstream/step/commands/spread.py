@@ -111,8 +111,21 @@ class Spread(StepCommand):
                 f"in lanes nothing goes by {sorted(self.options)[0]!r}: all rows are taken over at once",
                 place=f"query {self.query}", remedy="leave out the options",
             )  # fmt: skip
+        self._refuse_what_lanes_have_not()
         group, spread = group_for(draft.manifest, parsed(draft.manifest, entry.sql))
         return replace(entry, group=group, spread=spread, nodes=None, private=True)
+
+    def _refuse_what_lanes_have_not(self) -> None:
+        if self.nodes is not None:
+            raise QueryError(
+                "lanes have no nodes, and their number is that of the whole job", place=f"query {self.query}",
+                remedy="leave the nodes out; rescale sets the number of lanes",
+            )  # fmt: skip
+        if self.plan:
+            raise QueryError(
+                f"query {self.query!r} comes back to lanes by the probing orders that it has",
+                place=f"query {self.query}", remedy="leave the plan out; migrate to it with a later step",
+            )  # fmt: skip
 
     @override
     def is_done_by(self, event: Event) -> bool:

@@ -107,7 +107,7 @@ def declared(
 
 
 def _preferred(query: Query, orders: Sequence[Sequence[str]]) -> Spreading:
-    """What `auto` stands for: keys place rows where an equality binds at every hop."""
+    """What `auto` stands for: keys place rows where at every hop an equality gives the next one's key."""
     carried = always_carried(query, orders)
     fitting = [one for one in spreadings().values() if one.preference is not None and (carried or not one.by_key)]
     return next(one for one in sorted(fitting, key=_preference) if _carries(one, query, orders))
