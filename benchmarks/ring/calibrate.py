@@ -7,6 +7,7 @@ processor's, of each run the median step. Prints what `MEASURED` in `src/midstre
 
 from __future__ import annotations
 
+import argparse
 import time
 from statistics import median
 
@@ -40,6 +41,7 @@ def timed(rate: int, modulus: int, nodes: int) -> TimedWork:
 
 def main() -> None:
     """Measure and print."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     timings = []
     for rate in RATES:
         for modulus in MATCHES:

@@ -60,12 +60,16 @@ def sql_text(sql: str) -> str:
 
 
 def named_values(texts: Iterable[str] | None, option: str) -> dict[str, Any]:
-    """The values given as NAME=VALUE, JSON where they are JSON.
+    """The values given as NAME=VALUE, JSON where they are JSON; a name that is given twice is refused.
 
     >>> named_values(["window=5", "column=paid"], "--option")
     {'window': 5, 'column': 'paid'}
     """
-    return dict(_named(text, option) for text in texts or ())
+    pairs = [_named(text, option) for text in texts or ()]
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise WrongUse("a name is given more than once", place=option, remedy="give each name one value")
+    return found
 
 
 def _named(text: str, option: str) -> tuple[str, Any]:

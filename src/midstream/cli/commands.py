@@ -148,7 +148,8 @@ def spread(
     """Spread a running join over nodes, otherwise than before, or no longer; no row is lost and no answer changes."""
     from midstream.step.commands.spread import Spread
 
-    options = named_values(option, "--option") | ({} if relocation is None else {"relocation": relocation})
+    way = [] if relocation is None else [f"relocation={relocation}"]
+    options = named_values([*(option or ()), *way], "--option")
     send(path, Spread(query, scheme, number_of(nodes), options, plan or ""), wait, as_json)
 
 

@@ -84,6 +84,11 @@ def test_the_outcome_as_json(job: SmallJob, capsys: pytest.CaptureFixture[str]) 
         (["migrate", "{}", "pairs", "(A (B C))", "--strategy", "pause_drain_resume"], "stateful"),
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9"], "speed"),
         (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed"], "NAME=VALUE"),
+        (["migrate", "{}", "pairs", "(A (B C))", "--option", "speed=9", "--option", "speed=8"], "more than once"),
+        (
+            ["spread", "{}", "pairs", "psp", "--option", "relocation=passive", "--relocation", "passive"],
+            "more than once",
+        ),
         (["add", "{}", "pairs", PAIR], "pairs"),
         (["add", "{}", "two", "SELECT A.z FROM A"], "z"),
         (["add", "{}", "two", "SELECT FROM"], "line 1"),
