@@ -99,7 +99,7 @@ def shapes(draw: st.DrawFn, streams: int, largest: int, *, order: str = "any", i
         slack=draw(st.sampled_from((0, 1, 3))) if manner == "late" else None,
         idle=draw(st.sampled_from((None, 2, 6))) if idle else None,
         time=draw(st.sampled_from(TIME_TYPES)),
-        zoned=draw(st.sampled_from((frozenset[str](), frozenset("A"), frozenset("BD")))),
+        zoned=draw(st.sampled_from((tuple[str, ...](), ("A",), ("B", "D")))),
     )
 
 

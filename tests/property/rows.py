@@ -59,7 +59,7 @@ class Shape:
     slack: int | None = None
     idle: int | None = None
     time: pa.DataType = TIME_TYPES[0]
-    zoned: frozenset[str] = frozenset()
+    zoned: tuple[str, ...] = ()
 
     @property
     def in_order(self) -> bool:
