@@ -29,15 +29,46 @@ def test_they_are_read(format: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", sorted(WRITE))
-@pytest.mark.parametrize("declared", ["k BIGINT, ts TIMESTAMP", None])
+@pytest.mark.parametrize(
+    ("names", "declared"), [(["kA", "ts", "Ka"], "ka BIGINT, ts TIMESTAMP"), (["k", "ts", "K"], None)]
+)
 def test_of_two_that_differ_only_by_case_nobody_knows_which_is_meant(
-    format: str, declared: str | None, tmp_path: Path
+    format: str, names: list[str], declared: str | None, tmp_path: Path
 ) -> None:
-    WRITE[format](rows(1, 2).rename_columns(["k", "ts", "K"]), tmp_path / "1")
-    with pytest.raises(InputError, match="'k' and 'K' differ only by case") as refused:
+    WRITE[format](rows(1, 2).rename_columns(names), tmp_path / "1")
+    with pytest.raises(InputError, match=f"'{names[0]}' and '{names[2]}' differ only by case") as refused:
         source = FolderSource.of("A", SourceSpec(format, str(tmp_path), declared, "ts"), None)
         source.read(source.waiting(()))
     assert refused.value.place == str(tmp_path / "1") and refused.value.remedy
+
+
+@pytest.mark.parametrize("format", sorted(WRITE))
+def test_one_that_is_called_just_so_is_the_one(format: str, tmp_path: Path) -> None:
+    given = pa.array([{"a": 1, "A": 2}, {"a": 3, "A": 4}], pa.struct({"a": pa.int64(), "A": pa.int64()}))
+    table = pa.table({"K": [8, 9], "k": [1, 2], "ts": rows(1, 2)["ts"], "s": given})
+    WRITE[format](table, tmp_path / "1")
+    source = FolderSource.of(
+        "A", SourceSpec(format, str(tmp_path), "k BIGINT, ts TIMESTAMP, s STRUCT<a: INT>", "ts"), None
+    )
+    with ms.Engine() as engine:
+        engine.create_stream("A", source.columns, timestamp="ts")
+        engine.add_query("q", "SELECT k, s FROM A")
+        found = engine.push({"A": source.read(source.waiting(()))})["q"].to_pylist()
+    assert found == [{"k": 1, "s": {"a": 1}}, {"k": 2, "s": {"a": 3}}]
+
+
+def test_fields_of_dictionaries_and_of_maps_without_nulls(tmp_path: Path) -> None:
+    words, whole = pa.array(["x", "y"]).dictionary_encode(), pa.field("value", pa.string(), nullable=False)
+    kind = pa.map_(pa.string(), pa.field("value", words.type, nullable=False))
+    maps = pa.MapArray.from_arrays([0, 1, 2], pa.array(["k", "l"]), words).cast(kind)
+    table = pa.table({"s": pa.StructArray.from_arrays([words], ["A"]), "m": maps, "ts": rows(1, 2)["ts"]})
+    pq.write_table(table, tmp_path / "1")
+    columns = pa.schema(
+        [("s", pa.struct({"a": pa.string()})), ("m", pa.map_(pa.string(), whole)), ("ts", table["ts"].type)]
+    )
+    source = FolderSource.of("A", SourceSpec("parquet", str(tmp_path), None, "ts"), columns)
+    found = source.read(source.waiting(())).to_pylist()
+    assert [(row["s"], row["m"]) for row in found] == [({"a": "x"}, [("k", "x")]), ({"a": "y"}, [("l", "y")])]
 
 
 def test_a_stream_that_has_both_goes_on(tmp_path: Path) -> None:

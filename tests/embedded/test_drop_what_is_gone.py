@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import midstream as ms
 from midstream.checkpoint.reader import Checkpoint
 from midstream.language import user_predicates
+from midstream.sinks import FileSink, StagedStep
 from midstream.step.commands.drop_query import DropQuery
 
 SINKS: dict[str, Any] = {
@@ -59,6 +61,32 @@ def test_its_sink(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         shutil.rmtree("gone")
         Path("gone").write_text("something else")
     dropped_and_gone_on()
+
+
+def test_what_waits_for_its_sink_is_delivered_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sink fails while a drop waits, and is there again: the committed step's rows are in it."""
+    monkeypatch.chdir(tmp_path)
+    with engine() as before:
+        before.add_query("q", "SELECT k FROM A", sink=SINKS["files"])
+        before.push({"A": rows(1)})
+        with monkeypatch.context() as full:
+            full.setattr(FileSink, "commit", no_space)
+            with pytest.raises(ms.SinkError, match="no space"):
+                before.push({"A": rows(2)})
+    Checkpoint.open("ckpt").send(DropQuery("q"))
+    with monkeypatch.context() as full:
+        full.setattr(FileSink, "commit", no_space)
+        with pytest.raises(ms.SinkError, match="no space"):
+            engine()
+    with engine() as after:
+        after.push({"A": rows(3)})
+        assert not after.manifest.queries
+    found = [pq.read_table(file)["k"].to_pylist() for file in sorted(Path("gone").glob("step=*/*.parquet"))]
+    assert found == [[1], [2]]
+
+
+def no_space(self: FileSink, staged: StagedStep) -> None:
+    raise ms.SinkError("no space", place="gone", remedy="make some")
 
 
 def test_its_predicate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -170,11 +170,20 @@ def test_answers_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int,
     case = drawn.case
     joins = [q for q in case.queries if q.spec.every is None and len(q.spec.sources) > 1]
     able = tuple(q for q in joins if not isinstance(q.spec, OuterSpec))
-    over_nodes = [query for query in able if data.draw(st.sampled_from((True, False, False)))]
-    in_lanes = tuple(query for query in able if query not in over_nodes)
-    moves = data.draw(migrations(replace(case, queries=in_lanes))) if in_lanes else ()
-    spread = [one for query in over_nodes for one in data.draw(st.composite(spreads)(case, query.name))]
-    actions = [*moves, *spread, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    moves = data.draw(migrations(replace(case, queries=able))) if able else ()
+    actions = [*moves, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
+    check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
+
+
+@drawing(CASES // 2)
+@given(drawn=drawn_cases(), data=st.data(), **SETTINGS)
+def test_answers_over_nodes_that_others_read(drawn: Drawn, data: st.DataObject, lanes: int, sharing: str) -> None:
+    case = drawn.case
+    joins = [q for q in case.queries if q.spec.every is None and len(q.spec.sources) > 1]
+    able = [q.name for q in joins if not isinstance(q.spec, OuterSpec)]
+    assume(able)
+    spread = [one for query in able for one in data.draw(st.composite(spreads)(case, query))]
+    actions = [*spread, *data.draw(rescales(case)), *data.draw(restarts(case, most=1))]
     check(case, drawn.expected, {}, actions, lanes=lanes, sharing=sharing)
 
 

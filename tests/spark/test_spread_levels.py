@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
+from typing_extensions import override
 
 from midstream.job.crash_points import POINTS, SPREAD_POINTS
 from midstream.model.events import CommandRefused
 from midstream.spark import parcel_files
+from midstream.spark.driver import Driver
+from midstream.state.store.local import LocalStorage
+from midstream.state.store.transfers import Transfers
 from tests.oracle.compare import assert_each_step_same
 from tests.property.drive import start
 from tests.spark.drive import Hooks, Place, finish
 from tests.spark.forked_drivers import ForkedDrivers
 from tests.spark.spread_job import parcels_below
 from tests.spark.spread_levels_job import CHANGES, QUERIES, SPREADS, STEPS, STREAMS, expected, feed, the_job
+
+if TYPE_CHECKING:
+    from midstream.state.store.storage import Bytes
 
 JOB = "tests.spark.spread_levels_job"
 WAYS = {"by Spark": 0, "by tasks": 1, "by the driver": 2}
@@ -62,6 +73,37 @@ def test_every_level_is_spread_over_nodes(
     }
     assert found.operators == dict(there.operators)
     assert found.progress == there.progress
+
+
+class SlowForAnswers(LocalStorage):
+    """Like a bucket: several requests at a time, and those for answers that others read take their time."""
+
+    at_once = 8
+
+    @override
+    def write(self, name: str, data: Bytes) -> None:
+        if "-answers" in name:
+            time.sleep(1.0)
+        super().write(name, data)
+
+
+@pytest.mark.usefixtures("by_tasks")
+def test_a_level_waits_for_the_answers_of_the_one_below(spark: SparkSession, hooks: Hooks, tmp_path: Path) -> None:
+    feed(tmp_path)
+    here = sys.modules[__name__]
+
+    def slow(driver: Driver) -> None:
+        store = driver.store
+        store.storage = SlowForAnswers(store.storage.url)
+        store._transfers, store._write_behind = Transfers(store.storage), True
+
+    hooks.at(0, slow)
+    cloudpickle.register_pickle_by_value(here)  # The workers do not have the tests.
+    try:
+        finish(the_job(spark, tmp_path))
+    finally:
+        cloudpickle.unregister_pickle_by_value(here)
+    check(Place(tmp_path))
 
 
 @pytest.mark.timeout(600)

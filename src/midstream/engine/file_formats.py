@@ -20,7 +20,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.model.columns_of_files import AlikeColumns, own_names, spelled
+from midstream.model.columns_of_files import AlikeColumns, decoded, own_names, spelled
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged
 
@@ -95,6 +95,7 @@ def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
     kind = spelled(column.type, declared) if pt.is_nested(column.type) else column.type
     if kind == column.type:
         return column
+    column, kind = column.cast(decoded(column.type)), decoded(kind)
     batches = (pa.record_batch([chunk], [""]).serialize() for chunk in column.chunks)
     return pa.chunked_array(
         [pa.ipc.read_record_batch(batch, pa.schema([("", kind)])).column(0) for batch in batches], kind
@@ -103,7 +104,10 @@ def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
 
 def _apart(columns: pa.Schema) -> pa.Schema:
     """The columns of a file that nobody declared; raises where two of them differ only by case."""
-    own_names(list({name.lower(): name for name in columns.names}.values()), columns.names)
+    for name in columns.names:
+        alike = [one for one in columns.names if one.lower() == name.lower()]
+        if len(alike) > 1:
+            raise AlikeColumns(alike)
     return columns
 
 

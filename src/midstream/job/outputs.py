@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.new_sink import new_sink
+from midstream.job.absent_function import not_here, refusing
 from midstream.job.leaving import leaving
 from midstream.job.left_by import left_by
 from midstream.model.command import Command
-from midstream.model.errors import CheckpointError, MidstreamError, SinkError
+from midstream.model.errors import CheckpointError, MidstreamError
 from midstream.model.manifest import Manifest
 from midstream.model.time_line import Stamp
 from midstream.sinks import FileSink, Frames, FunctionSink, Sink, StagedStep, Staging, as_sink, restored
@@ -220,18 +221,22 @@ class Outputs:
         """Have the sinks commit what the manifest's step has staged. May be called again.
 
         They are those that the manifest names, for the step is staged where they have it: where a query has another
-        sink since, that one gets what comes after.
+        sink since, that one gets what comes after. The sink of a query that is dropped next may be gone, but only where
+        nothing is staged for it any more.
         """
         by_output: dict[JobOutput, list[str]] = {}
         for kind, name, file, _ in manifest.published.get("files", ()):
             by_output.setdefault(JobOutput(kind, name), []).append(file)
         line, step = manifest.time_line, manifest.step
         for output, files in by_output.items():
-            with self._unless_left(output, manifest):
-                sink = self._staged_for(output, manifest)
-                staging = self._staging(output, sink).of(line.stamp(step))
-                sink.commit(StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end))
+            staging = self._staged_at(output, manifest).of(line.stamp(step))
+            staged = StagedStep(output.name, step, line, staging, tuple(files), self.frames, self.tasks_end)
+            try:
+                self._staged_for(output, manifest).commit(staged)
                 staging.storage.remove(files)
+            except MidstreamError:
+                if not self._is_left(output, manifest) or staged.is_partly_there:
+                    raise
 
     def clear_step(self, manifest: Manifest) -> None:
         """Remove what attempts that broke off have staged of the manifest's step, which the sinks have."""
@@ -347,8 +352,12 @@ class Outputs:
         try:
             yield
         except MidstreamError:
-            if output.kind != RESULTS or output.name not in leaving(manifest, self.folders, self.own):
+            if not self._is_left(output, manifest):
                 raise
+
+    def _is_left(self, output: JobOutput, manifest: Manifest) -> bool:
+        """Whether an output is that of a query which the next step drops."""
+        return output.kind == RESULTS and output.name in leaving(manifest, self.folders, self.own)
 
     @staticmethod
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:
@@ -371,28 +380,21 @@ class Outputs:
             return self._sink(output, manifest)
         if "function" not in value:
             return as_sink(value, self.folders.results(output.name))
-        if isinstance(given, FunctionSink):  # Of whatever name: no manifest can hold a function.
-            return given
+        # Of whatever name: no manifest can hold a function.
+        return given if isinstance(given, FunctionSink) else refusing(output.name, value)
 
-        def refuse(*_: object) -> None:
-            raise _not_here(output.name, value)
-
-        return FunctionSink(refuse)
+    def _staged_at(self, output: JobOutput, manifest: Manifest) -> Staging:
+        """Where the manifest's step is staged, also for a function that is not here."""
+        if output.kind == RESULTS and "function" in (manifest.queries[output.name].sink or {}):
+            return Staging(self.folders.scratch(output.name).at(STAGING))
+        return self._staging(output, self._staged_for(output, manifest))
 
     def _results(self, query: str, value: Mapping[str, Any] | None) -> Sink:
         """The sink of a query whose manifest entry names `value`."""
         found = self.sinks.get(query) or restored(value, self.folders.results(query))
         if found is None:
-            raise _not_here(query, value or {})
+            raise not_here(query, value or {})
         return found
 
     def _staging(self, output: JobOutput, sink: Sink) -> Staging:
         return sink.staging(self.folders.scratch(output.name))
-
-
-def _not_here(query: str, value: Mapping[str, Any]) -> SinkError:
-    return SinkError(
-        f"the results of query {query!r} go to the function {value['function']}, which is not here",
-        place=f"query {query}",
-        remedy="name the function as the query's sink when the job is started",
-    )

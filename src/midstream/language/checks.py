@@ -58,8 +58,8 @@ def _of_streams(predicate: EquiPredicate | BandPredicate, times: Mapping[str, st
 
 
 def _is_near(part: Expression, predicate: Predicate, times: Mapping[str, str]) -> bool:
-    """Whether a part is an event time that is made nanoseconds, beside one in nanoseconds: where these do not reach,
-    the other's window has no row.
+    """Whether a part is an event time that is made nanoseconds, beside one in nanoseconds: where these do not reach it
+    meets none, for a query over event times would else have to look at each of their rows.
     """
     if not isinstance(part, Call) or part.function != "strict_cast" or (time := _shifted(part)) is None:
         return False

@@ -82,9 +82,9 @@ class JoinPart:
                 columns = {answer.name for answer in self.written.answers}
                 now = columns.symmetric_difference(other.columns.names) - {other.timestamp}
                 raise LanguageError(
-                    f"the join of {', '.join(self.written.aliases)} runs with other columns than are declared now"
+                    f"nobody joins {', '.join(self.written.aliases)} with these columns, a query that runs has others"
                     + (f": {', '.join(sorted(now))}" if now else ""),
-                    remedy="declare the streams with the columns they had, or drop the query first",
+                    remedy="add the query to an engine or a job; if it ran, declare the columns that its streams had",
                 )
             remedy = "add the query to an engine or a job, which adds its parts first"
             raise LanguageError(f"nobody joins {', '.join(self.written.aliases)}", remedy=remedy)

@@ -18,15 +18,15 @@ class AlikeColumns(ValueError):
 def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     """By declared name that of the column of a file, which may differ by case; those that a file lacks are left out.
 
-    Raises `AlikeColumns` where two could be meant.
+    One that is called just so is the one that is meant. Raises `AlikeColumns` where there is none, and two could be.
 
-    >>> own_names(["k", "v"], ["ts", "K"])
-    {'k': 'K'}
+    >>> own_names(["k", "v"], ["ts", "K"]), own_names(["k"], ["K", "k"])
+    ({'k': 'K'}, {'k': 'k'})
     """
     meant, found = [name.lower() for name in declared], dict[str, str]()
     for name in declared:
         alike = [one for one in given if one.lower() == name.lower()]
-        if meant.count(name.lower()) > 1:
+        if name in alike or meant.count(name.lower()) > 1:
             alike = [one for one in alike if one == name]  # Checkpoints may have both, of files that have.
         if len(alike) > 1:
             raise AlikeColumns(alike)
@@ -54,11 +54,30 @@ def spelled(given: pa.DataType, declared: pa.DataType) -> pa.DataType:
             ]
         )
     if pt.is_map(given) and pt.is_map(declared):
-        return pa.map_(spelled(given.key_type, declared.key_type), spelled(given.item_type, declared.item_type))
+        item = given.item_field.with_type(spelled(given.item_type, declared.item_type))
+        return pa.map_(spelled(given.key_type, declared.key_type), item, given.keys_sorted)
     if _is_list(given) and _is_list(declared):
         field = given.value_field.with_type(spelled(given.value_type, declared.value_type))
         return pa.list_(field) if pt.is_list(given) else pa.large_list(field)
     return given
+
+
+def decoded(kind: pa.DataType) -> pa.DataType:
+    """A nested type with the values of dictionaries in their places.
+
+    >>> decoded(pa.struct([("a", pa.dictionary(pa.int32(), pa.string()))]))
+    StructType(struct<a: string>)
+    """
+    if pt.is_dictionary(kind):
+        return kind.value_type
+    if pt.is_struct(kind):
+        return pa.struct([field.with_type(decoded(field.type)) for field in kind])
+    if pt.is_map(kind):
+        return pa.map_(decoded(kind.key_type), kind.item_field.with_type(decoded(kind.item_type)), kind.keys_sorted)
+    if _is_list(kind):
+        field = kind.value_field.with_type(decoded(kind.value_type))
+        return pa.list_(field) if pt.is_list(kind) else pa.large_list(field)
+    return kind
 
 
 def _is_list(kind: pa.DataType) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Self
 import pyarrow as pa
 import pyarrow.parquet
 
-from midstream.model.errors import SinkError
+from midstream.model.errors import ReadError, SinkError
 from midstream.model.time_line import Stamp, TimeLine
 from midstream.sinks import formats
 from midstream.state.store.storage import Storage
@@ -102,6 +102,16 @@ class StagedStep:
     def is_there(self) -> bool:
         """Whether all files are still there. They are until `commit` has returned once."""
         return set(self.files) <= set(self.staging.storage.names())
+
+    @property
+    def is_partly_there(self) -> bool:
+        """Whether any file is; raises where that cannot be found out."""
+        try:
+            return not set(self.files).isdisjoint(self.staging.storage.names())
+        except ReadError as error:
+            if isinstance(error.__cause__, NotADirectoryError):  # Something else is where the folder was.
+                return False
+            raise
 
     def follows(self, newest: Stamp | None, place: str) -> bool:
         """Whether it comes after the newest step that a sink has of its query; False where it is that step.

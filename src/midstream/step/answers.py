@@ -136,13 +136,18 @@ def _level_of_stream(manifest: Manifest, stream: str, known: dict[str, int]) -> 
     return known[stream]
 
 
-def pushed_below(manifest: Manifest, streams: Iterable[str]) -> frozenset[str]:
-    """The pushed streams that the rows of streams are made of."""
+def pushed_below(
+    manifest: Manifest, streams: Iterable[str], known: dict[str, frozenset[str]] | None = None
+) -> frozenset[str]:
+    """The pushed streams that the rows of streams are made of; `known` are those below streams of answers."""
+    known = {} if known is None else known
     found: set[str] = set()
     for name in streams:
         queries = manifest.streams[name].answers_of
-        read = {s.stream for q in queries for s in parsed(manifest, manifest.queries[q].sql).sources}
-        found |= pushed_below(manifest, read) if queries else {name}
+        if queries and name not in known:
+            read = {s.stream for q in queries for s in parsed(manifest, manifest.queries[q].sql).sources}
+            known[name] = pushed_below(manifest, read, known)
+        found |= known[name] if queries else {name}
     return frozenset(found)
 
 

@@ -28,7 +28,8 @@ def progress_after(plan: StepPlan, seen: Mapping[str, Seen]) -> dict[str, Stream
     queries = [frozenset(s.stream for s in parsed(manifest, sql).sources) for sql in alone]
     queries += [frozenset(chain.streams) for chain in manifest.chains.values()]
     if len(manifest.pushed_streams) < len(manifest.streams):
-        queries = [pushed_below(manifest, read) for read in queries]
+        known: dict[str, frozenset[str]] = {}
+        queries = [pushed_below(manifest, read, known) for read in queries]
     return advance(manifest.streams, manifest.progress, seen, queries)
 
 

@@ -206,7 +206,7 @@ def boolean(draw: st.DrawFn, depth: int) -> Pair:
 def _macro(name: str, template: str, *names: str) -> str:
     whole = " AND ".join(f"typeof({n}) LIKE '%INT%'" for n in names)
     wide, plain = template.format(*(f"{n}::HUGEINT" for n in names)), template.format(*names)
-    return f"CREATE MACRO {name}({', '.join(names)}) AS CASE WHEN {whole} THEN TRY({wide}) ELSE TRY({plain}) END;"
+    return f"CREATE TEMP MACRO {name}({', '.join(names)}) AS CASE WHEN {whole} THEN TRY({wide}) ELSE TRY({plain}) END;"
 
 
 MACROS = "".join(
