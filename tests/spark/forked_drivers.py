@@ -31,7 +31,7 @@ from tests.spark.drive import SHORT_LIVED
 from tests.spark.ready_classes import environment
 
 JOBS = ("chained_job", "crash_job", "decide_job", "decide_lanes_job", "migration_job", "nexmark_job", "sharing_job")
-JOBS += ("pieces_job", "spread_job")
+JOBS += ("pieces_job", "spread_job", "spread_levels_job")
 NEEDED = (*(f"tests.spark.{name}" for name in JOBS), "midstream.cli.run")
 
 
@@ -124,6 +124,8 @@ def join_session(archive: str, includes: Sequence[str]) -> None:
     """Have this process take the session that the JVM has for one that it has made itself."""
     warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
     gateway = launch_gateway()
+    # The JVM tells whoever it calls now which objects of the drivers before it has forgotten, by their numbers alone.
+    gateway.gateway_property.pool.next_id = 1_000_000 * os.getpid()
     jvm: Any = gateway.jvm
     there = jvm.JavaSparkContext.fromSparkContext(jvm.org.apache.spark.SparkContext.getOrCreate())
     context = SparkContext(gateway=gateway, jsc=there, conf=SparkConf(_jconf=there.getConf()))
