@@ -137,7 +137,20 @@ def test_what_spark_must_bring_it_brings(spark: SparkSession, tmp_path: Path, st
     pq.write_table(old, tmp_path / "A" / "004.parquet")
     finish(spark, tmp_path, "first", False, ["plain"])
     assert len(steps_over_files) == before, "Spark sets the days of another calendar right"
+
+
+def test_a_column_that_is_called_just_so_is_the_one(
+    spark: SparkSession, tmp_path: Path, steps_over_files: list[int]
+) -> None:
+    """The tasks read it beside one that differs by case; where Spark must bring the file, it refuses to choose."""
+    fill(tmp_path, range(2))
+    finish(spark, tmp_path, "first", False, ["plain"])
+    before = len(steps_over_files)
     pq.write_table(part("A", 5).append_column("K", part("A", 5)["k"]), tmp_path / "A" / "005.parquet")
+    finish(spark, tmp_path, "first", False, ["plain"])
+    assert len(steps_over_files) > before
+    narrow = part("A", 6).set_column(0, "k", part("A", 6)["k"].cast(pa.int32()))
+    pq.write_table(narrow.append_column("K", narrow["k"]), tmp_path / "A" / "006.parquet")
     with pytest.raises(ms.SparkError, match=r"(?i)duplicate"):
         finish(spark, tmp_path, "first", False, ["plain"])
 
