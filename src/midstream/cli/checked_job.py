@@ -14,7 +14,7 @@ from midstream.checkpoint.new_sink import new_sink
 from midstream.cli.source_columns import source_columns
 from midstream.engine.table_source import table_rows
 from midstream.job.calibration_file import with_unit_costs
-from midstream.job.leaving import leaving
+from midstream.job.dropped_next import dropped_next
 from midstream.job.reconcile import refuse_new_name, refuse_other_host, refuse_other_streams, with_streams
 from midstream.job.static_tables import unread
 from midstream.language.job_file import JobFile
@@ -90,7 +90,7 @@ def checked_job(job: JobFile, embedded: bool) -> CheckedJob:
     if newest is not None and folders is not None and all_read and newest.pushed_streams.keys() <= job.streams.keys():
         with found.at(places["checkpoint"]):
             there, now = folders, {**streams, **_as_declared(newest, job, streams)}
-            with_streams(newest, now, folders.root, lambda one: leaving(one, there))
+            with_streams(newest, now, folders.root, lambda one: dropped_next(one, there))
     tables: dict[str, StaticTable] = {}
     for name, table in job.tables.items():
         with found.at(places[f"tables.{name}"]):

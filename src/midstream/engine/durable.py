@@ -18,7 +18,7 @@ from midstream.engine.staged_results import StagedResults
 from midstream.job.admitted import admitted
 from midstream.job.commits import Commits
 from midstream.job.crash_points import CrashPoint
-from midstream.job.leaving import leaving
+from midstream.job.dropped_next import dropped_next
 from midstream.job.outputs import RESULTS, JobOutput, Outputs
 from midstream.job.reconcile import refuse_other_host
 from midstream.job.step_times import StepTimes
@@ -107,9 +107,9 @@ class EngineCheckpoint:
         """The commands of the log that no step has taken."""
         return self.folders.commands.after(manifest.last_command)
 
-    def left(self, manifest: Manifest) -> frozenset[str]:
+    def dropped_next(self, manifest: Manifest) -> frozenset[str]:
         """The queries of a manifest that its next step drops."""
-        return leaving(manifest, self.folders)
+        return dropped_next(manifest, self.folders)
 
     def taken_up(self, manifest: Manifest) -> tuple[Manifest, tuple[Event, ...]]:
         """The manifest with the commands of the log for its next step, and refusals of those that it cannot take."""

@@ -138,8 +138,8 @@ class Engine(Controls[None], TableControl[None], Reported, DashboardBeside):
         idle = None if idle_timeout is None else stream_duration(name, "idle_timeout", idle_timeout)
         late = stream_duration(name, "lateness", lateness)
         stream = StreamSchema(name, columns, timestamp, late, idle, unit).in_unit()
-        again = self._checkpoint.left if self._checkpoint is not None and name not in self._declared else None
-        self._change(with_stream(self._manifest, stream, self._upcoming, again))
+        dropped = self._checkpoint.dropped_next if self._checkpoint is not None and name not in self._declared else None
+        self._change(with_stream(self._manifest, stream, self._upcoming, dropped))
         self._declared.add(name)
 
     def add_query(

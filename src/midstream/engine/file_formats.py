@@ -20,7 +20,7 @@ import pyarrow.orc
 import pyarrow.parquet
 import pyarrow.types as pt
 
-from midstream.model.columns_of_files import AlikeColumns, decoded, own_names, spelled
+from midstream.model.columns_of_files import AlikeColumns, decoded, own_names, refuse_alike, spelled
 from midstream.model.errors import InputError
 from midstream.step.admission.given import judged
 
@@ -104,10 +104,7 @@ def _spelled(column: pa.ChunkedArray, declared: pa.DataType) -> pa.ChunkedArray:
 
 def _apart(columns: pa.Schema) -> pa.Schema:
     """The columns of a file that nobody declared; raises where two of them differ only by case."""
-    for name in columns.names:
-        alike = [one for one in columns.names if one.lower() == name.lower()]
-        if len(alike) > 1:
-            raise AlikeColumns(alike)
+    refuse_alike(columns.names)
     return columns
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 from midstream.checkpoint.folders import DEAD_LETTERS, LATE, REJECTED, Folders
 from midstream.checkpoint.new_sink import new_sink
 from midstream.job.absent_function import not_here, refusing
-from midstream.job.leaving import leaving
+from midstream.job.dropped_next import dropped_next
 from midstream.job.left_by import left_by
 from midstream.model.command import Command
 from midstream.model.errors import CheckpointError, MidstreamError
@@ -73,7 +73,7 @@ class Outputs:
     def open(self, manifest: Manifest) -> None:
         """Have every sink of the script make ready; the manifest is the newest."""
         for query, sink in self.sinks.items():
-            with self._unless_left(JobOutput(RESULTS, query), manifest):
+            with self._unless_dropped(JobOutput(RESULTS, query), manifest):
                 sink.open()
 
     @contextmanager
@@ -180,7 +180,7 @@ class Outputs:
     def check_sink(self, query: str, manifest: Manifest, before: Manifest) -> None:
         """Open the sink of a query of a manifest, and see that it is not ahead of the one before."""
         output = JobOutput(RESULTS, query)
-        with self._unless_left(output, manifest):
+        with self._unless_dropped(output, manifest):
             sink = self._sink(output, manifest)
             sink.open()
             self._check(output, sink, before)
@@ -235,7 +235,7 @@ class Outputs:
                 self._staged_for(output, manifest).commit(staged)
                 staging.storage.remove(files)
             except MidstreamError:
-                if not self._is_left(output, manifest) or staged.is_partly_there:
+                if not self._is_dropped_next(output, manifest) or staged.is_partly_there:
                     raise
 
     def clear_step(self, manifest: Manifest) -> None:
@@ -343,21 +343,21 @@ class Outputs:
 
     def _for_each(self, manifest: Manifest, act: Callable[[JobOutput, Sink], None]) -> None:
         for output in self._outputs(manifest):
-            with self._unless_left(output, manifest):
+            with self._unless_dropped(output, manifest):
                 act(output, self._sink(output, manifest))
 
     @contextmanager
-    def _unless_left(self, output: JobOutput, manifest: Manifest) -> Iterator[None]:
+    def _unless_dropped(self, output: JobOutput, manifest: Manifest) -> Iterator[None]:
         """What is done in here with an output may fail where it is that of a query which the next step drops."""
         try:
             yield
         except MidstreamError:
-            if not self._is_left(output, manifest):
+            if not self._is_dropped_next(output, manifest):
                 raise
 
-    def _is_left(self, output: JobOutput, manifest: Manifest) -> bool:
+    def _is_dropped_next(self, output: JobOutput, manifest: Manifest) -> bool:
         """Whether an output is that of a query which the next step drops."""
-        return output.kind == RESULTS and output.name in leaving(manifest, self.folders, self.own)
+        return output.kind == RESULTS and output.name in dropped_next(manifest, self.folders, self.own)
 
     @staticmethod
     def _outputs(manifest: Manifest) -> Iterator[JobOutput]:

@@ -42,7 +42,7 @@ SPREAD = "spread"
 """Under it a query is declared to be spread over nodes."""
 
 
-Left = Callable[[Manifest], Collection[str]]
+DroppedNext = Callable[[Manifest], Collection[str]]
 """Which queries of a manifest its next step drops."""
 
 
@@ -226,18 +226,18 @@ def refuse_other_host(newest: Manifest | None, host: str, place: str) -> None:
 
 
 def with_streams(
-    manifest: Manifest, streams: Mapping[str, StreamSchema], place: str, left: Left = lambda _: frozenset()
+    manifest: Manifest, streams: Mapping[str, StreamSchema], place: str, dropped: DroppedNext = lambda _: frozenset()
 ) -> Manifest:
     """The manifest with the streams as the script declares them now, new ones last; refuses streams of another job.
 
     Columns may come and go as long as no running query reads them, lateness may change: a watermark never goes back. Of
-    the queries that are `left` behind with the next step predicates may be missing.
+    the queries that are `dropped` with the next step predicates may be missing.
     """
     known = manifest.pushed_streams
     refuse_other_streams(known, streams, place)
     read: dict[str, set[str]] = {name: set() for name in manifest.streams}
     for query_name, entry in manifest.queries.items():
-        query = _taken_up(manifest, query_name, entry.sql, left)
+        query = _taken_up(manifest, query_name, entry.sql, dropped)
         for source in query.sources:
             read[source.stream] |= set(query.columns_of(source.alias))
     for name, old in known.items():
@@ -256,7 +256,7 @@ def with_streams(
     if found.streams == manifest.streams:
         return found
     found = with_answers_widened(found)
-    _check_groups(manifest, found, place, left)
+    _check_groups(manifest, found, place, dropped)
     return found
 
 
@@ -280,12 +280,12 @@ def refuse_new_name(
         refuse_taken_name(what, name, new)
 
 
-def _check_groups(before: Manifest, now: Manifest, place: str, left: Left) -> None:
+def _check_groups(before: Manifest, now: Manifest, place: str, dropped: DroppedNext) -> None:
     """Raise where `SELECT *` or `SELECT DISTINCT *` stands for other groups than those that a query keeps."""
     for name, entry in before.queries.items():
         if "*" not in entry.sql:
             continue  # Its columns have names, which stand for what they stood for.
-        kept, meant = (_taken_up(one, name, entry.sql, left).aggregate for one in (before, now))
+        kept, meant = (_taken_up(one, name, entry.sql, dropped).aggregate for one in (before, now))
         if kept is not None and meant is not None and kept.groups != meant.groups:
             raise CheckpointError(
                 f"the columns that * stands for in query {name!r} are others now, and its groups go by them",
@@ -294,17 +294,17 @@ def _check_groups(before: Manifest, now: Manifest, place: str, left: Left) -> No
 
 
 def with_stream(
-    manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], again: Left | None
+    manifest: Manifest, stream: StreamSchema, ahead: Callable[[], Manifest], dropped: DroppedNext | None
 ) -> Manifest:
-    """The manifest with one more stream, or where it may be declared `again`, with one as it is now; `again`
-    says of which queries predicates may be missing.
+    """The manifest with one more stream, or with one as it is declared now, where it may be declared again: `dropped`
+    says then of which queries predicates may be missing, and is None otherwise.
 
     Refuses a new one whose name is taken, or will be when waiting commands are done, which is the manifest `ahead`: it
     would stand in the place of the answers of a query of its name, which others read.
     """
     name, pushed = stream.name, manifest.pushed_streams
-    if again is not None and name in pushed:
-        return with_streams(manifest, {**pushed, name: stream}, f"stream {name}", again)
+    if dropped is not None and name in pushed:
+        return with_streams(manifest, {**pushed, name: stream}, f"stream {name}", dropped)
     if name in manifest.streams:
         what = "stream" if name in pushed else "query"
         raise InputError(f"there is a {what} {name!r} already", place=f"stream {name}", remedy="use another name")
@@ -312,12 +312,12 @@ def with_stream(
     return replace(manifest, streams={**manifest.streams, name: stream})
 
 
-def _taken_up(manifest: Manifest, name: str, sql: str, left: Left) -> Query:
+def _taken_up(manifest: Manifest, name: str, sql: str, dropped: DroppedNext) -> Query:
     """A running query's text; it is known to be right, but may ask a predicate that this program does not have."""
     try:
         return checked(manifest, sql)
     except LanguageError as error:
-        if name in left(manifest):
+        if name in dropped(manifest):
             return parsed(manifest, sql)
         message = f"the checkpoint has a query that cannot be taken up: {error.message}"
         raise CheckpointError(message, place=f"query {name}, {error.place}", remedy=error.remedy) from error

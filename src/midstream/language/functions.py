@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from midstream.language import failing, rules
 from midstream.language.coerce import scalar
-from midstream.language.expression import Call, Expression, Literal
+from midstream.language.expression import STRICT, Call, Expression, Literal
 from midstream.language.function import MANY, Function, fixed
 from midstream.language.kernels import cast, logic, number, text
 from midstream.language.kernels.datum import Datum, Values
@@ -106,7 +106,7 @@ CATALOGUE: dict[str, Function] = {
     "moment": Function(lambda arguments: (TIMESTAMP, arguments), cast.moment),
 }
 
-STRICT: dict[str, Callable[[Call], bool]] = {
+AT_EDGES: dict[str, Callable[[Call], bool]] = {
     "cast": failing.cast_fails_at_edges,
     "round": failing.rounds_over_at_edges,
     "repeat": failing.repeats_often,
@@ -114,7 +114,7 @@ STRICT: dict[str, Callable[[Call], bool]] = {
 }
 """Functions that have values too great or too long which do not count as failing, and which calls of them do."""
 
-CATALOGUE |= {f"strict_{name}": replace(CATALOGUE[name], fails=lambda call: True) for name in STRICT}
+CATALOGUE |= {strict: replace(CATALOGUE[name], fails=lambda call: True) for strict, name in STRICT.items()}
 """Every function by name. `cast` is typed by `coerce.cast`; `microseconds` is for band predicates and times
 of rows, which `moment` shows.
 

@@ -15,7 +15,7 @@ import pyarrow.types as is_
 from midstream.language.coerce import cast, literal, plain, unify
 from midstream.language.expression import Call, Expression, Literal
 from midstream.language.failing import reach
-from midstream.language.functions import STRICT, SYMBOLS, call, function_of
+from midstream.language.functions import AT_EDGES, SYMBOLS, call, function_of
 from midstream.language.types import INT64, WIDEST, family
 from midstream.model.errors import LanguageError
 
@@ -38,7 +38,7 @@ def checked_call(function: str, *arguments: Expression, edges: bool = False) -> 
         # As in DuckDB: one that is rounded up to tens may be greater than its type has.
         arguments = (cast(arguments[0], WIDEST if is_.is_uint64(arguments[0].type) else INT64), *arguments[1:])
     found = strict(_widened(function, *arguments), arguments) if edges else _widened(function, *arguments)
-    fails = function_of(function).fails is not None or (edges and function in STRICT)
+    fails = function_of(function).fails is not None or (edges and function in AT_EDGES)
     constants = all(isinstance(a, Literal) and a.value is not None for a in arguments)
     if constants and isinstance(found, Literal) and found.value is None and fails:
         shown = ", ".join(str(a.value) for a in arguments if isinstance(a, Literal))
@@ -63,7 +63,7 @@ def strict(found: Expression, given: tuple[Expression, ...] = ()) -> Expression:
     inner = tuple(a if any(a is one for one in given) else _strict_cast(a) for a in found.arguments)
     if any(new is not old for new, old in zip(inner, found.arguments, strict=True)):
         found = replace(found, arguments=inner)
-    known = STRICT.get(found.function)
+    known = AT_EDGES.get(found.function)
     return replace(found, function=f"strict_{found.function}") if known is not None and known(found) else found
 
 

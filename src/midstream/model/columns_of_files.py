@@ -23,15 +23,29 @@ def own_names(declared: Sequence[str], given: Sequence[str]) -> dict[str, str]:
     >>> own_names(["k", "v"], ["ts", "K"]), own_names(["k"], ["K", "k"])
     ({'k': 'K'}, {'k': 'k'})
     """
-    meant, found = [name.lower() for name in declared], dict[str, str]()
-    for name in declared:
-        alike = [one for one in given if one.lower() == name.lower()]
-        if name in alike or meant.count(name.lower()) > 1:
-            alike = [one for one in alike if one == name]  # Checkpoints may have both, of files that have.
+    own, found = _by_lower_case(given), dict[str, str]()
+    for lower, names in _by_lower_case(declared).items():
+        alike = own.get(lower, [])
+        if len(names) > 1 or names[0] in alike:  # Checkpoints may have both, of files that have.
+            found |= {name: name for name in names if name in alike}
+        elif len(alike) > 1:
+            raise AlikeColumns(alike)
+        elif alike:
+            found[names[0]] = alike[0]
+    return {name: found[name] for name in declared if name in found}
+
+
+def refuse_alike(names: Sequence[str]) -> None:
+    """Raise `AlikeColumns` where two columns of a file, of which nobody has declared any, differ only by case."""
+    for alike in _by_lower_case(names).values():
         if len(alike) > 1:
             raise AlikeColumns(alike)
-        if alike:
-            found[name] = alike[0]
+
+
+def _by_lower_case(names: Sequence[str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.lower(), []).append(name)
     return found
 
 

@@ -99,10 +99,8 @@ def run_step(before: Manifest, plan: StepPlan, batch: DataFrame, setting: Settin
         if exchange.has_filters and seen is None:
             observation = Observation()
             batch = batch.observe(observation, *filtered_tallies(streams))
-        task = _task(plan, setting, exchange, clock, writes)
-        spreads = spread_parts(before, plan, 0, clock, writes.store, exchange.partitions)
-        back = returned(before, plan, writes.store)
-        task = replace(task, spreads=spreads, returning=back, read_above=setting.read_above)
+        task = _task(before, plan, setting, exchange, 0, clock, writes)
+        task = replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
         writes.store.finish()
         reports = _none_failed(reports_over_rows(exchange.apply(batch, marks, setting.counted), task))
         by_tasks = _seen_by_tasks(streams, reports)
@@ -129,10 +127,9 @@ def run_over_files(
     if setting.needs_watermarks:
         newest = newest_in_files(files, {name: plan.manifest.streams[name].timestamp for name in streams}, marks)
         clock = replace(clock, after=watermarks(plan.manifest.streams, progress_after(plan, newest)))
-    task = _task(plan, setting, exchange, clock, writes)
-    task = _over_nodes_too(task, before, plan, 0)
-    task = replace(task, returning=returned(before, plan, writes.store))
-    task = replace(task, read_above=setting.read_above, files=files, dealt=exchange.dealt)
+    task = _task(before, plan, setting, exchange, 0, clock, writes)
+    task = replace(task, returning=returned(before, plan, writes.store), read_above=setting.read_above)
+    task = replace(task, files=files, dealt=exchange.dealt, parcel_files=_parcel_files(task))
     writes.store.finish()
     reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
     found = _gathered(plan, task.spreads, reports, _seen_by_tasks(streams, reports))
@@ -144,13 +141,6 @@ def _clock(before: Manifest, plan: StepPlan) -> StepClock:
     marks = watermarks(plan.manifest.streams, before.progress)
     counts = {name: before.progress[name].rows if name in before.progress else 0 for name in plan.manifest.streams}
     return StepClock(plan.manifest.step, marks, marks, counts)
-
-
-def _over_nodes_too(task: StepTask, before: Manifest, plan: StepPlan, level: int) -> StepTask:
-    """With the queries of a level that are spread over nodes, where no rows come to its tasks."""
-    store = task.writes.store
-    spreads = spread_parts(before, plan, level, task.clock, store, task.partitions)
-    return replace(task, spreads=spreads, parcel_files=ParcelFiles.of(store, plan.manifest.step) if spreads else None)
 
 
 def _with_levels_above(
@@ -169,8 +159,8 @@ def _with_levels_above(
         few = _are_few(sum(chunk.rows for chunks in kept.values() for chunk in chunks), plan, setting)
         exchange = exchange.in_one if few else exchange
         clock = replace(first.clock, after=watermarks(streams, progress))
-        task = replace(_task(plan, setting, exchange, clock, first.writes), kept=kept, returning=first.returning)
-        task = _over_nodes_too(task, before, plan, level)
+        task = _task(before, plan, setting, exchange, level, clock, first.writes)
+        task = replace(task, kept=kept, returning=first.returning, parcel_files=_parcel_files(task))
         first.writes.store.finish()
         reports = _none_failed(reports_here(task) if few else reports_without_rows(session, task))
         found = found.beside(_gathered(plan, task.spreads, reports, found.seen))
@@ -192,7 +182,21 @@ def _none_failed(reports: Reports) -> Reports:
     return reports
 
 
-def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock, writes: Writes) -> StepTask:
+def _parcel_files(task: StepTask) -> ParcelFiles | None:
+    """The files by which parcels go from hop to hop, where no plan of Spark's has a part in it."""
+    return ParcelFiles.of(task.writes.store, task.clock.step) if task.spreads else None
+
+
+def _task(
+    before: Manifest,
+    plan: StepPlan,
+    setting: Setting,
+    exchange: Exchange,
+    level: int,
+    clock: StepClock,
+    writes: Writes,
+) -> StepTask:
+    """The step as the tasks of a level know it."""
     names, layout = tuple(group.name for group in exchange.groups), exchange.layout
     manifest = plan.manifest
     streams = tuple(StreamSlots.of(manifest.streams[name], layout, manifest.rules) for name in layout.streams)
@@ -213,6 +217,7 @@ def _task(plan: StepPlan, setting: Setting, exchange: Exchange, clock: StepClock
         operators=_operators(plan.manifest),
         predicates=ShippedPredicates.of(setting.asked),
         counts=tuple(group.lanes for group in groups),
+        spreads=spread_parts(before, plan, level, clock, writes.store, exchange.partitions),
     )
 
 

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from midstream.checkpoint.folders import Folders
 from midstream.checkpoint.writer import Writer
 from midstream.job.carried_log import spark_log
+from midstream.job.dropped_next import dropped_next
 from midstream.job.frames import Rows, static_rows
-from midstream.job.leaving import leaving
 from midstream.job.outputs import Outputs
 from midstream.job.patience import PATIENCE
 from midstream.job.readable import streams_for
@@ -251,7 +251,7 @@ class Job:
         outputs = Outputs(folders, self._sinks_needed(newest), DataFrames(self._spark), own=own)
         manifest = self._first()
         if newest is not None:
-            manifest = with_streams(newest, self._schemas(), folders.root, lambda one: leaving(one, folders))
+            manifest = with_streams(newest, self._schemas(), folders.root, lambda one: dropped_next(one, folders))
         outputs.open(manifest)
         outputs.check(manifest)
         log = spark_log(folders, writer.claim.number)

@@ -252,9 +252,9 @@ class _Work:
 
     def _put(self, query: str, answer: Answer, node: LaneId) -> NodesDone:
         """Begin to write an answer, and keep it for the queries that read it; how many rows it has."""
-        step, stem = self._step, str(node)
+        stem = str(node)
         self._files.put(JobOutput(RESULTS, query), stem, answer.table)
-        self._kept += kept_answers(self._store.files, step.plan.manifest, node, query, answer)
+        self._kept += kept_answers(self._store.files, self._step.plan.manifest, node, query, answer)
         dead = {} if answer.dead is None else {query: answer.dead.num_rows}
         if answer.dead is not None:
             self._files.put(JobOutput(REJECTED, query), stem, answer.dead)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
-from midstream.model.columns_of_files import own_names
 from midstream.model.schema import has_texts
 from midstream.runtime.watermark import FIRST_TIME, LAST_TIME
 from midstream.spark.file_rows import BatchFiles
@@ -75,8 +74,6 @@ class PlainFiles:
         footer = pq.read_metadata(path)
         known = footer.schema.to_arrow_schema()
         needed = [stream.schema.timestamp, *layout.slots[stream.schema.name]]
-        if own_names(needed, known.names) != {name: name for name in needed}:
-            raise ValueError(f"{path} has columns with names in another case")
         if any(known.field(name).type != stream.schema.columns.field(name).type for name in needed):
             raise ValueError(f"{path} has other types than are declared")
         if _has_old_calendar(known.metadata or {}):

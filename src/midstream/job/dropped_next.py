@@ -11,7 +11,7 @@ from midstream.model.manifest import Manifest
 from midstream.step.commands.base import taken
 
 
-def leaving(manifest: Manifest, folders: Folders, own: Sequence[Command] = ()) -> frozenset[str]:
+def dropped_next(manifest: Manifest, folders: Folders, own: Sequence[Command] = ()) -> frozenset[str]:
     """The queries of a manifest that its next step drops, whatever comes to bear their names afterwards.
 
     It takes the commands that the manifest holds, a job script's `own` ones, and those of the log; one that it will
