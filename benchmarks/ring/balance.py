@@ -7,6 +7,8 @@ the mean, over all that is counted and on average over steps.
 With `--burst` so many times the rows come for a quarter of a window, amid steady streams; what is counted is the burst
 and the window behind it, in which its rows are still met. Slices have no bound, then bounds by count: as many rows as
 a node has in the steady streams, and a half of that (Wang §14.1).
+
+With `--disorder` rows come up to so many seconds late, and as much lateness is allowed.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ Compared = npt.NDArray[np.float64]
 """Pairs compared: steps down, nodes across."""
 
 
-def engine_for(scheme: str, nodes: int, conditions: str, bound: int | None = None) -> ms.Engine:
-    """An engine with one query, spread so."""
+def engine_for(scheme: str, nodes: int, conditions: str, bound: int | None = None, lateness: float = 0.0) -> ms.Engine:
+    """An engine with one query, spread so, and so many seconds of lateness."""
     engine = ms.Engine(seed=3)
     for name in STREAMS:
-        engine.create_stream(name, "x BIGINT, y BIGINT, ts TIMESTAMP", timestamp="ts")
+        columns, late = "x BIGINT, y BIGINT, ts TIMESTAMP", f"{1000 * lateness:.0f} milliseconds"
+        engine.create_stream(name, columns, timestamp="ts", lateness=late)
     sql = f"SELECT A.x FROM A, B, C WHERE {conditions} WINDOW {WINDOW} SECONDS"
     engine.add_query(
         "q", sql, spread=scheme, nodes=nodes, spread_options={} if bound is None else {"count_bound": bound}
@@ -42,22 +45,28 @@ def engine_for(scheme: str, nodes: int, conditions: str, bound: int | None = Non
     return engine
 
 
-def compared(engine: ms.Engine, rates: list[float], step: float, seed: int = 1) -> Compared:
-    """What each node compares in each step of so many seconds, with so many rows a second of each stream in each."""
+def compared(engine: ms.Engine, rates: list[float], step: float, seed: int = 1, disorder: float = 0.0) -> Compared:
+    """What each node compares in each step of so many seconds, with so many rows a second of each stream in each, which
+    are up to so many seconds late.
+    """
     random, found = np.random.default_rng(seed), []
     for number, rate in enumerate(rates):
         begin, end = int(number * step * SECOND), int((number + 1) * step * SECOND)
-        engine.push({name: rows(random, random.poisson(rate * step), begin, end) for name in STREAMS})
+        early = int(disorder * SECOND)
+        engine.push({name: rows(random, random.poisson(rate * step), begin, end, early) for name in STREAMS})
         spread = engine.manifest.queries["q"].nodes
         assert spread is not None
         found.append([node.comparisons for node in spread.work])
     return np.diff(np.array(found, np.float64), axis=0, prepend=0.0)
 
 
-def rows(random: np.random.Generator, count: int, begin: int, end: int) -> pa.Table:
-    """So many rows at random times."""
-    times = pa.array(np.sort(random.integers(begin, end, count)), pa.timestamp("us"))
-    return pa.table({"x": random.integers(0, KEYS, count), "y": random.integers(0, KEYS, count), "ts": times})
+def rows(random: np.random.Generator, count: int, begin: int, end: int, early: int = 0) -> pa.Table:
+    """So many rows at random times, each earlier by some of so many microseconds."""
+    times = np.sort(random.integers(begin, end, count))
+    if early:
+        times = np.maximum(times - random.integers(0, early, count), 0)
+    x, y = random.integers(0, KEYS, count), random.integers(0, KEYS, count)
+    return pa.table({"x": x, "y": y, "ts": pa.array(times, pa.timestamp("us"))})
 
 
 def busiest(work: Compared) -> tuple[float, float]:
@@ -90,6 +99,7 @@ def main() -> None:
     asked.add_argument("--step", type=float, default=0.5)
     asked.add_argument("--windows", type=int, default=2, help="how many windows are counted")
     asked.add_argument("--burst", type=float, metavar="TIMES", help="so many times the rows, for a quarter of a window")
+    asked.add_argument("--disorder", type=float, default=0.0, metavar="SECONDS", help="how late rows come at most")
     said = asked.parse_args()
     if said.burst is not None:
         for nodes in map(int, said.nodes.split(",")):
@@ -100,9 +110,10 @@ def main() -> None:
         return
     for scheme in said.schemes.split(","):
         for nodes in map(int, said.nodes.split(",")):
-            engine = engine_for(scheme, nodes, CONDITIONS[said.conditions])
+            engine = engine_for(scheme, nodes, CONDITIONS[said.conditions], lateness=said.disorder)
             filling = int(WINDOW / said.step)
-            work = compared(engine, [said.rate] * (filling * (1 + said.windows)), said.step)[filling:]
+            rates = [said.rate] * (filling * (1 + said.windows))
+            work = compared(engine, rates, said.step, disorder=said.disorder)[filling:]
             whole, by_step = busiest(work)
             print(f"{scheme:10} {nodes:3} nodes: {whole:.3f} in all, {by_step:.3f} by step; {work.sum():,.0f} pairs")
 
