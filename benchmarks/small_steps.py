@@ -32,7 +32,8 @@ Tables = Mapping[str, pa.Table]
 class Kind:
     """Pushes of `rows` rows in all into a join of all streams, whose windows hold `window` pushes.
 
-    Of the `queries` only the first reads streams that bring rows; these have so many `keys`.
+    Of the `queries` only the first reads streams that bring rows; these have so many `keys`. Where a row goes `through`
+    all joins, every stream but the first brings one in a push of its own, and the next push is the row that joins them.
     """
 
     rows: int
@@ -41,10 +42,12 @@ class Kind:
     lanes: int = 1
     queries: int = 1
     keys: int = 1_000
+    through: bool = False
 
     def engine(self, threads: int | None = None) -> ms.Engine:
         """An engine with the queries."""
-        made = ms.Engine(lanes=self.lanes, threads=threads)
+        # Engines from before there were threads are measured too.
+        made = ms.Engine(lanes=self.lanes) if threads is None else ms.Engine(lanes=self.lanes, threads=threads)
         names = [f"S{number}" for number in range(self.streams)]
         for name in (*names, "Q", "R"):
             made.create_stream(name, DDL, timestamp="ts")
@@ -57,6 +60,12 @@ class Kind:
         """Rows of every stream, as many of each as the share of one is, and one at least of the first."""
         for number in range(2**31):
             random = np.random.default_rng([7, number])
+            if self.through:
+                rows = {f"S{stream}": _row(number) for stream in range(self.streams)}
+                last = rows.pop("S0")
+                yield rows
+                yield {"S0": last}
+                continue
             yield {f"S{stream}": self._table(random, number, share) for stream, share in enumerate(self._shares())}
 
     def _shares(self) -> list[int]:
@@ -68,10 +77,21 @@ class Kind:
         tied = " AND ".join(f"{one}.k = {other}.k" for one, other in pairwise(names))
         return f"SELECT {names[0]}.k FROM {', '.join(f'{name} {window}' for name in names)} WHERE {tied}"
 
+    @property
+    def pushes_a_turn(self) -> int:
+        """The pushes up to one that is measured, that one included."""
+        return 2 if self.through else 1
+
     def _table(self, random: np.random.Generator, number: int, rows: int) -> pa.Table:
         times = np.sort(random.integers(number * BETWEEN, (number + 1) * BETWEEN, rows))
         keys = random.integers(0, self.keys, rows)
         return pa.table({"k": keys, "ts": pa.array(times, pa.timestamp("us", "UTC")), "v": keys})
+
+
+def _row(number: int) -> pa.Table:
+    """The row of this number, which only those of the same number join."""
+    time_of = pa.array([number * BETWEEN], pa.timestamp("us", "UTC"))
+    return pa.table({"k": [number], "ts": time_of, "v": [number]})
 
 
 PAIRS: Mapping[str, tuple[Kind, Kind]] = {

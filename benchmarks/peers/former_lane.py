@@ -7,7 +7,6 @@ numpy and Arrow and by the same environment as everyone else. As they do, it doe
 from __future__ import annotations
 
 import json
-import os
 import pickle
 import subprocess
 import sys
@@ -15,37 +14,25 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from benchmarks.history import environment, take_out
 from benchmarks.measurement import Measurement, answer_of_files
 from benchmarks.peers import Task
 from benchmarks.peers.session import batches_of, session, source
-from midstream.model.errors import MidstreamError
 
 COMMIT = "d4b7faed43e3"
 """The last commit before the first of spreads, of 2026-11-22."""
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def run(task: Task) -> Measurement:
     """Run the scenario by the sources of that commit; raises `MidstreamError` where they are not in the history."""
     former, asked, told = (task.work / name for name in ("former", "task", "measured.json"))
-    _take_out(former)
+    take_out(COMMIT, former)
     asked.write_bytes(pickle.dumps(task))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(former / "src"), str(ROOT)])}
     command = [sys.executable, "-m", "benchmarks.peers.former_lane", str(asked), str(told)]
-    done = subprocess.run(command, cwd=task.work, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=task.work, env=environment(former), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"midstream of {COMMIT} ended with {done.returncode}: {done.stderr[-2000:]}")
     return Measurement.from_json(json.loads(told.read_text()))
-
-
-def _take_out(folder: Path) -> None:
-    folder.mkdir()
-    archive = subprocess.run(["git", "archive", COMMIT, "src"], cwd=ROOT, capture_output=True, check=False)
-    if archive.returncode:
-        what = f"commit {COMMIT} is not in the history"
-        raise MidstreamError(what, place=str(ROOT), remedy="clone the repository with its history")
-    subprocess.run(["tar", "-x"], cwd=folder, input=archive.stdout, check=True)
 
 
 def _job(spark: SparkSession, task: Task) -> Measurement:
