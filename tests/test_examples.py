@@ -56,7 +56,11 @@ def test_the_operator_that_the_docs_show_is_the_example() -> None:
     assert [line for line in body if line not in example] == []
 
 
-def test_the_job_file_can_be_read() -> None:
+def test_the_job_file_has_the_query_that_the_readme_gives_commands_to() -> None:
     job = read_job_file(ROOT / "examples" / "job.toml")
-    assert set(job.streams) == {"A", "B"}
-    assert set(job.queries) == {"pairs"}
+    assert set(job.streams) == {"orders", "payments", "refunds"}
+    assert set(job.queries) == {"refunded"}
+    text = (ROOT / "README.md").read_text()
+    assert set(re.findall(r"^midstream (?:migrate|plans|optimize) ckpt (\w+)", text, re.MULTILINE)) == {"refunded"}
+    sql = re.search(r'sql = """(.*?)"""', text, re.DOTALL)
+    assert sql is not None and sql[1].split() == job.queries["refunded"].sql.split()
