@@ -13,7 +13,7 @@ import typer
 from midstream.cli.errors import WrongUse
 
 CheckpointPath = Annotated[
-    str, typer.Argument(metavar="CKPT", help="The checkpoint of a job, or an engine's that was saved: a path or a URL.")
+    str, typer.Argument(metavar="CKPT", help="The checkpoint of a job, or of a saved engine: a path or a URL.")
 ]
 QueryName = Annotated[str, typer.Argument(metavar="QUERY", help="The name of a running query.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value instead of text.")]
@@ -24,11 +24,13 @@ WaitSeconds = Annotated[
 SqlText = Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")]
 Operator = Annotated[
     str | None,
-    typer.Option("--operator", metavar="MODULE:CLASS", help="A user's operator on top; its module can be imported."),
+    typer.Option(
+        "--operator", metavar="MODULE:CLASS", help="An operator of yours over the results; its module can be imported."
+    ),
 ]
 OperatorOptions = Annotated[
     list[str] | None,
-    typer.Option("--operator-option", metavar="NAME=VALUE", help="What it is made with; may be repeated."),
+    typer.Option("--operator-option", metavar="NAME=VALUE", help="An option of that operator; may be repeated."),
 ]
 
 
@@ -39,17 +41,19 @@ class Host(Enum):
     EMBEDDED = "embedded"
 
 
-Engine = Annotated[
-    Host, typer.Option("--engine", help="Spark, or the embedded engine: this process, for folders of files.")
-]
+Engine = Annotated[Host, typer.Option("--engine", help="Spark, or embedded: this one process, for folders of files.")]
 AllowOperator = Annotated[
     list[str] | None,
-    typer.Option("--allow-operator", metavar="MODULE:CLASS", help="A user's operator that may run; may be repeated."),
+    typer.Option(
+        "--allow-operator", metavar="MODULE:CLASS", help="An operator of yours that may run; may be repeated."
+    ),
 ]
 AllowSource = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-source", metavar="FORMAT[:OPTION]", help="A format of Spark that the job file may use; repeatable."
+        "--allow-source",
+        metavar="FORMAT[:OPTION]",
+        help="A format or option of Spark that the job file may use; repeatable.",
     ),
 ]
 

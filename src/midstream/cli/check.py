@@ -10,6 +10,7 @@ import typer
 from midstream.cli.arguments import AllowOperator, AllowSource, AsJson, Engine, Host
 from midstream.cli.output import print_json, say
 from midstream.model.errors import MidstreamError
+from midstream.model.words import counted
 
 if TYPE_CHECKING:
     from midstream.cli.checked_job import CheckedJob
@@ -40,7 +41,8 @@ def check(
     if as_json:
         print_json(_json(job, found))
     elif not found.faults and job is not None:
-        say(f"{job_file}: no fault found in {len(job.streams)} streams and {len(job.queries)} queries")
+        read = f"{counted(len(job.streams), 'stream')} and {counted(len(job.queries), 'query')}"
+        say(f"{job_file}: no fault found in {read}")
         if found.unknown:
             say(
                 f"not looked into: {', '.join(found.unchecked) or 'no query'}, for the columns of "

@@ -27,9 +27,11 @@ from midstream.sinks.formats import FORMATS
 
 def add(
     path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name no running query has.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name that no running query has.")],
     sql: SqlText,
-    plan: Annotated[str | None, typer.Option("--plan", help="Its plan; without one, joins in FROM order.")] = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", help="Its plan, such as '((A B) C)'; default: joins in the order of FROM.")
+    ] = None,
     out: Annotated[
         str | None,
         typer.Option("--out", metavar="DIR", help="Folder or URL of its results. Default: CKPT/results/NAME"),
@@ -40,7 +42,8 @@ def add(
     operator: Operator = None,
     operator_option: OperatorOptions = None,
     spread: Annotated[
-        str | None, typer.Option("--spread", metavar="S", help="Over nodes: psp_d, ..., or auto; docs/spreading.md.")
+        str | None,
+        typer.Option("--spread", metavar="S", help="Over nodes: psp_d, ..., or auto; see docs/spreading.md."),
     ] = None,
     nodes: Nodes = None,
     no_history: Annotated[
@@ -80,11 +83,13 @@ def change(
 
 def drop(
     path: CheckpointPath,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name of a running query.")],
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A running query; with --stream or --table, one of these.")
+    ],
     stream: Annotated[
-        bool, typer.Option("--stream", help="It is a stream that no query reads; not of a job on Spark.")
+        bool, typer.Option("--stream", help="Forget a stream that no query reads; not of a job on Spark.")
     ] = False,
-    table: Annotated[bool, typer.Option("--table", help="It is a static table that no query reads.")] = False,
+    table: Annotated[bool, typer.Option("--table", help="Forget a static table that no query reads.")] = False,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
@@ -104,15 +109,16 @@ def migrate(
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="The new plan, such as '((A B) C)'; optional with --operator.")
     ] = "",
-    strategy: Annotated[str, typer.Option("--strategy", metavar="S", help="How state gets there.")] = "moving_state",
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="S", help="How kept rows get there, or auto; see docs/strategies.md.")
+    ] = "moving_state",
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="For the strategy; may be repeated.")
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=VALUE", help="An option of the strategy; may be repeated."),
     ] = None,
     operator: Operator = None,
     operator_option: OperatorOptions = None,
-    together: Annotated[
-        bool, typer.Option("--together", help="Carry the shared plan under all the queries that share it.")
-    ] = False,
+    together: Annotated[bool, typer.Option("--together", help="Move all queries that share the plan.")] = False,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
@@ -133,19 +139,22 @@ def migrate(
 def spread(
     path: CheckpointPath,
     query: QueryName,
-    scheme: Annotated[str, typer.Argument(metavar="SCHEME", help="psp_d, hash_hops, ..., auto, or off: in lanes.")],
+    scheme: Annotated[
+        str, typer.Argument(metavar="SCHEME", help="psp_d, hash_hops, ..., auto; or off: back to lanes.")
+    ],
     nodes: Nodes = None,
     plan: Annotated[str | None, typer.Option("--plan", help="Probing orders; see docs/spreading.md.")] = None,
     option: Annotated[
         list[str] | None, typer.Option("--option", metavar="NAME=VALUE", help="master, segment, copies or count_bound.")
     ] = None,
     relocation: Annotated[
-        str | None, typer.Option("--relocation", help="aggressive: rows are moved at once; passive: they run out.")
+        str | None,
+        typer.Option("--relocation", help="aggressive: old rows move at once; passive: they stay until they expire."),
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Spread a running join over nodes, otherwise than before, or no longer; no row is lost and no answer changes."""
+    """Spread a running join over nodes, over other nodes, or no longer; no row is lost and no answer changes."""
     from midstream.step.commands.spread import Spread
 
     way = [] if relocation is None else [f"relocation={relocation}"]
@@ -155,7 +164,9 @@ def spread(
 
 def rescale(
     path: CheckpointPath,
-    lanes: Annotated[int, typer.Option("--lanes", min=1, max=SLOTS, help="How many lanes there shall be.")],
+    lanes: Annotated[
+        int, typer.Option("--lanes", min=1, max=SLOTS, help="The new number of lanes, the partitions of the state.")
+    ],
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
@@ -167,11 +178,16 @@ def rescale(
 
 def reshare(
     path: CheckpointPath,
-    sharing: Annotated[str, typer.Argument(metavar="SCHEME", help="How queries shall share; see docs/sharing.md.")],
+    sharing: Annotated[
+        str,
+        typer.Argument(
+            metavar="SCHEME", help="auto, mem_opt, cpu_opt, pull_up, push_down or off; see docs/sharing.md."
+        ),
+    ],
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the queries of a running job share their work by another scheme; no answer changes."""
+    """Have the queries of a running job share rows and work in another way; no answer changes."""
     from midstream.sharing.discovery import scheme
     from midstream.step.commands.reshare import Reshare
 

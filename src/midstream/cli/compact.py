@@ -8,6 +8,7 @@ import typer
 
 from midstream.cli.arguments import AsJson, CheckpointPath
 from midstream.cli.output import print_json, progress_bar, say
+from midstream.model.words import counted
 
 
 def compact(
@@ -46,7 +47,8 @@ def compact(
         return
     for name, one in done.items():
         rows = sum(part.rows for part in one.parts)
-        say(f"{name}: {one.read:,} new files; {rows:,} rows in {len(one.parts):,} files in {one.merged.current}")
+        new, files = counted(one.read, "new file"), counted(len(one.parts), "file")
+        say(f"{name}: {new}; {counted(rows, 'row')} in {files} in {one.merged.current}")
     if not done:
         say("no query has results in Parquet files")
 

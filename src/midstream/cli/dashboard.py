@@ -22,9 +22,10 @@ def dashboard(
     host: Annotated[str, typer.Option("--host", help="Where to listen; without it, only this machine is heard.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 is any that is free.")] = 8765,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any that is free.")] = 8765,
     control: Annotated[
-        bool, typer.Option("--control", help="Take commands from whoever has the token, which is in the address.")
+        bool,
+        typer.Option("--control", help="Take commands from whoever has the token, which is in the printed address."),
     ] = False,
     token: Annotated[
         str | None,
@@ -32,7 +33,9 @@ def dashboard(
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", metavar="NAME", help="A name by which browsers may ask for it; repeatable."),
+        typer.Option(
+            "--allow-host", metavar="NAME", help="Another host name in the address that browsers may use; repeatable."
+        ),
     ] = None,
 ) -> None:
     """Show plans, migrations, decisions and steps of jobs in the browser, also of jobs that have ended.

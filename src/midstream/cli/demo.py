@@ -38,7 +38,9 @@ def demo(
     dashboard: Annotated[
         bool, typer.Option("--dashboard", help="A job that goes on, without Spark, and its page in the browser.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Of the dashboard; 0 is any.")] = 8765,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="The dashboard's port; 0 is any that is free.")
+    ] = 8765,
     pace: Annotated[float, typer.Option("--pace", min=0, help="Seconds a step, with --dashboard.")] = 1.0,
     as_json: AsJson = False,
 ) -> None:

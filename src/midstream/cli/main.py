@@ -34,7 +34,7 @@ OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
 
 app = typer.Typer(
     name="midstream",
-    help="Continuous joins over Spark whose plans change while they run.",
+    help="Streaming joins, on Spark or in one process, whose plans change while they run.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,

@@ -17,7 +17,7 @@ def metrics(
     path: CheckpointPath,
     out: Annotated[
         Path | None,
-        typer.Option("--out", metavar="FILE", help="Write them there at once, as node_exporter's textfile wants it."),
+        typer.Option("--out", metavar="FILE", help="Write to this file, which is replaced in one go."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from midstream.job.opened import OpenCheckpoint
 
 ProposedPlan = Annotated[
-    str, typer.Argument(metavar="[PLAN]", help="The plan you read; refused if another is proposed by now.")
+    str,
+    typer.Argument(metavar="[PLAN]", help="The proposed plan, as you read it; refused if another is proposed by now."),
 ]
 
 AnsweredQuery = Annotated[str, typer.Argument(metavar="[QUERY]", help="The query whose plan is proposed.")]
@@ -31,43 +32,56 @@ def optimize(
     query: Annotated[
         str, typer.Argument(metavar="[QUERY]", help="One query; without it, all that have no settings of their own.")
     ] = "",
-    mode: Annotated[str, typer.Option("--mode", metavar="M", help="off, suggest, ask or auto.")] = "auto",
-    policy: Annotated[str, typer.Option("--policy", metavar="P", help="Who decides when.")] = "adaptive",
+    mode: Annotated[
+        str,
+        typer.Option("--mode", metavar="M", help="off, suggest (tell of better plans), ask, or auto (move by itself)."),
+    ] = "auto",
+    policy: Annotated[
+        str, typer.Option("--policy", metavar="P", help="What decides when to move; see docs/optimizer.md.")
+    ] = "adaptive",
     objective: Annotated[
-        str, typer.Option("--objective", metavar="O", help="What counts: work, latency or memory.")
+        str, typer.Option("--objective", metavar="O", help="What a plan costs: work, latency or memory.")
     ] = "work",
     weight: Annotated[
-        list[str] | None, typer.Option("--weight", metavar="NAME=NUMBER", help="Of the cost; may be repeated.")
+        list[str] | None,
+        typer.Option(
+            "--weight", metavar="NAME=NUMBER", help="Mixes costs, as work=1 and memory=0.01; may be repeated."
+        ),
     ] = None,
     allow: Annotated[
-        list[str] | None, typer.Option("--allow", metavar="PLAN|STRATEGY", help="Only these; may be repeated.")
+        list[str] | None,
+        typer.Option("--allow", metavar="PLAN|STRATEGY", help="Take only these plans and strategies; may be repeated."),
     ] = None,
     review: Annotated[
         str, typer.Option("--review", metavar="DURATION", help="How often plans are looked at, in event time.")
     ] = "10 seconds",
     effort: Annotated[
-        float, typer.Option("--effort", metavar="SHARE", help="Of the queries' work, for reviews that take long.")
+        float,
+        typer.Option("--effort", metavar="SHARE", help="The share of the queries' work that long reviews may take."),
     ] = 0.03,
     horizon: Annotated[
-        str | None, typer.Option("--horizon", metavar="DURATION", help="For how long a gain counts.")
+        str | None, typer.Option("--horizon", metavar="DURATION", help="For how long a gain is expected to last.")
     ] = None,
     quiet: Annotated[
-        list[str] | None, typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Leave it alone then, UTC; repeatable.")
+        list[str] | None,
+        typer.Option("--quiet", metavar="HH:MM-HH:MM", help="Change nothing at these hours, UTC; repeatable."),
     ] = None,
     lanes: Annotated[
-        str | None, typer.Option("--lanes", metavar="M", help="The same for the number of lanes, if another mode.")
+        str | None,
+        typer.Option("--lanes", metavar="M", help="The mode for the number of lanes. Default: that of --mode."),
     ] = None,
     calibration: Annotated[
         Path | None,
-        typer.Option("--calibration", metavar="FILE", help="What midstream calibrate wrote."),
+        typer.Option("--calibration", metavar="FILE", help="Costs that midstream calibrate wrote."),
     ] = None,
     option: Annotated[
-        list[str] | None, typer.Option("--option", metavar="NAME=NUMBER", help="For the policy; may be repeated.")
+        list[str] | None,
+        typer.Option("--option", metavar="NAME=NUMBER", help="An option of the policy; may be repeated."),
     ] = None,
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let the optimizer look after a query, or after all: do nothing, suggest, ask, or move it by itself."""
+    """Say what the optimizer may do with a query, or with all: nothing, suggest plans, ask, or change plans itself."""
     from midstream.job.calibration_file import unit_costs
     from midstream.step.commands.optimize import Optimize
     from midstream.step.reviewing.settings import settings_of_values
@@ -97,7 +111,7 @@ def approve(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say yes to what is proposed: a plan for a query, and all that share it move too, or a number of lanes."""
+    """Say yes to a proposed plan, to which all queries that share it move, or to a proposed number of lanes."""
     from midstream.step.commands.answer_lanes import ApproveLanes
     from midstream.step.commands.approve import Approve
 
@@ -113,7 +127,7 @@ def reject(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say no to what is proposed, a plan or a number of lanes; nothing is until it would save much more."""
+    """Say no to a proposed plan or number of lanes; it is proposed again only when it would save much more."""
     from midstream.step.commands.answer_lanes import RejectLanes
     from midstream.step.commands.reject import Reject
 
@@ -133,7 +147,7 @@ def pin(
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:
-    """Have a query keep its plan, whatever the optimizer finds; users may still move it."""
+    """Have a query keep its plan, whatever the optimizer finds; you may still move it."""
     from midstream.step.commands.pin import Pin
 
     send(path, Pin(query, plan), wait, as_json)

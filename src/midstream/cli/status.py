@@ -11,7 +11,7 @@ import typer
 from midstream.cli.arguments import AsJson, CheckpointPath, QueryName
 from midstream.cli.output import fields_text, print_json, print_table, say
 from midstream.cli.watched import watched
-from midstream.model.words import brief_text, coverage_text, size_text, time_text
+from midstream.model.words import brief_text, counted, coverage_text, size_text, time_text
 
 if TYPE_CHECKING:
     from midstream.checkpoint.reader import Checkpoint
@@ -95,10 +95,10 @@ def time_line(time: Mapping[str, Any]) -> str:
 def explain(
     path: CheckpointPath,
     query: QueryName,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Add counters and states.")] = False,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Add what was counted and what is kept.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """The plan of a running query, the operators that serve it, and the chain it shares with others."""
+    """The plan of a running query, its operators, and the queries that it shares rows and joins with (its chain)."""
     from midstream.checkpoint.reader import Checkpoint
     from midstream.explain import explain as explain_query
 
@@ -111,9 +111,9 @@ def explain(
 
 def _show(report: Report, place: str) -> None:
     say(
-        f"job {report.job or '-'} at {place}: step {report.step:,}, {report.lanes} lanes, sharing {report.sharing}, "
-        f"{report.state_rows:,} rows in {len(report.states)} states ({report.chunks:,} chunks, "
-        f"{size_text(report.state_bytes)})"
+        f"job {report.job or '-'} at {place}: step {report.step:,}, {counted(report.lanes, 'lane')}, "
+        f"sharing {report.sharing}, {counted(report.state_rows, 'row')} in {counted(len(report.states), 'state')} "
+        f"({counted(report.chunks, 'chunk')}, {size_text(report.state_bytes)})"
     )
     print_table(
         "streams",

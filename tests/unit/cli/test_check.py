@@ -76,7 +76,7 @@ def test_nothing_is_wrong(folder: Path, capsys: pytest.CaptureFixture[str], engi
     if engine == "embedded":
         write(folder, JOB)
     assert main(["check", "job.toml", "--engine", engine]) == 0
-    assert capsys.readouterr().out == "job.toml: no fault found in 3 streams and 1 queries\n"
+    assert capsys.readouterr().out == "job.toml: no fault found in 3 streams and 1 query\n"
     assert not (folder / "ckpt").exists() and not (folder / "out").exists(), "nothing is written"
 
 

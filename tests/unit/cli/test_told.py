@@ -64,7 +64,7 @@ def test_a_change_of_lanes_is_told_in_two_lines(tmp_path: Path, capsys: pytest.C
         shown.of(engine)
         rescaled, rebuilt = lines(capsys)
         assert rescaled == "step 1: 4 lanes, before: 1"
-        assert rebuilt.endswith(" from base rows") and "damaged" not in rebuilt
+        assert rebuilt.endswith(" from the rows of their streams") and "damaged" not in rebuilt
 
 
 def test_a_line_of_life_where_nothing_is_renewed_in_place(
