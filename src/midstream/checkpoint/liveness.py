@@ -27,7 +27,7 @@ class Liveness:
 
     `running`: its process is there, or of a machine that cannot be looked at, and ended a step lately. `unknown`: it is
     of another machine, and has ended no step for long. `stopped`: it ended in order. `failed`: it ended by an error or
-    was killed; `reason` says which. `saved`: no process ever wrote here; an engine was saved.
+    was killed; `reason` says which. `saved`: no process ever ran it; an engine was saved, or a job forked.
     """
 
     state: State
@@ -55,7 +55,7 @@ class Liveness:
         span = "" if self.since is None else rough_span_text(max(now - self.since, 0.0))
         by = f" ({self.holder})" if self.holder else ""
         if self.state == "saved":
-            return "an engine that was saved; nothing runs it"
+            return "not started: a saved engine, or a fork"
         if self.state == "running":
             return f"running{f' for {span}' if span else ''}{by}"
         if self.state == "unknown":

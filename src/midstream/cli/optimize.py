@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 ProposedPlan = Annotated[
     str,
-    typer.Argument(metavar="[PLAN]", help="The proposed plan, as you read it; refused if another is proposed by now."),
+    typer.Argument(metavar="PLAN", help="The proposed plan, as you read it; refused if another is proposed by now."),
 ]
 
-AnsweredQuery = Annotated[str, typer.Argument(metavar="[QUERY]", help="The query whose plan is proposed.")]
+AnsweredQuery = Annotated[str, typer.Argument(metavar="QUERY", help="The query whose plan is proposed.")]
 ProposedLanes = Annotated[
     int | None, typer.Option("--lanes", metavar="N", min=1, help="The number of lanes that is proposed.")
 ]
@@ -30,7 +30,7 @@ ProposedLanes = Annotated[
 def optimize(
     path: CheckpointPath,
     query: Annotated[
-        str, typer.Argument(metavar="[QUERY]", help="One query; without it, all that have no settings of their own.")
+        str, typer.Argument(metavar="QUERY", help="One query; without it, all that have no settings of their own.")
     ] = "",
     mode: Annotated[
         str,
@@ -143,7 +143,7 @@ def _check_one_answer(query: str, lanes: int | None) -> None:
 def pin(
     path: CheckpointPath,
     query: QueryName,
-    plan: Annotated[str, typer.Argument(metavar="[PLAN]", help="The plan to keep; without it, the present one.")] = "",
+    plan: Annotated[str, typer.Argument(metavar="PLAN", help="The plan to keep; without it, the present one.")] = "",
     wait: WaitSeconds = None,
     as_json: AsJson = False,
 ) -> None:

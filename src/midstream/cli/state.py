@@ -16,7 +16,7 @@ SHOWN = 20
 
 def state(
     path: CheckpointPath,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="Only what this query reads.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="Only what this query reads.")] = None,
     operator: Annotated[
         str | None, typer.Option("--operator", metavar="NAME", help="Show rows of this one, as `state` calls it.")
     ] = None,

@@ -82,7 +82,7 @@ def test_how_a_job_is(case: str) -> None:
 def test_every_state_has_a_sentence() -> None:
     sentences = {found.sentence(2_000.0) for _, _, found in CASES.values()}
     assert {one.split(" (")[0] for one in sentences} == {
-        "an engine that was saved; nothing runs it",
+        "not started: a saved engine, or a fork",
         "failed 16.7 min ago: it was killed, or its machine was",
         "failed 6.67 min ago: WriteError: no space",
         "failed 8.33 min ago: it was killed, or its machine was",
