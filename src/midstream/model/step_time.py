@@ -33,12 +33,13 @@ class StepTime:
     """A step as the host's clocks saw it.
 
     `ended` is a wall clock's time, in seconds since 1970; `seconds` is what the step took, and `phases` says of what,
-    in order: embedded `read` (files, the command log), `fold`, `store`, `commit`, `sinks`; on Spark `listing` (Spark
-    asks the sources), `plan`, `tasks`, `commit`, `sinks`. `interval` is the trigger's, in seconds, if there is one.
-    `rows` has the admitted rows by stream, `late` and `rejected` count those that were not, `results` those of all
-    queries. `backlog` says by stream what still waited at the source where it can tell: rows of Kafka, files of a
-    folder. `newest` is the greatest event time up to this step, `watermark` the least one of all streams that have one,
-    both in microseconds. `migrations` of queries began in the step; `totals` are since the start.
+    in order: embedded `read` (files, the command log), `fold`, `store`, `commit`, `sinks`; on Spark `listing` (it asks
+    the sources), `spark` (what else it does around a batch), `plan`, `tasks`, `commit`, `sinks`. `interval` is the
+    trigger's, in seconds, if there is one. `rows` has the admitted rows by stream, `late` and `rejected` count those
+    that were not, `results` those of all queries. `backlog` says by stream what still waited at the source where it can
+    tell: rows of Kafka, files of a folder. `newest` is the greatest event time up to this step, `watermark` the least
+    one of all streams that have one, both in microseconds. `migrations` of queries began in the step; `totals` are
+    since the start.
 
     >>> time = StepTime(7, ended=100.0, seconds=0.5, newest=97_000_000, watermark=95_000_000)
     >>> time.watermark_lag, time.behind

@@ -119,6 +119,8 @@ class Job:
     ) -> Job:
         """Declare a stream over any streaming DataFrame; durations are text or microseconds.
 
+        `timestamp` names the column of event time. A row may come `lateness` behind the newest one of its stream; what
+        comes later goes to the late output. A stream without rows for `idle_timeout` of event time holds no other back.
         `schema`, an Arrow schema or SQL DDL text, declares columns as other types than the DataFrame has, such as a
         BIGINT that arrives as text; a row with a value that cannot be read as declared is a dead letter. Without it the
         DataFrame's own types are the declared ones. An integer timestamp has a `unit`: it counts "s", "ms", "us" or
@@ -165,7 +167,7 @@ class Job:
         unless `history` is False.
         `operator` names a `UserOperator` on top as `package.module:Class`, made with `operator_options`; its module
         must be importable in every worker. A `spread` such as `psp_d`, or `auto`, runs a join of any condition over
-        RANGE windows on so many `nodes`, or with `auto` on as many as the cost model finds best.
+        RANGE windows on that number of `nodes`; with `nodes="auto"` on as many as the cost model finds best.
         """
         meant = self._folders.sink(name, sink)
         over = (spread, nodes, named_options(spread_options, "spread_options"))

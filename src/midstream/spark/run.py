@@ -137,8 +137,8 @@ class Run(Controls[int], TableControl[int], Reported, DashboardBeside):
 
         The rows that arrive from then on meet those that running queries hold of the same join, unless `history` is
         False: then only one another. The event `QueryAdded` says what the query sees and from when it is exact. A
-        `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on so many `nodes`, or with
-        `auto` on as many as the cost model finds best.
+        `spread` such as `psp_d`, or `auto`, runs a join of any condition over RANGE windows on that number of `nodes`;
+        with `nodes="auto"` on as many as the cost model finds best.
         """
         meant = self._driver.folders.sink(name, sink)
         with self._driver.outputs.adding(name, meant):
