@@ -54,8 +54,8 @@ def add(
 ) -> None:
     """Begin a query over the streams of a running job.
 
-    The rows that arrive from then on meet those that the running queries hold of the same join; --wait says what the
-    query sees, and from when its answers are exact.
+    Rows that arrive from then on join those that running queries of the same join have kept; --wait says which these
+    are, and from when the answers are exact.
     """
     from midstream.model.command import declare_operator
     from midstream.state.store.places import located
@@ -74,7 +74,7 @@ def change(
 ) -> None:
     """Give a running query another window or filter; it keeps its plan, its state and where its results go.
 
-    A wider one is exact from the moment on that what is held reaches back far enough; --wait says from when.
+    With a wider window the answers are exact once kept rows reach back far enough; --wait says from when.
     """
     from midstream.step.commands.change_query import ChangeQuery
 

@@ -46,7 +46,7 @@ def demo(
 ) -> None:
     """Replay the flights of 2013 through Spark, change plans in mid-run, check the answers against DuckDB.
 
-    With --dashboard, a job of them goes on until it is interrupted, to be looked at and changed in the browser.
+    With --dashboard a job over them runs, without Spark, for you to look at and to change in the browser.
     """
     from midstream.demo.flights import read_streams
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
+from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,12 @@ from midstream.cli.stop import stop
 from midstream.cli.table import table
 
 OK, FAILED, WRONG_USE, INTERRUPTED = 0, 1, 2, 130
+
+
+def whole_paragraphs(command: Callable[..., Any]) -> str:
+    """What a command's docstring says, each paragraph as one line: so a terminal of any width wraps it well."""
+    return "\n\n".join(" ".join(part.split()) for part in (getdoc(command) or "").split("\n\n"))
+
 
 app = typer.Typer(
     name="midstream",
@@ -71,7 +78,7 @@ for command in (
     calibrate,
     lab,
 ):
-    app.command()(command)
+    app.command(help=whole_paragraphs(command))(command)
 
 
 def _print_version(requested: bool) -> None:

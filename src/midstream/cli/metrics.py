@@ -23,7 +23,7 @@ def metrics(
 ) -> None:
     """How a job stands in Prometheus's text format: steps, rows, lags, times by phase, state, each query's results.
 
-    With --out the file is replaced at once, so that a collector never reads half of it; name it something.prom in the
+    With --out the file is replaced in one go, so that a collector never reads half of it; name it something.prom in the
     folder of node_exporter's --collector.textfile.directory, and run this by a timer.
     """
     from midstream.checkpoint.reader import Checkpoint

@@ -49,9 +49,10 @@ def run(
 
     What `midstream check` finds wrong with it is told before anything starts.
     A job that ran before goes on where it stopped, also with other plans, lanes or queries. While it runs, it takes
-    commands from its checkpoint: see migrate, add, change, drop, rescale and reshare. A checkpoint stays with the
-    engine that it was begun with. Users' operators run only where --allow-operator names them, or an installed package
-    declares them; formats and options of Spark that load code or touch other files only where --allow-source does.
+    commands from its checkpoint: stop, migrate, add, change, drop, table, spread, rescale, optimize and others. A
+    checkpoint stays with the engine that it was begun with. Operators of yours run only where --allow-operator names
+    them, or an installed package declares them; formats and options of Spark that load code or touch other files only
+    where --allow-source does.
     """
     from midstream.language.duration import parse_duration
 

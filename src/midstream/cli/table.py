@@ -27,7 +27,7 @@ def table(
 ) -> None:
     """Give a static table its rows, the first time or anew: rows that come in from the next step on meet these.
 
-    The first line of a CSV file has the names of its columns. Rows that it has already are no new version. Its columns
+    The first line of a CSV file has the names of its columns. The same rows again make no new version. Its columns
     stay as they are while a query reads them.
     """
     from midstream.checkpoint.reader import Checkpoint, upcoming
